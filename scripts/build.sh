@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Sets up, configures build/release and builds one build preset there: `release` (everything) or `demo` (the
-# command-line tools). Uses ccache where it is installed.
-#   scripts/build.sh release|demo
+# Sets up, configures build/release and builds one build preset there: `release` (everything), `unit` (programs of unit
+# tests) or `demo` (the command-line tools). Uses ccache where it is installed.
+#   scripts/build.sh release|unit|demo
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-preset=${1:?"usage: scripts/build.sh release|demo"}
+preset=${1:?"usage: scripts/build.sh release|unit|demo"}
 cd "$root"
 
 # The demo starts no launchers.

@@ -20,7 +20,7 @@ Json json_of(const ToolRun& run) {
 
 }  // namespace
 
-TEST_CASE_METHOD(Workplace, "a broadcast is planned, simulated and replayed") {
+TEST_CASE_METHOD(Workplace, "a broadcast is planned, simulated and replayed", "[tool]") {
   const std::string strategy =
       GENERATE("chain", "binomial", "scatter_allgather", "chain_p2p", "best");
   const std::string algorithm = GENERATE("none", "onebit");
@@ -39,7 +39,8 @@ TEST_CASE_METHOD(Workplace, "a broadcast is planned, simulated and replayed") {
   CHECK(replayed.at("verified") == true);
 }
 
-TEST_CASE_METHOD(Workplace, "the report says what was chosen, and the plan which operation it is") {
+TEST_CASE_METHOD(Workplace, "the report says what was chosen, and the plan which operation it is",
+                 "[tool]") {
   const ToolRun done = run("hipress-plan --job broadcast --bytes 64MB --nnodes 8");
   REQUIRE(done.status == 0);
   CHECK_THAT(done.out, StartsWith("chain, uncompressed, in ") &&
@@ -49,7 +50,7 @@ TEST_CASE_METHOD(Workplace, "the report says what was chosen, and the plan which
              Contains("operation: broadcast\nroot: 0\n") && Contains("topology: chain"));
 }
 
-TEST_CASE_METHOD(Workplace, "the parameters of a model are broadcast as they are") {
+TEST_CASE_METHOD(Workplace, "the parameters of a model are broadcast as they are", "[tool]") {
   const Json plan =
       json_of(run("hipress-plan --job broadcast --input resnet50 --nnodes 4 "
                   "--evaluations 50 --json"));
@@ -61,7 +62,7 @@ TEST_CASE_METHOD(Workplace, "the parameters of a model are broadcast as they are
         simulated.at("iteration_s"));
 }
 
-TEST_CASE_METHOD(Workplace, "half precision is in the plan, and travels as such") {
+TEST_CASE_METHOD(Workplace, "half precision is in the plan, and travels as such", "[tool]") {
   const Json full = json_of(run("hipress-plan --job broadcast --bytes 1MB --nnodes 4 --json"));
   const Json half = json_of(
       run("hipress-plan --job broadcast --bytes 1MB --dtype float16 --lossless --nnodes 4 --json"));
@@ -73,7 +74,8 @@ TEST_CASE_METHOD(Workplace, "half precision is in the plan, and travels as such"
   CHECK(replayed.at("verified") == true);
 }
 
-TEST_CASE_METHOD(Workplace, "all tools take lossless messages to be as long as the sample says") {
+TEST_CASE_METHOD(Workplace, "all tools take lossless messages to be as long as the sample says",
+                 "[tool]") {
   const std::string curve = "{pieces: [{from: 0, a_s: 1e-6, s_per_element: 1e-12}]}";
   const std::string codec = "encode: " + curve + ", decode: " + curve + ", decode_add: " + curve;
   write("sampled.yaml",
@@ -102,7 +104,7 @@ TEST_CASE_METHOD(Workplace, "all tools take lossless messages to be as long as t
   CHECK(replayed.at("verified") == true);
 }
 
-TEST_CASE_METHOD(Workplace, "several GPUs per node are a level of their own") {
+TEST_CASE_METHOD(Workplace, "several GPUs per node are a level of their own", "[tool]") {
   const std::string request = "hipress-plan --job broadcast --bytes 10MB --nnodes 4 --json";
   const Json one = json_of(run(request));
   const Json eight =
@@ -117,7 +119,7 @@ TEST_CASE_METHOD(Workplace, "several GPUs per node are a level of their own") {
   CHECK(simulated.at("iteration_s") == eight.at("predicted_s"));
 }
 
-TEST_CASE_METHOD(Workplace, "bad requests are refused with a remedy") {
+TEST_CASE_METHOD(Workplace, "bad requests are refused with a remedy", "[tool]") {
   const auto refused = [&](const std::string& options, const std::string& culprit,
                            const std::string& remedy) {
     CAPTURE(options);
@@ -151,7 +153,7 @@ TEST_CASE_METHOD(Workplace, "bad requests are refused with a remedy") {
   refused("--input vgg19 --lossless", "--lossless is for --job broadcast", "leave");
 }
 
-TEST_CASE_METHOD(Workplace, "plans of broadcasts that are changed by hand are refused") {
+TEST_CASE_METHOD(Workplace, "plans of broadcasts that are changed by hand are refused", "[tool]") {
   REQUIRE(run("hipress-plan --job broadcast --bytes 1kB --nnodes 4 --dtype bfloat16").status == 0);
   const std::string text = read("broadcast.yaml");
   const auto refused = [&](const std::string& from, const std::string& to,

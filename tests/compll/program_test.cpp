@@ -194,7 +194,7 @@ TEST_CASE("no text of a program but identifiers behind prefixes reaches the code
   CHECK(testing::round_trip(*codec, {-1, 5}) == std::vector<float>{0, 2});
 }
 
-TEST_CASE("headers of the folder that a tool is started in are not compiled") {
+TEST_CASE("headers of the folder that a tool is started in are not compiled", "[slow]") {
   const std::string cache = std::string(HIPRESS_TEST_CACHE) + "/elsewhere";
   const std::string folder = cache + "/kernels/frames";
   std::filesystem::remove_all(cache);

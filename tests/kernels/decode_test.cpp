@@ -106,7 +106,7 @@ TEST_CASE("merge is (x / own + y1 + y2 + ...) / sum in the order given") {
   }
 }
 
-TEST_CASE("large results that bypass the caches are complete") {
+TEST_CASE("large results that bypass the caches are complete", "[slow]") {
   // Above 2^20 elements whose place is aligned, the CPU streams; one word and a tail more.
   const std::int64_t elements = (1 << 20) + 45;
   const std::vector<float> inputs = gaussian(elements, 12);

@@ -24,7 +24,7 @@ void require_reference(const std::string& algorithm, const std::vector<float>& i
   if (arrays > 0) REQUIRE(same_bits(residual, expected.residual));
 }
 
-TEST_CASE("every length gives the reference's message, decoded values and residual") {
+TEST_CASE("every length gives the reference's message, decoded values and residual", "[slow]") {
   const DrawKey key{.seed = 5, .step = 6, .node = 7, .gradient = 8, .role = 1, .first_element = 64};
   for (const AlgorithmRow& row : algorithms()) {
     if (row.staged) continue;    // it has no encode(): lowrank_test.cpp

@@ -528,7 +528,7 @@ TEST_CASE("numbers of any magnitude make no NaN") {
 
 // ---- the same bits ----
 
-TEST_CASE("every instruction set gives the bits of the plain path") {
+TEST_CASE("every instruction set gives the bits of the plain path", "[slow]") {
   for (const std::string& name : kNames) {
     for (const Dimensions& shape :
          {Dimensions{67, 45}, Dimensions{530, 1100}, Dimensions{3, 2100}}) {

@@ -103,22 +103,23 @@ void check_kernels(const std::string& path) {
 }
 
 // A test each: the first time it takes a while.
-TEST_CASE("onebit compiles for every generation of GPUs, with all its kernels") {
+TEST_CASE("onebit compiles for every generation of GPUs, with all its kernels", "[slow]") {
   check_kernels(shipped_program("OnebitEncode.pse"));
 }
-TEST_CASE("tbq compiles for every generation of GPUs, with all its kernels") {
+TEST_CASE("tbq compiles for every generation of GPUs, with all its kernels", "[slow]") {
   check_kernels(shipped_program("TbqEncode.pse"));
 }
-TEST_CASE("terngrad compiles for every generation of GPUs, with all its kernels") {
+TEST_CASE("terngrad compiles for every generation of GPUs, with all its kernels", "[slow]") {
   check_kernels(shipped_program("TerngradEncode.pse"));
 }
-TEST_CASE("dgc compiles for every generation of GPUs, with all its kernels") {
+TEST_CASE("dgc compiles for every generation of GPUs, with all its kernels", "[slow]") {
   check_kernels(shipped_program("DgcEncode.pse"));
 }
-TEST_CASE("graddrop compiles for every generation of GPUs, with all its kernels") {
+TEST_CASE("graddrop compiles for every generation of GPUs, with all its kernels", "[slow]") {
   check_kernels(shipped_program("GraddropEncode.pse"));
 }
-TEST_CASE("a user's program compiles for every generation of GPUs, with all its kernels") {
+TEST_CASE("a user's program compiles for every generation of GPUs, with all its kernels",
+          "[slow]") {
   check_kernels(users_program());
 }
 
@@ -170,7 +171,7 @@ TEST_CASE("code that NVRTC refuses is an error with the log's start") {
   CHECK(cache.files().empty());
 }
 
-TEST_CASE("what was compiled is used again, unless it is damaged") {
+TEST_CASE("what was compiled is used again, unless it is damaged", "[slow]") {
   const std::optional<Nvrtc> nvrtc = find_nvrtc();
   if (!nvrtc) return;
   const UserProgram& program = load_program(shipped_program("OnebitEncode.pse"));
@@ -197,7 +198,7 @@ TEST_CASE("what was compiled is used again, unless it is damaged") {
   }
 }
 
-TEST_CASE("another architecture or program is another file") {
+TEST_CASE("another architecture or program is another file", "[slow]") {
   const std::optional<Nvrtc> nvrtc = find_nvrtc();
   if (!nvrtc) return;
   UserProgram program = load_program(shipped_program("OnebitEncode.pse"));
@@ -210,7 +211,7 @@ TEST_CASE("another architecture or program is another file") {
   CHECK(cache.files().size() == 3);
 }
 
-TEST_CASE("several may compile the same at a time") {
+TEST_CASE("several may compile the same at a time", "[slow]") {
   const std::optional<Nvrtc> nvrtc = find_nvrtc();
   if (!nvrtc) return;
   const UserProgram& program = load_program(shipped_program("TbqEncode.pse"));

@@ -19,7 +19,7 @@ std::string text(const char* name, double rho, int packing) {
          ")";
 }
 
-TEST_CASE("packed indices decode to the bits of plain messages") {
+TEST_CASE("packed indices decode to the bits of plain messages", "[slow]") {
   for (const char* name : {"dgc", "graddrop"}) {
     for (const double rho : {1.0, 0.3, 0.01, 0.0001}) {
       for (const std::int64_t elements : kLengths) {

@@ -31,7 +31,8 @@ Entries entries_of(const std::vector<std::byte>& message) {
   return entries;
 }
 
-TEST_CASE("sparsifiers send exactly the largest entries of slices that mislead a sample") {
+TEST_CASE("sparsifiers send exactly the largest entries of slices that mislead a sample",
+          "[slow]") {
   // 70000 and 200000 elements are sampled first, 3000 are not; the reference sorts everything.
   for (const std::int64_t elements : {3000, 70000, 200000}) {
     for (const auto& [name, inputs] : hard_slices(elements)) {

@@ -144,7 +144,7 @@ TEST_CASE("residuals that are left half done are those of fp32") {
   }
 }
 
-TEST_CASE("halves decode to what fp32 decodes to, rounded once") {
+TEST_CASE("halves decode to what fp32 decodes to, rounded once", "[slow]") {
   constexpr std::size_t kPeers = 11;
   for (const AlgorithmRow& row : algorithms()) {
     if (row.staged) continue;  // it has no encode(): lowrank_test.cpp
@@ -200,7 +200,7 @@ TEST_CASE("a sum in halves is rounded at its end alone") {
                       ValueType::kFloat16)) == std::vector<float>{-INFINITY});
 }
 
-TEST_CASE("special numbers in halves behave as in fp32") {
+TEST_CASE("special numbers in halves behave as in fp32", "[slow]") {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   for (const AlgorithmRow& row : algorithms()) {
     if (row.staged) continue;    // it has no encode(): lowrank_test.cpp

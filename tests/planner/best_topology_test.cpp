@@ -240,7 +240,7 @@ TEST_CASE("Where links in a node are fast, its GPUs sum first") {
   CHECK(work.simulated_s(report.at("topology")) == Approx(4.4e-3).epsilon(1e-6));
 }
 
-TEST_CASE("Where links in a node are no faster than those between, every GPU is a node") {
+TEST_CASE("Where links in a node are no faster than those between, every GPU is a node", "[tool]") {
   // At 1 GB/s in the node: 2 ms, 4 ms and 2 ms in two levels; in one a ring of four GPUs takes
   // 2·3/4·S/B = 6 ms.
   const TwoLevels work("1GB/s");
@@ -271,7 +271,8 @@ TEST_CASE("Where links in a node are no faster than those between, every GPU is 
   }
 }
 
-TEST_CASE_METHOD(Workplace, "Text plans say how raw gradients go when they are replayed") {
+TEST_CASE_METHOD(Workplace, "Text plans say how raw gradients go when they are replayed",
+                 "[tool]") {
   const ToolRun done =
       run("hipress-plan --input resnet50 --topology BEST --nnodes 4 --profile v100_100g "
           "--evaluations 300 --network port --json");

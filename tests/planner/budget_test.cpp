@@ -250,7 +250,7 @@ TEST_CASE("SIGTERM ends a sweep at once, and leaves no half file") {
   CHECK(folder.read("out.csv") == "old\n");
 }
 
-TEST_CASE("A name that no text plan can hold is refused before the search") {
+TEST_CASE("A name that no text plan can hold is refused before the search", "[tool]") {
   const Workplace folder;
   folder.write("m.yaml", "name: m\ngradients:\n- {name: \"a,b\", elements: 64}\n");
   const ToolRun refused = folder.run("hipress-plan --input m.yaml --profile sosp21 --budget 1000");
@@ -260,7 +260,7 @@ TEST_CASE("A name that no text plan can hold is refused before the search") {
   CHECK(folder.run("hipress-sim --input m.yaml --nnodes 16 --plan p.yaml").status == 0);
 }
 
-TEST_CASE("Whatever a file or a name holds, no control character reaches the terminal") {
+TEST_CASE("Whatever a file or a name holds, no control character reaches the terminal", "[tool]") {
   const Workplace folder;
   folder.write("m.yaml", "name: m\ngradients:\n- {name: \"a\\e[31m\\0b\", elements: 64}\n");
   folder.write("good.txt", "a,64\n");

@@ -103,7 +103,7 @@ void check_against_optimum(std::uint64_t first, std::uint64_t count, const Featu
   }
 }
 
-TEST_CASE("The bound is never above the optimum of random instances") {
+TEST_CASE("The bound is never above the optimum of random instances", "[slow]") {
   check_against_optimum(500, 25, {.most_gradients = 5, .most_options = 4});
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("An exhaustive search of eight gradients beats every baseline that it 
   }
 }
 
-TEST_CASE("hipress-plan --search exhaustive plans small models and refuses large ones") {
+TEST_CASE("hipress-plan --search exhaustive plans small models and refuses large ones", "[tool]") {
   const Workplace place;
   place.write("small.csv", "name,elements,ready_us\na,1000000,10\nb,64,20\n");
   const ToolRun done =

@@ -172,7 +172,7 @@ TEST_CASE("Passes after an exhaustive search stay in its option set, and not slo
   }
 }
 
-TEST_CASE("No gradient is compressed that could be raw within the tolerance") {
+TEST_CASE("No gradient is compressed that could be raw within the tolerance", "[slow]") {
   int compressing = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     CAPTURE(seed);

@@ -441,7 +441,7 @@ TEST_CASE("Pass more_accurate takes a higher rank where that costs nothing") {
   }
 }
 
-TEST_CASE("Tools write, read and explain plans with low rank") {
+TEST_CASE("Tools write, read and explain plans with low rank", "[tool]") {
   const Workplace place;
   costs::Profile profile = matrix_profile();
   costs::write_profile((place.path() / "p.yaml").string(), profile);
@@ -479,7 +479,7 @@ TEST_CASE("Tools write, read and explain plans with low rank") {
   CHECK(compared.status == 0);
 }
 
-TEST_CASE("A list says all ranks in short, and SeCoPa's search leaves them out aloud") {
+TEST_CASE("A list says all ranks in short, and SeCoPa's search leaves them out aloud", "[tool]") {
   const Workplace place;
   place.write("m.csv", "name,elements,ready_us,shape\nw,4194304,30,2048x2048\n");
   const ToolRun drop_in =

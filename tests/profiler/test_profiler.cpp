@@ -368,7 +368,8 @@ TEST_CASE("a bandwidth is the slope over sizes, or it is said what tells none") 
   }
 }
 
-TEST_CASE("a number of ranks that is not the launcher's is refused before anybody is awaited") {
+TEST_CASE("a number of ranks that is not the launcher's is refused before anybody is awaited",
+          "[tool]") {
   const planner::Workplace workplace;
   const planner::ToolRun run = workplace.run(
       "RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 hipress-profile --quick --nnodes 3 --timeout 1 "
@@ -377,7 +378,7 @@ TEST_CASE("a number of ranks that is not the launcher's is refused before anybod
   CHECK_THAT(run.err, Contains("--nnodes is 3, but torchrun started 2 ranks"));
 }
 
-TEST_CASE("an algorithm with several parameters is one algorithm") {
+TEST_CASE("an algorithm with several parameters is one algorithm", "[tool]") {
   const planner::Workplace workplace;
   const planner::ToolRun run =
       workplace.run("hipress-profile --algorithm 'fp16,dgc(rho=0.02,momentum=7)'");
@@ -385,7 +386,7 @@ TEST_CASE("an algorithm with several parameters is one algorithm") {
   CHECK_THAT(run.err, Contains("momentum=7 is out of range"));
 }
 
-TEST_CASE("a profile that cannot be written is not measured") {
+TEST_CASE("a profile that cannot be written is not measured", "[tool]") {
   const planner::Workplace workplace;
   const planner::ToolRun run =
       workplace.run("hipress-profile --quick --nnodes 2 --algorithm fp16 --output absent/p.yaml");
@@ -393,7 +394,7 @@ TEST_CASE("a profile that cannot be written is not measured") {
   CHECK_THAT(run.err, Contains("absent/p.yaml: cannot be written") && !Contains("measuring"));
 }
 
-TEST_CASE("processes that build on different profiles are no job") {
+TEST_CASE("processes that build on different profiles are no job", "[tool]") {
   const planner::Workplace workplace;
   const std::string rank =
       "WORLD_SIZE=2 hipress-profile --quick --algorithm fp16 --timeout 20 "
@@ -405,7 +406,7 @@ TEST_CASE("processes that build on different profiles are no job") {
   CHECK_THAT(run.err, Contains("has plan") && !Contains("measuring"));
 }
 
-TEST_CASE("a part is measured anew on a base alone, and what has no effect is said") {
+TEST_CASE("a part is measured anew on a base alone, and what has no effect is said", "[tool]") {
   const planner::Workplace workplace;
   const planner::ToolRun anew = workplace.run("hipress-profile --anew kernels --nnodes 1");
   CHECK(anew.status == 2);

@@ -34,7 +34,7 @@ TEST_CASE("a sample's share is that of its message, and 1 where nothing can be s
   CHECK(message_share(*kernels::make_codec("fp16"), normals(1000)) == 1);
 }
 
-TEST_CASE("a sample changes one number of a profile, and what is no sample is refused") {
+TEST_CASE("a sample changes one number of a profile, and what is no sample is refused", "[tool]") {
   using Catch::Contains;
   const planner::Workplace workplace;
   const planner::ToolRun no_row = workplace.run(

@@ -192,7 +192,8 @@ std::vector<std::string> averaging_strategies() {
 
 }  // namespace
 
-TEST_CASE("what is applied sums to the mean of gradients, for every algorithm and strategy") {
+TEST_CASE("what is applied sums to the mean of gradients, for every algorithm and strategy",
+          "[slow]") {
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
     const std::string algorithm(row.name);
     const kernels::CodecTraits traits = kernels::make_codec(algorithm)->traits();

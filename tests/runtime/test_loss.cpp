@@ -52,7 +52,7 @@ void require_left(RankProcess& rank) {
 
 }  // namespace
 
-TEST_CASE("a rank that ends while all are idle is named by what the others submit next") {
+TEST_CASE("a rank that ends while all are idle is named by what the others submit next", "[slow]") {
   struct End {
     bool killed;
     std::string why;
@@ -60,7 +60,8 @@ TEST_CASE("a rank that ends while all are idle is named by what the others submi
   const std::string transport = GENERATE("tcp", "gloo");
   const std::string strategy = GENERATE("ps", "ring", "allreduce");
   const End end = GENERATE(End{true, "rank 2 closed the connection"}, End{false, "rank 2 left"});
-  const auto submitters = GENERATE(std::vector<int>{0, 1}, std::vector<int>{0}, std::vector<int>{1});
+  const auto submitters =
+      GENERATE(std::vector<int>{0, 1}, std::vector<int>{0}, std::vector<int>{1});
   CAPTURE(transport, strategy, end.why, submitters);
   IdleRanks ranks(transport, strategy);
   if (end.killed) {

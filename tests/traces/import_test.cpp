@@ -167,7 +167,7 @@ TEST_CASE("Exposed communication is HTA's") {
   }
 }
 
-TEST_CASE("A trace becomes a model that the tools read") {
+TEST_CASE("A trace becomes a model that the tools read", "[tool]") {
   const Workplace place;
   const std::string model = (place.path() / "model.yaml").string();
   const ToolRun run =
@@ -199,7 +199,7 @@ TEST_CASE("A trace becomes a model that the tools read") {
   }
 }
 
-TEST_CASE("The documented example works as printed") {
+TEST_CASE("The documented example works as printed", "[tool]") {
   const Workplace place;
   place.write("trace.json.gz", planner::read_whole(data_path(kResnet)));
   const ToolRun run = place.run(planner::documented_example(place, "hipress-import"));
@@ -239,7 +239,7 @@ TEST_CASE("PyTorch's execution trace has shapes and no times") {
   CHECK(models::backward_s(model) == 0);
 }
 
-TEST_CASE("A profiler without Kineto writes an array of events, without sizes") {
+TEST_CASE("A profiler without Kineto writes an array of events, without sizes", "[tool]") {
   const Workplace place;
   const ToolRun run = place.run("hipress-import '" + data_path("ddp_gloo.profiler.json.gz") +
                                 "' --output model.yaml --json");
@@ -437,7 +437,7 @@ TEST_CASE("What the hook of a plan submits is a bucket, and its wait is exposed 
   }
 }
 
-TEST_CASE("A job that trains with a plan has its gradients and buckets in its trace") {
+TEST_CASE("A job that trains with a plan has its gradients and buckets in its trace", "[tool]") {
   const Workplace place;
   const ToolRun run = place.run("hipress-import '" + data_path("planned_gloo.kineto.json.gz") +
                                 "' --output model.yaml --json");
@@ -490,7 +490,7 @@ TEST_CASE("What is no trace is refused with the reason") {
   refused(whole.substr(0, whole.size() / 2), "the trace was cut off");
 }
 
-TEST_CASE("Files that are cut off or damaged are refused") {
+TEST_CASE("Files that are cut off or damaged are refused", "[tool]") {
   const Workplace place;
   const std::string packed = planner::read_whole(data_path(kResnet));
   place.write("half.gz", packed.substr(0, packed.size() / 2));

@@ -33,7 +33,8 @@ void require_sums(Endpoint& endpoint, Collective& collective, std::size_t length
 
 }  // namespace
 
-TEST_CASE("messages of all sizes go between all ranks, iteration after iteration, in any order") {
+TEST_CASE("messages of all sizes go between all ranks, iteration after iteration, in any order",
+          "[slow]") {
   const std::string transport = any_transport();
   const int size = GENERATE(1, 2, 3, 4, 5);
   CAPTURE(transport, size);
@@ -48,7 +49,7 @@ TEST_CASE("messages of all sizes go between all ranks, iteration after iteration
   CHECK(errors(outcomes) == "");
 }
 
-TEST_CASE("many small messages overflow no ring") {
+TEST_CASE("many small messages overflow no ring", "[slow]") {
   const std::string transport = any_transport();
   CAPTURE(transport);
   // 900 messages with up to 4 KiB inside their records: 7 rings of 256 KiB per pair and iteration.
@@ -61,7 +62,7 @@ TEST_CASE("many small messages overflow no ring") {
   CHECK(errors(outcomes) == "");
 }
 
-TEST_CASE("messages of one pair arrive in the order in which they were sent") {
+TEST_CASE("messages of one pair arrive in the order in which they were sent", "[slow]") {
   const std::string transport = any_transport();
   CAPTURE(transport);
   // Large and small ones in turns: a small one overtakes no large one.
@@ -191,7 +192,7 @@ TEST_CASE("messages to posted receives do not wait for the receiver to begin") {
   CHECK(told_in_begin);
 }
 
-TEST_CASE("ranks that post receives get the same messages, in any order") {
+TEST_CASE("ranks that post receives get the same messages, in any order", "[slow]") {
   const std::string transport = any_transport();
   const int size = GENERATE(2, 3);
   CAPTURE(transport, size);
@@ -379,7 +380,7 @@ TEST_CASE("a rank in an all-reduce is told who left before it, whoever else wait
   for (const std::size_t rank : {1u, 2u, 3u}) CHECK(errors({outcomes[rank]}) == "");
 }
 
-TEST_CASE("a rank may leave after an all-reduce in which others still are") {
+TEST_CASE("a rank may leave after an all-reduce in which others still are", "[slow]") {
   const std::string transport = any_transport();
   const std::size_t length = GENERATE(1, 300'001);
   CAPTURE(transport, length);

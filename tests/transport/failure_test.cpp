@@ -197,7 +197,7 @@ TEST_CASE("ranks in different iterations end the job") {
   CHECK_THAT(outcomes[0].peer_error->what(), Contains("iteration 8") && Contains("iteration 7"));
 }
 
-TEST_CASE("a byte that changes on the way names the sender on every rank") {
+TEST_CASE("a byte that changes on the way names the sender on every rank", "[slow]") {
   // In a segment of its own, in one that follows its record, and in a record itself.
   const auto [what, bytes, at] = GENERATE(
       table<std::string, std::size_t, std::size_t>({{"segment", 300'000, 299'999 - 256 * 1024},
@@ -245,7 +245,7 @@ TEST_CASE("a rank that falls silent is named on every other") {
   CHECK_THAT(outcomes[0].peer_error->what(), Contains("rank 1 was silent for 1 s"));
 }
 
-TEST_CASE("a rank that lives but does not send is named when the timeout has passed") {
+TEST_CASE("a rank that lives but does not send is named when the timeout has passed", "[slow]") {
   const std::string transport = any_transport();
   CAPTURE(transport);
   const auto outcomes = run_job(transport, thread_job(3, kShort), [&](Endpoint& endpoint) {
@@ -262,7 +262,8 @@ TEST_CASE("a rank that lives but does not send is named when the timeout has pas
              Contains("rank 1 sent nothing for 2 s in iteration 0"));
 }
 
-TEST_CASE("a rank that does not come to an all_gather is named when the timeout has passed") {
+TEST_CASE("a rank that does not come to an all_gather is named when the timeout has passed",
+          "[slow]") {
   const std::string transport = any_transport();
   CAPTURE(transport);
   const auto outcomes = run_job(transport, thread_job(3, kShort), [&](Endpoint& endpoint) {
@@ -273,7 +274,7 @@ TEST_CASE("a rank that does not come to an all_gather is named when the timeout 
   CHECK_THAT(outcomes[0].peer_error->what(), Contains("rank 1 did not take part in an all_gather"));
 }
 
-TEST_CASE("an exchange that is given up in an iteration ends the job for all") {
+TEST_CASE("an exchange that is given up in an iteration ends the job for all", "[slow]") {
   const std::string transport = any_transport();
   const std::size_t sent =
       GENERATE(as<std::size_t>(), 0, 1, 4);  // of 3 messages to each of 2 ranks
@@ -333,7 +334,7 @@ TEST_CASE(
   CHECK_THAT(outcomes[0].peer_error->what(), Contains("rank 1 left"));
 }
 
-TEST_CASE("an endpoint may go in any state, and the others hear of it") {
+TEST_CASE("an endpoint may go in any state, and the others hear of it", "[slow]") {
   const std::string transport = any_transport();
   const std::string when =
       GENERATE(as<std::string>(), "connected", "prepared", "begun", "sent", "finished", "failed");

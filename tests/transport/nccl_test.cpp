@@ -131,7 +131,7 @@ TEST_CASE("an error that NCCL blames on others names the rank whose message is a
   CHECK(outcomes[1].peer_error->awaited == std::vector<std::uint32_t>{7});
 }
 
-TEST_CASE("a rank on which NCCL connects for ever ends the job within the timeout") {
+TEST_CASE("a rank on which NCCL connects for ever ends the job within the timeout", "[slow]") {
   ScriptedNccl nccl({.rank = 2, .at = 0, .status = {NcclState::kBusy, {}}});
   const auto outcomes = run_three(nccl, Stay::kUntilFailure, kShort);
   require_culprit(outcomes, 2, "NCCL connects no ranks, for 2 s; rank 2 was the first to give up");
@@ -139,7 +139,8 @@ TEST_CASE("a rank on which NCCL connects for ever ends the job within the timeou
   require_culprit(outcomes, 2, "no rank is known to be at fault: NCCL_DEBUG=WARN");
 }
 
-TEST_CASE("a group that NCCL never takes over names the peer of its message and its tag") {
+TEST_CASE("a group that NCCL never takes over names the peer of its message and its tag",
+          "[slow]") {
   ScriptedNccl nccl({.rank = 2, .at = 1, .status = {NcclState::kBusy, {}}});
   const auto outcomes = run_three(nccl, Stay::kUntilFailure, kShort);
   require_culprit(outcomes, 1, "rank 1 sent nothing to rank 2");

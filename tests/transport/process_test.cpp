@@ -10,7 +10,7 @@
 
 namespace hipress::transport::test {
 
-TEST_CASE("a process that is killed or stopped is named by all others, which exit") {
+TEST_CASE("a process that is killed or stopped is named by all others, which exit", "[slow]") {
   struct Case {
     int signal;
     double timeout_s;

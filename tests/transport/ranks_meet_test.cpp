@@ -143,7 +143,8 @@ TEST_CASE("an item is accepted only under its name, with its secret and as it wa
   CHECK_THROWS_WITH(open.open("any", "{}"), Contains("not what a rank"));
 }
 
-TEST_CASE("what is no file of a rank is an error that names it, and is neither awaited nor read") {
+TEST_CASE("what is no file of a rank is an error that names it, and is neither awaited nor read",
+          "[slow]") {
   const TemporaryFolder folder;
   JobOptions job = thread_job(2, kGenerous);
   job.rendezvous = in_folder(folder);

@@ -192,7 +192,7 @@ TEST_CASE("a Redis that sends without end is refused after a megabyte at most") 
   CHECK(fake.sent() < 100'000'000);
 }
 
-TEST_CASE("a Redis that sends a byte now and then is given up at the deadline") {
+TEST_CASE("a Redis that sends a byte now and then is given up at the deadline", "[slow]") {
   const std::vector<std::string> good =
       GENERATE(std::vector<std::string>{}, std::vector<std::string>{"+PONG\r\n"});
   CAPTURE(good.size());
@@ -210,7 +210,7 @@ TEST_CASE("a Redis that closes the connection, or speaks unasked, is told in so 
   CHECK_THAT(complaint(refuses), Contains("it refuses: 'OOM \\x1b[31mno memory'"));
 }
 
-TEST_CASE("no message shows the password of a Redis, and the server gets it") {
+TEST_CASE("no message shows the password of a Redis, and the server gets it", "[slow]") {
   FakeRedis fake({.good = {}, .bad = "-WRONGPASS for hidden@word\r\n"});
   const std::string said = complaint(fake, "me:hidden%40word@");
   CHECK_THAT(said, Contains("cannot meet at 'redis://***@127.0.0.1:") &&

@@ -204,7 +204,7 @@ TEST_CASE("ranks meet in a folder, and leave nothing there") {
   }
 }
 
-TEST_CASE("a Redis that does not answer ends the meeting when the timeout has passed") {
+TEST_CASE("a Redis that does not answer ends the meeting when the timeout has passed", "[slow]") {
   const Mute mute;
   JobOptions job = thread_job(2, kShort);
   job.rendezvous = mute.rendezvous();
@@ -290,7 +290,7 @@ TEST_CASE("ranks open no more files and sockets than their transport says") {
   CHECK(connected >= kRanks * each.connected / 2);
 }
 
-TEST_CASE("what an earlier job left in a folder stops only a job with the same text") {
+TEST_CASE("what an earlier job left in a folder stops only a job with the same text", "[slow]") {
   const Folder folder;
   JobOptions job = thread_job(2, kShort);
   job.rendezvous = folder.rendezvous();
@@ -337,7 +337,7 @@ TEST_CASE("ranks with another plan or size are told so, on both sides") {
   CHECK_THAT(of_timeout[1].other_error, Contains("has timeout 120.0, rank 1 has 121.0"));
 }
 
-TEST_CASE("loopback between hosts is refused, and told which rank listens there") {
+TEST_CASE("loopback between hosts is refused, and told which rank listens there", "[slow]") {
   const auto of = [](const std::string& boot, const std::string& address,
                      const std::string& interface) {
     JobOptions job = thread_job(2, kShort);
@@ -378,7 +378,7 @@ TEST_CASE("loopback is known by address and by name") {
   for (const char* other : {"192.0.2.1", "2001:db8::1", "no-such"}) CHECK(loopback(other) == "");
 }
 
-TEST_CASE("a store that fails is told in its own words, and no rank is blamed") {
+TEST_CASE("a store that fails is told in its own words, and no rank is blamed", "[slow]") {
   const auto failure = [](const JobOptions& job) {
     try {
       find_transport("gloo").connect(job);
@@ -444,7 +444,7 @@ TEST_CASE("two ranks with one number: the second is refused") {
   CHECK(errors(outcomes) == "");
 }
 
-TEST_CASE("a rank that does not come is named") {
+TEST_CASE("a rank that does not come is named", "[slow]") {
   const std::string transport = any_transport();
   CAPTURE(transport);
   const JobOptions job = thread_job(3, kShort);

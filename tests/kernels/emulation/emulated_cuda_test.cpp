@@ -99,7 +99,7 @@ void require_same_decodes(const Pair& codecs, const Stored& x, int offset) {
   }
 }
 
-TEST_CASE("emulated kernels give the host's messages, residuals and decoded values") {
+TEST_CASE("emulated kernels give the host's messages, residuals and decoded values", "[slow]") {
   const int launched = emulation::launches;
   for (const char* algorithm : kAlgorithms) {
     const Pair codecs(algorithm);
@@ -120,7 +120,7 @@ TEST_CASE("emulated kernels give the host's messages, residuals and decoded valu
   CHECK(emulation::launches > launched);
 }
 
-TEST_CASE("emulated kernels give the host's bits for special inputs") {
+TEST_CASE("emulated kernels give the host's bits for special inputs", "[slow]") {
   constexpr float kLargest = std::numeric_limits<float>::max();
   constexpr std::int64_t kCount = 2500;
   for (const char* algorithm : kAlgorithms) {
@@ -212,7 +212,7 @@ void require_same_settled(const Pair& codecs, const DeviceState& on_gpu, HostSta
   require_same_states(on_gpu, on_cpu);
 }
 
-TEST_CASE("emulated kernels leave residuals half done as the host does") {
+TEST_CASE("emulated kernels leave residuals half done as the host does", "[slow]") {
   // terngrad has no residual, and spread none that can wait: they must do as if nothing waited.
   for (const char* algorithm : {"onebit", "tbq", "terngrad", "spread"}) {
     const Pair codecs(algorithm);
@@ -301,7 +301,7 @@ struct BatchSlice {
 /// More than one launch takes, of all types and lengths, with all kinds of residuals.
 constexpr int kBatch = 61;
 
-TEST_CASE("emulated kernels encode batches as the host does slices") {
+TEST_CASE("emulated kernels encode batches as the host does slices", "[slow]") {
   for (const char* algorithm :
        {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread", "graddrop(rho=0.03)",
         "graddrop(rho=0.1,packing=2)", "int4block(rotate=1)"}) {
@@ -401,7 +401,7 @@ struct SumSlice {
   std::vector<std::int64_t> lengths;
 };
 
-TEST_CASE("emulated kernels decode batches as the host does slices") {
+TEST_CASE("emulated kernels decode batches as the host does slices", "[slow]") {
   for (const char* algorithm : {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread",
                                 "fp8block(rotate=1)", "graddrop(packing=1)", "lossless"}) {
     const Pair codecs(algorithm);

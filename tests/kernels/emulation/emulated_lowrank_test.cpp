@@ -15,7 +15,7 @@ const std::vector<std::vector<std::int64_t>> kShapes = {{13, 37},  {1, 50},   {5
 
 void schedule(std::uint32_t seed) { emulation::Grid::instance().set_schedule(seed); }
 
-TEST_CASE("emulated low rank gives the host's bits, whatever the order of threads") {
+TEST_CASE("emulated low rank gives the host's bits, whatever the order of threads", "[slow]") {
   for (const char* algorithm : {"powersgd(rank=5)", "powersgd(rank=3,ef=2)", "powersgd(ef=0)",
                                 "acpsgd(rank=4)", "rsketch(rank=6)", "rsketch(rank=2,ef=0)"}) {
     for (const std::uint32_t seed : {0u, 1u, 2u}) {
@@ -41,7 +41,8 @@ TEST_CASE("emulated low rank gives the host's bits for what is zero, huge or not
   }
 }
 
-TEST_CASE("emulated low rank gives the host's bits for more gradients than a launch takes") {
+TEST_CASE("emulated low rank gives the host's bits for more gradients than a launch takes",
+          "[slow]") {
   for (const char* algorithm : {"powersgd(rank=17)", "acpsgd"}) {
     StagedPair pair(algorithm, std::vector<std::vector<std::int64_t>>(70, {19, 18}),
                     ValueType::kFloat32);
