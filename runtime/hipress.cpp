@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <numeric>
@@ -11,6 +12,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -79,8 +81,12 @@ hipress_status guarded(const Work& work) noexcept {
 
 std::string text_of(const char* text) { return text == nullptr ? "" : text; }
 
-models::Dtype dtype_of(hipress_type type) {
-  switch (type) {
+/// A C program may have left any number there, and one that is no enumerator must not be read as
+/// one.
+models::Dtype dtype_of(const hipress_type& type) {
+  std::underlying_type_t<hipress_type> number;
+  std::memcpy(&number, &type, sizeof number);
+  switch (number) {
     case HIPRESS_FLOAT32:
       return models::Dtype::kFloat32;
     case HIPRESS_FLOAT16:
@@ -90,7 +96,7 @@ models::Dtype dtype_of(hipress_type type) {
   }
   throw std::invalid_argument(
       fmt::format("type {} is none of HIPRESS_FLOAT32, HIPRESS_FLOAT16 and HIPRESS_BFLOAT16",
-                  static_cast<int>(type)));
+                  number));
 }
 
 hipress_type type_of(models::Dtype dtype) {
