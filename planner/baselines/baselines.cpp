@@ -265,7 +265,8 @@ std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines&
   if (problem.limits.jobs > 1 && !folded_only(problem)) {
     // What takes longest is one thread's, beside which the others do the rest; but where it may not
     // be through in time.
-    std::ranges::stable_partition(order, [&](std::size_t i) { return rows[i]->searches; });
+    std::stable_partition(order.begin(), order.end(),
+                          [&](std::size_t i) { return rows[i]->searches; });
   }
   std::vector<Baseline> result(rows.size());
   sim::run_parallel(rows.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
