@@ -1,4 +1,4 @@
-# Compiler settings, and the three kinds of target there are: a folder's library, its tool, and tests.
+# Compiler settings, and two kinds of target: a folder's library, and a command-line tool.
 
 add_library(hipress_settings INTERFACE)
 # One rounding per operation, in the order written, on every compiler: design decision "same bits everywhere".

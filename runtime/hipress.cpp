@@ -94,9 +94,8 @@ models::Dtype dtype_of(const hipress_type& type) {
     case HIPRESS_BFLOAT16:
       return models::Dtype::kBfloat16;
   }
-  throw std::invalid_argument(
-      fmt::format("type {} is none of HIPRESS_FLOAT32, HIPRESS_FLOAT16 and HIPRESS_BFLOAT16",
-                  number));
+  throw std::invalid_argument(fmt::format(
+      "type {} is none of HIPRESS_FLOAT32, HIPRESS_FLOAT16 and HIPRESS_BFLOAT16", number));
 }
 
 hipress_type type_of(models::Dtype dtype) {

@@ -251,7 +251,8 @@ const planner::NamedPlanRow* Sweep::State::planned_name(const Point& point, Role
 }
 
 /// Baselines do not depend on the algorithm, and some plans not on the machines.
-Sweep::State::PlanKey Sweep::State::plan_key(const Point& point, const planner::NamedPlanRow& name) const {
+Sweep::State::PlanKey Sweep::State::plan_key(const Point& point,
+                                             const planner::NamedPlanRow& name) const {
   PlanKey key{{point[kModel], point[kComputeTime], point[kTopology], point[kNodes]}, name.name};
   if (name.name != kDdpName) key.values.push_back(point[kAlgorithm]);
   const std::size_t axes = name.depends_on_machines ? kAxes : kGraphAxes;
@@ -317,7 +318,8 @@ bool Sweep::State::is_possible(const Point& point, Role role) const {
   return name != nullptr && planned_.at(plan_key(point, *name)).plan.has_value();
 }
 
-plans::ResolvedPlan Sweep::State::made(const Point& point, const planner::NamedPlanRow& name) const {
+plans::ResolvedPlan Sweep::State::made(const Point& point,
+                                       const planner::NamedPlanRow& name) const {
   const Planned& planned = planned_.at(plan_key(point, name));
   if (planned.plan) return *planned.plan;
   throw io::InputError(!planned.complaint.empty()

@@ -51,8 +51,8 @@ struct SweepSize {
 /// Called with how many are done and how many there are, by one thread at a time. May be empty.
 using Progress = std::function<void(std::int64_t done, std::int64_t all)>;
 
-/// Makes a named plan; none if there is no such plan for the request. io::InputError if it cannot be
-/// made. Called by several threads at a time.
+/// Makes a named plan; none if there is no such plan for the request. io::InputError if it cannot
+/// be made. Called by several threads at a time.
 using MakePlan = std::function<std::optional<plans::ResolvedPlan>(
     std::string_view name, const planner::PlanRequest& request)>;
 

@@ -7,7 +7,6 @@
 #include <system_error>
 
 #include "io/error.hpp"
-#include "io/utf8.hpp"
 
 namespace hipress::tools {
 

@@ -17,14 +17,17 @@ namespace hipress::planner {
 /// What happens while advice is worked out. All but `warn` may be empty.
 struct Hooks {
   Warn warn = [](const std::string&) {};  ///< called before the search begins
-  /// Of the search: the share of the budget that is used, and the best time so far in seconds.
+  /// Of the search: the share of the budget that is used, and the best time so far in seconds. Like
+  /// `searched`, perhaps on a thread of the search's.
   std::function<void(double share, double best_s)> progress = {};
   std::function<void()> searched = {};  ///< after the last progress of a search
-  /// Set from outside: searches that optimise end with the best plan so far.
+  /// Set from outside, and there until advise() has returned: searches that optimise end with the
+  /// best plan so far.
   const std::atomic<bool>* interrupted = nullptr;
 };
 
 /// A request of which everything that it names has been read and checked, and what it points to.
+/// The budget for simulations beside the search begins with it, so it is for one advise().
 class PreparedRequest {
  public:
   /// Reads everything, and refuses what cannot be done before anything takes long: io::InputError
@@ -42,15 +45,15 @@ class PreparedRequest {
   double share_of_search() const;
   static constexpr double kShareUncompressed = 0.5;
 
-  const Request request;
-  const PlanForm form;
-  const SearchRow& search;
+  const Request request;                 ///< as it was given
+  const PlanForm form;                   ///< that the plan must have
+  const SearchRow& search;               ///< that makes the plan
   std::vector<std::string> diagnostics;  ///< what was assumed
-  const models::Model model;
-  Problem problem;
-  costs::Profile profile;            ///< of the machines
-  costs::Profile secopa_profile;     ///< of SeCoPa's formulas
-  std::optional<Machines> machines;  ///< made by read_machines()
+  const models::Model model;             ///< with the times that the request gives it
+  Problem problem;                       ///< which points to the others
+  costs::Profile profile;                ///< of the machines
+  costs::Profile secopa_profile;         ///< of SeCoPa's formulas
+  std::optional<Machines> machines;      ///< made by read_machines()
   /// The GPUs at another level, for which half of the budget is then; null: they stay. A plan of
   /// SeCoPa's text is for the given level, and may have its rival at another.
   std::unique_ptr<const OtherLevels> other;

@@ -12,14 +12,13 @@
 #include "planner/search/passes/runner.hpp"
 #include "plans/plan_file.hpp"
 
-/// What hipress-plan does with a plan once it has one: passes, and what is asked about it.
+/// What is done with a plan once there is one: passes, and what is asked about it.
 namespace hipress::planner {
 
 inline constexpr double kPassAllowance = 0.25;  ///< of the budget, beside what a search left of it
 
 struct AnalysisOptions {
   std::string disabled_passes;  ///< with commas
-  bool list_passes = false;
   bool explain = false;
   std::string compare;  ///< a plan file or name; empty: not asked for
   std::string plan;     ///< instead of a search; empty: search
@@ -71,6 +70,8 @@ struct Found {
   Rivals rivals = {};  ///< of the passes
 };
 
+/// Polishes the plan, and finds out what was asked about it, as far as the budget allows. Throws as
+/// read_plan(), and io::InputError where a plan that is given cannot be analysed.
 Analysis analyse(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,
                  const Found& found);
 

@@ -4,7 +4,7 @@
 #include "planner/search/passes/pass.hpp"
 #include "planner/search/search.hpp"
 
-/// What hipress-plan lays beside the plan that it found.
+/// What is laid beside a plan that was found.
 namespace hipress::planner {
 
 /// Simulates the plan and the baselines; what was given up for that is added to the diagnostics.

@@ -5,7 +5,6 @@
 
 #include "costs/description.hpp"
 #include "costs/levels.hpp"
-#include "io/error.hpp"
 #include "io/memory.hpp"
 #include "kernels/codec/algorithm_list.hpp"
 #include "planner/advice/advice.hpp"
@@ -32,10 +31,19 @@ models::Model read_model(const Request& request, std::vector<std::string>& diagn
   return model;
 }
 
+/// Refuses what makes no sense, and says of a plan that is given in which order it is looked at.
+Request checked(Request request) {
+  check(request);
+  if (request.transfer_order_given && request.transfer_order != "best") {
+    request.analysis.order = sim::parse_transfer_order(request.transfer_order);
+  }
+  return request;
+}
+
 }  // namespace
 
 PreparedRequest::PreparedRequest(const Request& given, PlanForm its_form, const Hooks& its_hooks)
-    : request(given),
+    : request(checked(given)),
       form(its_form),
       search(find_search(given.search_name())),
       model(read_model(given, diagnostics)),
@@ -50,7 +58,6 @@ PreparedRequest::PreparedRequest(const Request& given, PlanForm its_form, const 
   read_machines();
   add_foreign_costs();
   check(request.analysis, problem, search, hooks.warn);
-  if (searches() && form == PlanForm::kText) plans::require_text_names(model);
   if (optimises() && problem.strategy == "best") other = OtherLevels::of(problem, diagnostics);
 }
 

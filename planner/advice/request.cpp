@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <initializer_list>
 #include <stdexcept>
+#include <string_view>
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
@@ -79,6 +81,31 @@ void leave_out_stages(const SearchRow& search, Problem& problem, const Warn& war
 }
 
 }  // namespace
+
+void check(const Request& request) {
+  const auto word = [](std::string_view option, const std::string& given,
+                       std::initializer_list<std::string_view> known) {
+    if (std::find(known.begin(), known.end(), given) != known.end()) return;
+    throw io::InputError(
+        fmt::format("{}: {} is none of {}", option, io::quote(given), fmt::join(known, ", ")));
+  };
+  const auto number = [](std::string_view option, double given, double least, double most) {
+    if (given >= least && given <= most) return;  // what is not a number is neither
+    throw io::InputError(
+        fmt::format("{} must be a number from {} to {}, got {}", option, least, most, given));
+  };
+  word("--transfer-order", request.transfer_order, {"ready", "need", "best"});
+  word("--grouping", request.grouping, {"any", "none", "auto"});
+  word("--write", request.write, {"advised", "fastest"});
+  number("--nnodes", request.nodes, 0, kMaxNodes);
+  number("--budget", request.budget_s.value_or(0), 0, kMaxBudget_s);
+  number("--evaluations", static_cast<double>(request.evaluations.value_or(0)), 0, INT64_MAX);
+  number("--tolerance", request.tolerance, 0, kMaxTolerance);
+  number("--jobs", request.jobs, 1, kMaxJobs);
+  number("--replicas", request.analysis.replicas.value_or(1), 1, kMaxReplicas);
+  number("--bandwidth-uncertainty", request.analysis.bandwidth_uncertainty.value_or(0), 0,
+         kMaxUncertainty);
+}
 
 std::vector<std::string> named_algorithms(const std::string& list) {
   std::vector<std::string> names;

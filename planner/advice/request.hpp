@@ -16,37 +16,49 @@ namespace hipress::planner {
 /// Threads that simulate: a core each, but no more than share the memory well.
 unsigned default_jobs();
 
+inline constexpr std::uint32_t kMaxNodes = 1u << 20;
+inline constexpr double kMaxBudget_s = 1e6;  // 12 days
+inline constexpr double kMaxTolerance = 0.5;
+inline constexpr unsigned kMaxJobs = 1024;
+inline constexpr std::uint32_t kMaxReplicas = 100'000;
+inline constexpr double kMaxUncertainty = 0.99;
+
 /// What is asked of the planner, in the words of whoever asks: names, files, quantities with units.
 struct Request {
   std::string input = "input.txt";  ///< what plans::read_input() and models::read_model() take
   std::string topology = "PS";      ///< a row of casync::strategies(), or BEST
   bool topology_given = false;      ///< else a plan YAML says its own
   std::uint32_t nodes = 0;          ///< 0: the cluster file's, else 16, as SeCoPa.py's
-  costs::MachineOptions machines;
-  models::TimeOptions times;
+  costs::MachineOptions machines;   ///< none named: those that SeCoPa was published with
+  models::TimeOptions times;        ///< that the model has not, or that are scaled
   std::string algorithms = "onebit,fp16";  ///< that the plan may use, with commas; or none
   std::string coarsest;                    ///< empty: any
   std::vector<std::string> accuracy;       ///< as parse_accuracy() takes it
   std::string search;                    ///< empty: timeline with a profile or cluster, else secopa
   std::string grouping = "auto";         ///< any, none, or auto: any in a plan YAML
   std::string transfer_order = "ready";  ///< ready, need or best
+  bool transfer_order_given = false;     ///< else a plan that is given says its own
   std::string network = "fair";          ///< port or fair
-  std::optional<double> budget_s;
-  std::optional<std::int64_t> evaluations;
-  double tolerance = kTolerance;
-  std::uint64_t seed = 0;
-  unsigned jobs = default_jobs();
+  std::optional<double> budget_s;        ///< of the search and the passes; none: 2
+  std::optional<std::int64_t> evaluations;  ///< plans to simulate, instead of budget_s
+  double tolerance = kTolerance;            ///< relatively slower than this for compressing less
+  std::uint64_t seed = 0;                   ///< of the search's random moves
+  unsigned jobs = default_jobs();           ///< threads that simulate; more: the same plan sooner
   /// What the plan is where the verdict is not to compress: advised, or fastest.
   std::string write = "advised";
-  AnalysisOptions analysis;
-  plans::Trust trust;
+  AnalysisOptions analysis;  ///< what is asked about the plan, or about one that is given
+  plans::Trust trust;        ///< beside `algorithms`, the programs that a plan file may bring
 
   bool writes_fastest() const { return write == "fastest"; }
+  /// The row of searches().
   std::string search_name() const {
     if (!search.empty()) return search;
     return machines.profile.empty() && !machines.names_cluster() ? "secopa" : "timeline";
   }
 };
+
+/// io::InputError, which names the option, for a word or number that is none of those above.
+void check(const Request& request);
 
 /// Which files can hold the plan: SeCoPa's text says no groups, orders and levels of GPUs.
 enum class PlanForm : std::uint8_t { kText, kYaml };

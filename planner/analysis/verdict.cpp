@@ -97,7 +97,7 @@ sim::Saving saving_of(double first_s, const std::optional<sim::Response>& first,
 Verdict without_compression(const Problem& problem, const Comparison& comparison) {
   const double planned_s = *comparison.planned_s;
   const std::string time = with_interval(planned_s, comparison.planned, comparison.spread);
-  Verdict verdict = {.advice = Answer::kDoNotCompress, .sentence = {}};
+  Verdict verdict = {.answer = Answer::kDoNotCompress, .sentence = {}};
   const auto because_of = [&](const std::string& times, const std::string& why) {
     verdict.sentence = fmt::format("do not compress: {}; {}", times, why);
     return verdict;
@@ -141,7 +141,7 @@ Verdict with_compression(const Problem& problem, const casync::Plan& plan,
   const std::string time = with_interval(planned_s, comparison.planned, comparison.spread);
   if (!comparison.uncompressed) {
     return {
-        .advice = Answer::kTooClose,
+        .answer = Answer::kTooClose,
         .sentence = fmt::format(
             "too close to call: {} an iteration; no plan without compression was simulated", time)};
   }
@@ -219,8 +219,8 @@ std::optional<double> Comparison::gap() const {
   return planner::gap(*planned_s, *lower_bound_s);
 }
 
-const char* to_string(Answer advice) {
-  switch (advice) {
+const char* to_string(Answer answer) {
+  switch (answer) {
     case Answer::kCompress:
       return "compress";
     case Answer::kDoNotCompress:
@@ -248,7 +248,7 @@ std::string with_interval(double time_s, const std::optional<sim::Response>& res
 }
 
 void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& comparison) {
-  if (missing == models::MissingTimes::kNone || verdict.advice != Answer::kCompress) return;
+  if (missing == models::MissingTimes::kNone || verdict.answer != Answer::kCompress) return;
   if (missing == models::MissingTimes::kForward) {
     verdict.sentence =
         "without a forward time (--forward) iterations are longer than these, and the share that "
@@ -263,7 +263,7 @@ void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& co
                        io::format_duration(rival_s - *comparison.planned_s),
                        io::format_duration(rival_s));
   }
-  verdict = {.advice = Answer::kTooClose,
+  verdict = {.answer = Answer::kTooClose,
              .sentence = fmt::format(
                  "too close to call: without ready times it is not known how much communication "
                  "hides behind computation, so compression saves{} (give --compute-time). "
@@ -294,11 +294,11 @@ Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison
     const std::string why = comparison.not_simulated.empty()
                                 ? "this plan's graph is too large to be simulated"
                                 : comparison.not_simulated;
-    return {.advice = Answer::kTooClose, .sentence = "too close to call: " + why};
+    return {.answer = Answer::kTooClose, .sentence = "too close to call: " + why};
   }
   Verdict verdict = compresses(problem.model, plan) ? with_compression(problem, plan, comparison)
                                                     : without_compression(problem, comparison);
-  if (verdict.advice != Answer::kCompress) {
+  if (verdict.answer != Answer::kCompress) {
     verdict = compress_elsewhere(problem, comparison).value_or(verdict);
   }
   verdict.sentence += about_ddp(problem, comparison);

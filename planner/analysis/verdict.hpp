@@ -42,11 +42,11 @@ struct Comparison {
 };
 
 enum class Answer : std::uint8_t { kCompress, kDoNotCompress, kTooClose };
-const char* to_string(Answer advice);  ///< "compress", "do not compress", "too close to call"
+const char* to_string(Answer answer);  ///< "compress", "do not compress", "too close to call"
 
 /// Whether to compress.
 struct Verdict {
-  Answer advice = Answer::kTooClose;
+  Answer answer = Answer::kTooClose;
   /// That the advice is right: that compression is faster, or that it saves no more than
   /// Problem::tolerance; where it is too close to call, that compression is faster. None: it is not
   /// known, since there was no time for intervals, or nothing to compare.

@@ -31,6 +31,7 @@ struct NamedPlanRow {
   std::string_view help;
   bool depends_on_machines = true;  ///< else one plan serves for all profiles, clusters, networks
 };
+/// All of them, searched ones first.
 std::vector<NamedPlanRow> named_plan_rows();
 
 inline constexpr std::string_view kBest = "best";
@@ -54,7 +55,6 @@ std::string named_plans();
 /// As plans::resolve_plan(), and named plans for these machines; the machines' profile and cluster
 /// are not looked at for others.
 plans::ResolvedPlan resolve_plan(const std::string& path_or_name, const plans::PlanContext& context,
-                                 const Machines& machines,
-                                 std::int64_t evaluations = kEvaluations);
+                                 const Machines& machines, std::int64_t evaluations = kEvaluations);
 
 }  // namespace hipress::planner

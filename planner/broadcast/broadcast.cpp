@@ -316,9 +316,9 @@ std::vector<std::string> lossless_algorithms(const costs::Profile& profile,
   for (const auto& [name, costs] : profile.codecs) {
     if (costs.is_staged() || kernels::program_file(name)) continue;
     if (!kernels::names_algorithm(name)) continue;
-    const bool is_cast = std::ranges::any_of(model.gradients, [&](const models::Gradient& g) {
-      return name == plans::cast_of(g.dtype);
-    });
+    const bool is_cast = std::ranges::any_of(
+        model.gradients,
+        [&own = name](const models::Gradient& g) { return own == plans::cast_of(g.dtype); });
     if (!is_cast && lossy_of({name}, model).empty()) names.push_back(name);
   }
   return names;

@@ -194,7 +194,7 @@ TEST_CASE("a search that is cut short says so") {
       Contains("--evaluations"));
 }
 
-TEST_CASE("small tensors go by a tree, large ones by a chain") {
+TEST_CASE("small tensors go by a tree, large ones by a chain", "[slow]") {
   const costs::Profile profile = profile_of(1e-10, 1e-10);
   const Machines machines = {.profile = profile,
                              .cluster = costs::cluster_from_profile(profile, 16)};

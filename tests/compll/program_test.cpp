@@ -225,7 +225,7 @@ TEST_CASE("a program's path may have brackets") {
   CHECK(testing::round_trip(*make_codec(path), {5}) == std::vector<float>{3.5f});
 }
 
-TEST_CASE("the compiler may be a command of several words") {
+TEST_CASE("the compiler may be a command of several words", "[slow]") {
   const std::string path = testing::program_file("words", sends("float", "", "1.5"));
   const std::string cache = std::string(HIPRESS_TEST_CACHE) + "/words";
   std::filesystem::remove_all(cache);

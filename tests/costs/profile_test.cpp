@@ -178,7 +178,7 @@ TEST_CASE("A profile that is not there, or has no contents, is refused") {
   CHECK_THROWS_AS(read_profile(folder.path("binary.yaml")), io::InputError);
 }
 
-TEST_CASE("A profile that was cut short is refused, wherever the cut is") {
+TEST_CASE("A profile that was cut short is refused, wherever the cut is", "[slow]") {
   const TemporaryFolder folder;
   const std::string whole = kGood;
   // The last byte is the newline behind the end marker, which may be missing.

@@ -98,7 +98,7 @@ TEST_CASE("indices beyond 2^32 have draws of their own, within a vector too") {
   }
 }
 
-TEST_CASE("terngrad is unbiased") {
+TEST_CASE("terngrad is unbiased", "[slow]") {
   // A value v between levels at distance gap is rounded up with p = (v - min) / gap - floor:
   // variance gap^2 p (1 - p) ≤ gap^2 / 4 per draw, so a mean of n draws deviates by at most gap /
   // (2 sqrt(n)).

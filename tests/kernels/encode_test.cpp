@@ -40,7 +40,7 @@ TEST_CASE("every length gives the reference's message, decoded values and residu
   }
 }
 
-TEST_CASE("values and residuals may begin at any multiple of 4 bytes") {
+TEST_CASE("values and residuals may begin at any multiple of 4 bytes", "[slow]") {
   for (const AlgorithmRow& row : algorithms()) {
     if (row.staged) continue;    // it has no encode(): lowrank_test.cpp
     if (row.lossless) continue;  // its messages have no reference: lossless_test.cpp

@@ -29,7 +29,7 @@ Stored any_bits(ValueType type, std::int64_t elements) {
   return {type, bytes};
 }
 
-TEST_CASE("every bit comes back, of every type and length") {
+TEST_CASE("every bit comes back, of every type and length", "[slow]") {
   const auto codec = lossless::make_codec();
   for (const ValueType type : kTypes) {
     for (const std::int64_t elements : kLengths) {

@@ -295,7 +295,8 @@ struct Reference {
   }
 };
 
-TEST_CASE("powersgd follows the reference in double, with each residual and number of nodes") {
+TEST_CASE("powersgd follows the reference in double, with each residual and number of nodes",
+          "[slow]") {
   for (const Dimensions& shape :
        {Dimensions{61, 47}, Dimensions{33, 7, 5}, Dimensions{600, 1100}}) {
     const std::int64_t rows = shape[0], columns = elements_of(shape) / rows;
@@ -505,7 +506,7 @@ TEST_CASE("one NaN or infinity makes all values NaN on all nodes and changes no 
   }
 }
 
-TEST_CASE("numbers of any magnitude make no NaN") {
+TEST_CASE("numbers of any magnitude make no NaN", "[slow]") {
   const Dimensions shape = {70, 1500};
   const float largest = std::numeric_limits<float>::max();
   for (const std::string& name : kNames) {

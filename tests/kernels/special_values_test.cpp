@@ -25,7 +25,7 @@ std::vector<float> round_trip(const Codec& codec, const std::vector<float>& inpu
                 static_cast<std::int64_t>(inputs.size()));
 }
 
-TEST_CASE("special inputs give the reference's bits on every instruction set") {
+TEST_CASE("special inputs give the reference's bits on every instruction set", "[slow]") {
   std::vector<std::pair<std::string, std::vector<float>>> cases;
   for (const std::int64_t elements : {5, 1500, 33000}) {
     const auto filled = [&](auto value_of) {

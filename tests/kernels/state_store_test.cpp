@@ -198,7 +198,7 @@ TEST_CASE("what is no state file is refused with its path and the reason") {
   }
 }
 
-TEST_CASE("a file with any byte changed is refused") {
+TEST_CASE("a file with any byte changed is refused", "[slow]") {
   const TemporaryFile file("state");
   StateStore store;
   float* const values = store.get("fc.weight", 0, 40, 2);

@@ -61,7 +61,7 @@ TEST_CASE("fp32 is rounded to the nearest number, ties to even, beyond the large
   }
 }
 
-TEST_CASE("halves encode to the message and residual of the same numbers in fp32") {
+TEST_CASE("halves encode to the message and residual of the same numbers in fp32", "[slow]") {
   for (const AlgorithmRow& row : algorithms()) {
     if (row.staged) continue;    // it has no encode(): lowrank_test.cpp
     if (row.lossless) continue;  // its messages have no reference: lossless_test.cpp

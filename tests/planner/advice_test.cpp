@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,7 +31,7 @@ Request counted(const std::string& topology) {
   return request;
 }
 
-TEST_CASE("Advice without a profile is SeCoPa's plan") {
+TEST_CASE("Advice without a profile is SeCoPa's plan", "[slow]") {
   Request request;
   request.input = HIPRESS_SOURCE_DIR "/tests/data/vgg19_gradients.txt";
   for (const std::string topology : {"PS", "RING"}) {
@@ -55,7 +56,7 @@ TEST_CASE("Advice has a plan, what it is compared with, a bound and a verdict") 
   REQUIRE(advice.comparison.lower_bound_s);
   CHECK(*advice.comparison.lower_bound_s <= *advice.comparison.planned_s);
   CHECK(*advice.comparison.planned_s < advice.comparison.uncompressed->plan.iteration_s);
-  CHECK(advice.verdict.advice == Answer::kCompress);
+  CHECK(advice.verdict.answer == Answer::kCompress);
   CHECK_THAT(advice.verdict.sentence, Contains("compress ("));
 }
 
@@ -74,6 +75,19 @@ TEST_CASE("Warnings go to whoever asks, and nonsense is refused before any searc
   request = counted("PS");
   request.input = "vgg18";
   CHECK_THROWS_AS(PreparedRequest(request, PlanForm::kText), io::InputError);
+  const auto refusal = [](auto change) {
+    Request wrong = counted("PS");
+    change(wrong);
+    return tests::complaint([&] { PreparedRequest(wrong, PlanForm::kText); });
+  };
+  CHECK_THAT(refusal([](Request& wrong) { wrong.transfer_order = "nedd"; }),
+             Contains("'nedd' is none of ready, need, best"));
+  CHECK_THAT(refusal([](Request& wrong) { wrong.grouping = "some"; }), Contains("any, none, auto"));
+  CHECK_THAT(refusal([](Request& wrong) { wrong.write = "fastes"; }), Contains("advised, fastest"));
+  CHECK_THAT(refusal([](Request& wrong) { wrong.tolerance = -1; }),
+             Contains("from 0 to 0.5, got -1"));
+  CHECK_THAT(refusal([](Request& wrong) { wrong.budget_s = NAN; }), Contains("got nan"));
+  CHECK_THAT(refusal([](Request& wrong) { wrong.jobs = 0; }), Contains("from 1 to 1024, got 0"));
 }
 
 TEST_CASE("Whoever is interrupted gets the best plan so far") {
@@ -88,6 +102,20 @@ TEST_CASE("Whoever is interrupted gets the best plan so far") {
   CHECK(advice.found.plan.decisions.size() == prepared.model.gradients.size());
   CHECK_THAT(advice.found.diagnostics,
              Catch::VectorContains<std::string>("interrupted: this is the best plan so far"));
+}
+
+TEST_CASE("A plan that is given is looked at in the order that is asked for") {
+  Request request = counted("PS");
+  request.analysis.plan = "none";
+  request.analysis.explain = true;
+  request.transfer_order = "need";
+  const auto order_of = [&] {
+    const PreparedRequest prepared(request, PlanForm::kYaml);
+    return advise(prepared).found.transfer_order;
+  };
+  CHECK(order_of() == sim::TransferOrder::kReady);  // as it was not asked for
+  request.transfer_order_given = true;
+  CHECK(order_of() == sim::TransferOrder::kNeed);
 }
 
 TEST_CASE("Several threads may ask for advice at the same time") {

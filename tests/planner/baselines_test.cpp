@@ -79,7 +79,8 @@ TEST_CASE("Baselines that decide a verdict and take little are simulated first")
                                                "greedy"});
 }
 
-TEST_CASE("DDP of many gradients is simulated where its nodes differ, and cannot be folded") {
+TEST_CASE("DDP of many gradients is simulated where its nodes differ, and cannot be folded",
+          "[slow]") {
   models::Model model;
   for (int g = 0; g < 17000; ++g) {
     model.gradients.push_back({.name = "g" + std::to_string(g), .elements = 100'000});

@@ -31,22 +31,22 @@ void check_instance(std::uint64_t seed, const Features& features, int plans) {
   }
 }
 
-TEST_CASE("The bound is below random plans of random instances") {
+TEST_CASE("The bound is below random plans of random instances", "[slow]") {
   const Features plain = {.grouping = false, .uneven = false, .layered = false};
   for (std::uint64_t seed = 0; seed < 60; ++seed) check_instance(seed, plain, 10);
 }
 
-TEST_CASE("The bound is below random plans with groups and batches") {
+TEST_CASE("The bound is below random plans with groups and batches", "[slow]") {
   const Features grouped = {.grouping = true, .uneven = false, .layered = false};
   for (std::uint64_t seed = 1000; seed < 1060; ++seed) check_instance(seed, grouped, 10);
 }
 
-TEST_CASE("The bound is below random plans on uneven machines") {
+TEST_CASE("The bound is below random plans on uneven machines", "[slow]") {
   const Features uneven = {.grouping = true, .uneven = true, .layered = false};
   for (std::uint64_t seed = 2000; seed < 2060; ++seed) check_instance(seed, uneven, 10);
 }
 
-TEST_CASE("The bound is below random plans on machines with layers") {
+TEST_CASE("The bound is below random plans on machines with layers", "[slow]") {
   for (std::uint64_t seed = 3000; seed < 3060; ++seed) check_instance(seed, {}, 10);
 }
 

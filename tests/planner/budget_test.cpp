@@ -77,7 +77,8 @@ TEST_CASE("An interrupt leaves a second, however long the budget is") {
   CHECK(budget.over());
 }
 
-TEST_CASE("Baselines of a million nodes are left out where the budget has no time for them") {
+TEST_CASE("Baselines of a million nodes are left out where the budget has no time for them",
+          "[slow]") {
   Large large(1 << 20);
   large.machines.budget = std::make_shared<SimulationBudget>(0.5, nullptr);
   const std::vector<Baseline> baselines = simulate_baselines(large.problem, large.machines);
@@ -91,7 +92,7 @@ TEST_CASE("Baselines of a million nodes are left out where the budget has no tim
   }
 }
 
-TEST_CASE("A search among a million nodes keeps its budget, and returns a plan") {
+TEST_CASE("A search among a million nodes keeps its budget, and returns a plan", "[slow]") {
   Large large(1 << 20);
   large.machines.budget = std::make_shared<SimulationBudget>(0.5, nullptr);
   large.problem.limits.budget_s = 0.2;

@@ -93,7 +93,8 @@ TEST_CASE("Large graphs are folded where transfers slow kernels too") {
   CHECK(*folded.iteration_s == simulated_iteration_s(large.model, large.plan, large.machines));
 }
 
-TEST_CASE("Large graphs whose nodes differ are simulated whole, and larger ones given up") {
+TEST_CASE("Large graphs whose nodes differ are simulated whole, and larger ones given up",
+          "[slow]") {
   Instance large(kManyNodes, kManyGradients, sim::Network::kPort);
   large.machines.cluster.compute_speed[3] = 0.5;
   const AffordableTime whole = affordable_iteration(large.model, large.plan, large.machines);

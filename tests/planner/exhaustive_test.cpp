@@ -30,7 +30,7 @@ double brute_force(const RandomInstance& instance) {
   return best;
 }
 
-TEST_CASE("Branch and bound finds what simulating every plan finds") {
+TEST_CASE("Branch and bound finds what simulating every plan finds", "[slow]") {
   const Features small = {.most_nodes = 8, .most_gradients = 4, .most_options = 4};
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const RandomInstance instance(seed, small);
@@ -142,7 +142,7 @@ Shortfall shortfall(std::uint64_t first, std::uint64_t last, const RandomProblem
   return all;
 }
 
-TEST_CASE("The search alone finds plans near the optimum of random instances") {
+TEST_CASE("The search alone finds plans near the optimum of random instances", "[slow]") {
   const Shortfall found =
       shortfall(0, 40, {.least_gradients = 1, .most_gradients = 6, .most_nodes = 8});
   CHECK(found.near == found.instances);

@@ -54,7 +54,8 @@ std::int64_t total_partitions(const casync::Plan& plan) {
   return total;
 }
 
-TEST_CASE("Passes never make an iteration longer, and what they predict is what is simulated") {
+TEST_CASE("Passes never make an iteration longer, and what they predict is what is simulated",
+          "[slow]") {
   int changed = 0;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     CAPTURE(seed);
@@ -84,7 +85,7 @@ TEST_CASE("Passes never make an iteration longer, and what they predict is what 
   CHECK(changed >= 24);
 }
 
-TEST_CASE("A pass gives back accuracy or partitions, and takes neither") {
+TEST_CASE("A pass gives back accuracy or partitions, and takes neither", "[slow]") {
   int finer = 0, fewer = 0;
   for (std::uint64_t seed = 20; seed < 32; ++seed) {
     CAPTURE(seed);
@@ -220,7 +221,8 @@ std::vector<TimedPlan> rivals_among_baselines(const Problem& problem) {
 }
 
 TEST_CASE(
-    "A polished plan is no slower than a baseline, neither in the median nor in the upper end") {
+    "A polished plan is no slower than a baseline, neither in the median nor in the upper end",
+    "[slow]") {
   constexpr double kNothing = 1 + 1e-6;
   int compared = 0, in_between = 0, lower = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
@@ -256,7 +258,7 @@ TEST_CASE(
   CHECK(lower >= 20);
 }
 
-TEST_CASE("A topology that encodes less often is taken within the tolerance") {
+TEST_CASE("A topology that encodes less often is taken within the tolerance", "[slow]") {
   int rarer = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     CAPTURE(seed);

@@ -160,7 +160,7 @@ void check_bound(std::uint64_t first, std::uint64_t last, int plans) {
   }
 }
 
-TEST_CASE("The bound is below random plans with stages") { check_bound(0, 120, 6); }
+TEST_CASE("The bound is below random plans with stages", "[slow]") { check_bound(0, 120, 6); }
 
 TEST_CASE("The bound is below random plans with stages of 500 random instances", "[long]") {
   check_bound(1000, 1500, 10);

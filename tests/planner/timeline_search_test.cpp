@@ -68,7 +68,8 @@ ClearWins clear_wins(std::uint64_t first, std::uint64_t last, const RandomProble
   return wins;
 }
 
-TEST_CASE("Random instances get plans not worse than any baseline, and often clearly better") {
+TEST_CASE("Random instances get plans not worse than any baseline, and often clearly better",
+          "[slow]") {
   const ClearWins wins = clear_wins(0, 40, {.most_gradients = 40, .most_nodes = 16});
   CHECK(5 * wins.all >= 40);
   CHECK(4 * wins.alone >= 40);

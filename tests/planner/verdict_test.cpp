@@ -74,7 +74,7 @@ struct Case {
 TEST_CASE("A plan that is clearly faster is advised") {
   const Case one;
   const Verdict verdict = judge(one.problem, one.lossy, one.comparison(0.1, 0.15, 0.1));
-  CHECK(verdict.advice == Answer::kCompress);
+  CHECK(verdict.answer == Answer::kCompress);
   CHECK(verdict.probability.value() > 0.99);
   CHECK_THAT(verdict.sentence, Contains("compress (99 % sure)") &&
                                    Contains("saves 50ms of 150ms") && Contains("33.3 %"));
@@ -85,13 +85,13 @@ TEST_CASE("Without ready times a verdict to compress is a range, and one against
   const Comparison comparison = one.comparison(0.1, 0.15, 0.1);
   Verdict verdict = judge(one.problem, one.lossy, comparison);
   weaken(models::MissingTimes::kNone, verdict, comparison);
-  CHECK(verdict.advice == Answer::kCompress);
+  CHECK(verdict.answer == Answer::kCompress);
   weaken(models::MissingTimes::kForward, verdict, comparison);
-  CHECK(verdict.advice == Answer::kCompress);
+  CHECK(verdict.answer == Answer::kCompress);
   CHECK_THAT(verdict.sentence, StartsWith("without a forward time (--forward)"));
   verdict = judge(one.problem, one.lossy, comparison);
   weaken(models::MissingTimes::kReady, verdict, comparison);
-  CHECK(verdict.advice == Answer::kTooClose);
+  CHECK(verdict.answer == Answer::kTooClose);
   CHECK_FALSE(verdict.probability);
   CHECK_THAT(verdict.sentence, StartsWith("too close to call: without ready times") &&
                                    Contains("between nothing and 50ms of 150ms") &&
@@ -100,7 +100,7 @@ TEST_CASE("Without ready times a verdict to compress is a range, and one against
   verdict = judge(one.problem, one.raw, one.comparison(0.1, 0.1, 0.1));
   const std::string before = verdict.sentence;
   weaken(models::MissingTimes::kReady, verdict, comparison);
-  CHECK(verdict.advice == Answer::kDoNotCompress);
+  CHECK(verdict.answer == Answer::kDoNotCompress);
   CHECK(verdict.sentence == before);
 }
 
@@ -120,7 +120,7 @@ TEST_CASE(
   comparison.uncompressed->name = "none_grouped";
   comparison.uncompressed->plan.plan.bulk.threshold_bytes = 1 << 20;
   const Verdict verdict = judge(one.problem, one.raw, comparison);
-  CHECK(verdict.advice == Answer::kDoNotCompress);
+  CHECK(verdict.answer == Answer::kDoNotCompress);
   CHECK_THAT(verdict.sentence,
              Contains("baseline none_grouped (groups: take --output X.yaml) takes 100ms") &&
                  Contains("this plan, uncompressed too, 140ms") && Contains("would save 0.1 %"));
@@ -129,7 +129,7 @@ TEST_CASE(
 TEST_CASE("A plan that is faster by less than it may be wrong is too close to call") {
   const Case one;
   const Verdict verdict = judge(one.problem, one.lossy, one.comparison(0.1, 0.102, 0.1));
-  CHECK(verdict.advice == Answer::kTooClose);
+  CHECK(verdict.answer == Answer::kTooClose);
   CHECK(verdict.probability.value() > 0.5);
   CHECK(verdict.probability.value() < 0.9);
   CHECK_THAT(verdict.sentence, Contains("too close to call"));
@@ -138,14 +138,14 @@ TEST_CASE("A plan that is faster by less than it may be wrong is too close to ca
 TEST_CASE("A saving within the tolerance is not worth its loss") {
   const Case one;
   const Verdict verdict = judge(one.problem, one.lossy, one.comparison(0.0998, 0.1, 0.0998));
-  CHECK(verdict.advice == Answer::kDoNotCompress);
+  CHECK(verdict.answer == Answer::kDoNotCompress);
   CHECK_THAT(verdict.sentence, Contains("saving 0.2 %") && Contains("tolerance 0.5 %"));
 }
 
 TEST_CASE("A plan without compression says what compression would bring") {
   const Case one;
   const Verdict verdict = judge(one.problem, one.raw, one.comparison(0.1, 0.1, 0.0998));
-  CHECK(verdict.advice == Answer::kDoNotCompress);
+  CHECK(verdict.answer == Answer::kDoNotCompress);
   CHECK_THAT(verdict.sentence, Contains("do not compress: 100ms") && Contains("would save 0.2 %"));
   CHECK_THAT(judge(one.problem, one.raw, one.comparison(0.1, 0.1, 0.12)).sentence,
              Contains("would take 20.0 % longer"));
@@ -154,7 +154,7 @@ TEST_CASE("A plan without compression says what compression would bring") {
 TEST_CASE("A faster rival without compression is advised instead of the plan") {
   const Case one;
   const Verdict verdict = judge(one.problem, one.lossy, one.comparison(0.15, 0.1, 0.15));
-  CHECK(verdict.advice == Answer::kDoNotCompress);
+  CHECK(verdict.answer == Answer::kDoNotCompress);
   CHECK(verdict.probability.value() > 0.99);
   CHECK_THAT(verdict.sentence,
              Contains("the best plan without compression") && Contains("50.0 % longer"));
@@ -166,20 +166,20 @@ TEST_CASE("Where a baseline that cannot be the plan pays, it is advised") {
   comparison.elsewhere = one.contender(one.lossy, 0.07);
   comparison.elsewhere->name = "ddp_fp16";
   const Verdict verdict = judge(one.problem, one.lossy, comparison);
-  CHECK(verdict.advice == Answer::kCompress);
+  CHECK(verdict.answer == Answer::kCompress);
   CHECK_THAT(verdict.sentence, StartsWith("compress, but otherwise") &&
                                    Contains("PyTorch DDP with its fp16 hook takes 70ms") &&
                                    Contains("this plan 150ms"));
   comparison.elsewhere->plan.iteration_s = 0.0998;
   comparison.elsewhere->response->links_s = 0.0998;
-  CHECK(judge(one.problem, one.lossy, comparison).advice == Answer::kDoNotCompress);
+  CHECK(judge(one.problem, one.lossy, comparison).answer == Answer::kDoNotCompress);
 }
 
 TEST_CASE("Alone, there is nobody to compress for") {
   Case one;
   one.problem.nodes = 1;
   const Verdict verdict = judge(one.problem, one.raw, one.comparison(0.1, 0.1, 0.1));
-  CHECK(verdict.advice == Answer::kDoNotCompress);
+  CHECK(verdict.answer == Answer::kDoNotCompress);
   CHECK_THAT(verdict.sentence, Contains("one node"));
 }
 
@@ -221,7 +221,7 @@ TEST_CASE("Without intervals nothing is said of how sure an advice is") {
   Comparison comparison = one.comparison(0.1, 0.15, 0.1);
   comparison.planned = std::nullopt;
   const Verdict verdict = judge(one.problem, one.lossy, comparison);
-  CHECK(verdict.advice == Answer::kCompress);
+  CHECK(verdict.answer == Answer::kCompress);
   CHECK_FALSE(verdict.probability);
   CHECK_THAT(verdict.sentence, Contains("compress (how sure is not known") && !Contains("% sure"));
 }

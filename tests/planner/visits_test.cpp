@@ -117,14 +117,17 @@ void check_plans_in_groups(std::uint64_t first_seed, std::uint64_t last_seed) {
   }
 }
 
-TEST_CASE("No bound is above plans in groups and batches") { check_plans_in_groups(1, 40); }
+TEST_CASE("No bound is above plans in groups and batches", "[slow]") {
+  check_plans_in_groups(1, 40);
+}
 
 TEST_CASE("No bound is above plans in groups and batches of 800 models", "[long]") {
   check_plans_in_groups(41, 840);
 }
 
 /// Four huge embeddings and the small layers between them, as recommendation models have.
-TEST_CASE("Plans of models of embeddings are bounded within 4 % in the median, 10 % at p90") {
+TEST_CASE("Plans of models of embeddings are bounded within 4 % in the median, 10 % at p90",
+          "[slow]") {
   models::Model model;
   model.name = "embeddings";
   const std::vector<std::pair<std::int64_t, double>> layers = {
@@ -167,7 +170,8 @@ TEST_CASE("Plans of models of embeddings are bounded within 4 % in the median, 1
   CHECK(gaps[7] <= 0.10);
 }
 
-TEST_CASE("Plans of few large gradients are bounded within 3 % in the median, 10 % at p90") {
+TEST_CASE("Plans of few large gradients are bounded within 3 % in the median, 10 % at p90",
+          "[slow]") {
   std::vector<double> gaps;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     const FewLarge instance(seed, sim::Network::kFair);

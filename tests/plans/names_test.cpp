@@ -116,7 +116,8 @@ TEST_CASE("A name with what must not be printed as it is is refused with file an
   for (const Name& name : refused) CHECK_FALSE(accepted_and_planned(folder, name));
 }
 
-TEST_CASE("Names drawn from what files and terminals treat specially are refused or planned") {
+TEST_CASE("Names drawn from what files and terminals treat specially are refused or planned",
+          "[slow]") {
   const TemporaryFolder folder;
   constexpr std::u32string_view kAlphabet =
       U"ab,,  "

@@ -116,7 +116,7 @@ TEST_CASE("where NCCL fails on one rank, measuring overlap ends on all, which ab
   CHECK(nccl.aborted == 2);
 }
 
-TEST_CASE("where a rank's NCCL does nothing, measuring overlap ends within the timeout") {
+TEST_CASE("where a rank's NCCL does nothing, measuring overlap ends within the timeout", "[slow]") {
   runtime::FakeNccl nccl;
   nccl.silent = 1;
   Options options = small_on_fake();
@@ -126,7 +126,7 @@ TEST_CASE("where a rank's NCCL does nothing, measuring overlap ends within the t
   CHECK(nccl.aborted == 2);
 }
 
-TEST_CASE("processes that measure devices keep step, and measure the same sizes") {
+TEST_CASE("processes that measure devices keep step, and measure the same sizes", "[slow]") {
   // Rank 1 is slower, and has memory for more.
   std::array<std::atomic<int>, 2> begun{};
   std::array<costs::Profile, 2> profiles;

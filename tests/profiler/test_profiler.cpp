@@ -30,7 +30,7 @@ using Catch::Matchers::StartsWith;
 
 const Progress kSilent = [](const std::string&) {};
 
-TEST_CASE("a measured profile is complete, positive and survives its file") {
+TEST_CASE("a measured profile is complete, positive and survives its file", "[slow]") {
   const Options options{.algorithms = {"fp16"},
                         .nodes = 2,
                         .transport = "memory",
@@ -71,7 +71,7 @@ TEST_CASE("a measured profile is complete, positive and survives its file") {
         3 + 1 + 3 + 2 + 1);  // codec, merge, three of links, fan-in and fan-out, all-reduce
 }
 
-TEST_CASE("links alone are measured on top of a base, by all processes of a job alike") {
+TEST_CASE("links alone are measured on top of a base, by all processes of a job alike", "[slow]") {
   costs::Profile base = measure({.algorithms = {"fp16"},
                                  .nodes = 2,
                                  .transport = "memory",
@@ -122,7 +122,8 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   CHECK(measured[0].samples.size() == 3 + 1 + 1 + 4 + 2 + 1);
 }
 
-TEST_CASE("what transfers cost the cores is measured anew on top of a base, and nothing else") {
+TEST_CASE("what transfers cost the cores is measured anew on top of a base, and nothing else",
+          "[slow]") {
   costs::Profile base = costs::read_profile("sosp21");
   base.link.core_factor_interrupting = 7;
   base.samples = {{.name = "link.cores", .samples = {}}, {.name = "link.hop", .samples = {}}};
@@ -178,7 +179,7 @@ class Watched : public transport::Endpoint {
   transport::Endpoint& endpoint_;
 };
 
-TEST_CASE("between machines links set the pace, and cores are what they are kept busy") {
+TEST_CASE("between machines links set the pace, and cores are what they are kept busy", "[slow]") {
   const std::array<std::string, 3> boots{"a", "a", "b"};
   std::array<costs::Profile, 3> measured;
   std::array<std::map<std::string, std::set<int>>, 3> peers;
@@ -215,7 +216,7 @@ TEST_CASE("between machines links set the pace, and cores are what they are kept
   }
 }
 
-TEST_CASE("kernels alone are measured anew on top of a base") {
+TEST_CASE("kernels alone are measured anew on top of a base", "[slow]") {
   costs::Profile base;
   base.link = {.overhead_s = 3e-6, .bandwidth = 2e9, .latency_s = 5e-6};
   base.hardware = "two hosts and a cable";
@@ -255,7 +256,7 @@ TEST_CASE("kernels alone are measured anew on top of a base") {
                                            "fp16.decode", "fp16.decode_add", "merge"});
 }
 
-TEST_CASE("a profile is measured again while its machine changes, and then says so") {
+TEST_CASE("a profile is measured again while its machine changes, and then says so", "[slow]") {
   costs::Profile base;
   base.link = {.overhead_s = 3e-6, .bandwidth = 2e9, .latency_s = 5e-6};
   base.spread = {.host = 0.1, .links = 0.05, .compute = 0.02, .model = 0.03, .iterations = 0.05};
@@ -293,7 +294,7 @@ TEST_CASE("a profile is measured again while its machine changes, and then says 
   CHECK_THAT(changing.notes[1], Contains("changed by 100 %"));
 }
 
-TEST_CASE("processes that may use different numbers of cores code the same slices") {
+TEST_CASE("processes that may use different numbers of cores code the same slices", "[slow]") {
   const std::vector<int> usable = io::usable_cores();
   if (usable.size() < 2) return;
   const costs::Profile base = {};

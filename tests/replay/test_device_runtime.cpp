@@ -107,7 +107,7 @@ class Variable {
 
 }  // namespace
 
-TEST_CASE("devices verify for all strategies, all codecs and ways to move messages") {
+TEST_CASE("devices verify for all strategies, all codecs and ways to move messages", "[slow]") {
   unsigned seed = 0;
   std::vector<std::string> forms{"raw"};
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
@@ -140,7 +140,8 @@ TEST_CASE("devices send as many bytes of messages that vary as hosts do") {
   }
 }
 
-TEST_CASE("devices verify with bulk groups, batches, all-reduces and without pipelining") {
+TEST_CASE("devices verify with bulk groups, batches, all-reduces and without pipelining",
+          "[slow]") {
   const std::vector<std::int64_t> sizes{33, 1, 20000, 64, 5000, 31, 100, 3};
   unsigned seed = 0;
   for (const std::string strategy : {"ps", "ring", "allgather"}) {

@@ -412,7 +412,7 @@ void require_schedules(std::uint64_t first, std::uint64_t count) {
 
 }  // namespace
 
-TEST_CASE("40 seeded fault schedules end verified everywhere or named everywhere") {
+TEST_CASE("40 seeded fault schedules end verified everywhere or named everywhere", "[slow]") {
   require_schedules(0, 40);
 }
 

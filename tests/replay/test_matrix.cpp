@@ -48,23 +48,23 @@ void verify_up_to_2n(std::uint32_t nodes) {
 
 }  // namespace
 
-TEST_CASE("one rank verifies for all topologies, codecs, sizes and K up to 2N") {
+TEST_CASE("one rank verifies for all topologies, codecs, sizes and K up to 2N", "[slow]") {
   verify_up_to_2n(1);
 }
-TEST_CASE("two ranks verify for all topologies, codecs, sizes and K up to 2N") {
+TEST_CASE("two ranks verify for all topologies, codecs, sizes and K up to 2N", "[slow]") {
   verify_up_to_2n(2);
 }
-TEST_CASE("three ranks verify for all topologies, codecs, sizes and K up to 2N") {
+TEST_CASE("three ranks verify for all topologies, codecs, sizes and K up to 2N", "[slow]") {
   verify_up_to_2n(3);
 }
-TEST_CASE("four ranks verify for all topologies, codecs, sizes and K up to 2N") {
+TEST_CASE("four ranks verify for all topologies, codecs, sizes and K up to 2N", "[slow]") {
   verify_up_to_2n(4);
 }
-TEST_CASE("five ranks verify for all topologies, codecs, sizes and K up to 2N") {
+TEST_CASE("five ranks verify for all topologies, codecs, sizes and K up to 2N", "[slow]") {
   verify_up_to_2n(5);
 }
 
-TEST_CASE("a model without gradients is replayed by any number of ranks") {
+TEST_CASE("a model without gradients is replayed by any number of ranks", "[slow]") {
   for (const std::string& topology : kTopologies) {
     for (const std::string transport : {"memory", "gloo", "tcp"}) {
       for (std::uint32_t nodes = 1; nodes <= 5; ++nodes) {
@@ -77,7 +77,7 @@ TEST_CASE("a model without gradients is replayed by any number of ranks") {
 }
 
 // Over TCP each N, each topology and each codec occurs, with K below, at and above N.
-TEST_CASE("over TCP, ranks verify for all topologies, all codecs and sizes") {
+TEST_CASE("over TCP, ranks verify for all topologies, all codecs and sizes", "[slow]") {
   verify_all("tcp", 1, 1);
   verify_all("tcp", 2, 4);
   verify_all("tcp", 3, 2);
@@ -85,7 +85,7 @@ TEST_CASE("over TCP, ranks verify for all topologies, all codecs and sizes") {
   verify_all("tcp", 5, 6);
 }
 
-TEST_CASE("gloo's all-reduce verifies in fp32, fp16 and bf16") {
+TEST_CASE("gloo's all-reduce verifies in fp32, fp16 and bf16", "[slow]") {
   for (const std::uint32_t nodes : {2u, 3u, 5u}) {
     for (const std::string form : {"raw", "fp16", "bf16"}) {
       INFO("N = " << nodes << ", " << form);

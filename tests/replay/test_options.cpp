@@ -155,14 +155,16 @@ std::string messages_of_a_wrong_library(std::int64_t elements, int wrong_rank,
 
 }  // namespace
 
-TEST_CASE("bulk, batch, all-reduce and no pipelining verify with each other on three ranks") {
+TEST_CASE("bulk, batch, all-reduce and no pipelining verify with each other on three ranks",
+          "[slow]") {
   for (const Features& features : all_features()) {
     INFO(to_string(features));
     CHECK(verifies("memory", make(features, 3, 2)));
   }
 }
 
-TEST_CASE("bulk, batch, all-reduce and no pipelining verify on one to five ranks over TCP") {
+TEST_CASE("bulk, batch, all-reduce and no pipelining verify on one to five ranks over TCP",
+          "[slow]") {
   std::uint32_t nodes = 1;
   for (const Features& features : all_features()) {
     if (features.bulk + features.batch + features.raw_allreduce < 2) continue;

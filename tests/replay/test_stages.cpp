@@ -57,7 +57,8 @@ bool verifies(const std::string& transport, const Case& made) {
 
 }  // namespace
 
-TEST_CASE("gradients compressed in stages verify over every topology, by their own and in groups") {
+TEST_CASE("gradients compressed in stages verify over every topology, by their own and in groups",
+          "[slow]") {
   const std::string algorithm = GENERATE(from_range(staged_algorithms()));
   const std::string topology = GENERATE("ps", "ring", "allreduce");
   CAPTURE(algorithm, topology);
@@ -125,7 +126,7 @@ TEST_CASE("with error feedback, the sum of what low rank sends comes close to th
   CHECK(error() < early);
 }
 
-TEST_CASE("acpsgd sends one factor a step, and of powersgd's bytes half in the mean") {
+TEST_CASE("acpsgd sends one factor a step, and of powersgd's bytes half in the mean", "[slow]") {
   const std::string topology = GENERATE("ps", "ring", "allreduce");
   const auto nodes = GENERATE(2u, 4u);
   CAPTURE(topology, nodes);

@@ -190,7 +190,7 @@ void require_stall(const Stall& stall, int culprit, Blame blame, int rank,
 
 }  // namespace
 
-TEST_CASE("a rank that is alive but stuck is named on every rank, whoever says so") {
+TEST_CASE("a rank that is alive but stuck is named on every rank, whoever says so", "[slow]") {
   const std::string transport = GENERATE(as<std::string>(), "memory", "gloo", "tcp");
   const Where where = GENERATE(Where::kEncode, Where::kBackward);
   const Hardware hardware = GENERATE(Hardware::kHost, Hardware::kDevice);

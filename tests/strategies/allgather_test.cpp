@@ -84,7 +84,8 @@ TEST_CASE("a folded all-gather takes as long as all of it") {
   }
 }
 
-TEST_CASE("an all-gather is run, and every node ends with the same sum in the order of ranks") {
+TEST_CASE("an all-gather is run, and every node ends with the same sum in the order of ranks",
+          "[slow]") {
   const std::uint32_t nodes = GENERATE(1u, 2u, 3u, 5u);
   const std::int32_t partitions = GENERATE(1, 3, 10);
   const std::string algorithm =

@@ -224,7 +224,7 @@ TEST_CASE("with several GPUs per node the root scatters, and every node gathers"
   CHECK(casync::whole_tasks(model, plan) == graph.tasks());
 }
 
-TEST_CASE("broadcasts are run and verified, and have as many tasks as they say") {
+TEST_CASE("broadcasts are run and verified, and have as many tasks as they say", "[slow]") {
   const std::string strategy = GENERATE_COPY(from_range(kStrategies));
   const std::uint32_t nodes = GENERATE(1u, 2u, 3u, 5u, 8u);
   const std::int32_t chunks = GENERATE(1, 3, 8);

@@ -160,7 +160,8 @@ TEST_CASE("a broadcast of one's own is simulated in the time that it takes") {
   CHECK(simulated_ps(runtime::make_case("linear", 4, 1, "raw", {128})) == 3 * 1512000);
 }
 
-TEST_CASE("strategies of one's own are run and verified, and have as many tasks as they say") {
+TEST_CASE("strategies of one's own are run and verified, and have as many tasks as they say",
+          "[slow]") {
   const Registered registered;
   const std::string strategy = GENERATE("tree", "linear");
   const std::uint32_t nodes = GENERATE(1u, 2u, 3u, 5u, 8u);

@@ -44,11 +44,9 @@ TEST_CASE("training with each algorithm comes near to training without compressi
       {"onebit", 0.005},    // error feedback sends everything, later
       {"tbq", 0.01},        // the same in lumps of 0.5
       {"terngrad", 0.005},  // unbiased, with the variance of two bits
-      {"dgc", 0.03},
-      {"graddrop", 0.02},
+      {"dgc", 0.03},        {"graddrop", 0.02},
       {"int8block", 0.002},  // unbiased, a scale per block
-      {"int4block", 0.01},
-      {"fp8block", 0.003},
+      {"int4block", 0.01},  {"fp8block", 0.003},
       {"lossless", 0.0005},  // the same bits, added in another order
       {"fp16", 0.0005},      // a rounding
       {"bf16", 0.001},       // a coarser one
@@ -75,7 +73,8 @@ TEST_CASE("without error feedback the same threshold sends nothing, and nothing 
 
 TEST_CASE(
     "a network whose matrix is compressed to rank 2 with error feedback comes near to the same "
-    "without") {
+    "without",
+    "[slow]") {
   const Curve plain = train_network("none");
   CHECK(plain.test_accuracy > 0.95);
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {

@@ -294,8 +294,8 @@ TEST_CASE("an exchange that is given up in an iteration ends the job for all", "
   CHECK_THAT(outcomes[2].peer_error->what(), Contains("rank 1 gave up in iteration 1"));
 }
 
-TEST_CASE(
-    "a rank that posted receives, and leaves, is named by who goes on, and gets nothing more") {
+TEST_CASE("a rank that posted receives, and leaves, is named by who goes on, and gets nothing more",
+          "[slow]") {
   // Rank 1 leaves before rank 0 begins, after it has sent something, or meanwhile.
   const std::string transport = any_transport();
   const std::string leaves = GENERATE(as<std::string>(), "the exchange", "the job");

@@ -115,7 +115,7 @@ TEST_CASE("all ranks join with rank 0's id, and leave in good order") {
   CHECK(nccl.issued_while_busy == 0);
 }
 
-TEST_CASE("an error of one rank's NCCL ends the job on all, which abort") {
+TEST_CASE("an error of one rank's NCCL ends the job on all, which abort", "[slow]") {
   for (const int at : {0, 1, 2}) {
     ScriptedNccl nccl({.rank = 1, .at = at, .status = {NcclState::kFailed, "out of pencils"}});
     require_culprit(run_three(nccl, Stay::kUntilFailure), 1, "NCCL on rank 1: out of pencils");

@@ -78,26 +78,25 @@ std::string describe(const Program& program) {
 }  // namespace
 
 void check(const Options& options) {
-  const bool wraps = options.wrapper || options.registration;
-  if (wraps && options.framework.empty()) {
+  if (wraps(options) && options.framework.empty()) {
     throw std::invalid_argument(fmt::format("-w and -r need a framework: give -f with one of {}",
                                             fmt::join(framework_names(), ", ")));
   }
-  if (!wraps && !options.framework.empty()) {
+  if (!wraps(options) && !options.framework.empty()) {
     throw std::invalid_argument(
         "-f says for which framework -w (wrapper) and -r (registration) are; give one of them");
   }
-  if (wraps && options.target == "cuda") {
+  if (wraps(options) && options.target == "cuda") {
     throw std::invalid_argument(
         "-w and -r write operators for CPUs: leave --target cuda out, and write the CUDA body with "
         "a command of its own");
   }
   if (options.body) io::require_writable(body_file(options));
-  if (wraps) io::require_writable(operator_file(options));
+  if (wraps(options)) io::require_writable(operator_file(options));
 }
 
 void check(const Options& options, const Program& program) {
-  const bool cpp = options.wrapper || options.registration || options.target == "cpp";
+  const bool cpp = wraps(options) || options.target == "cpp";
   if (options.body && !cpp && !runs_on_gpus(program)) {
     throw std::invalid_argument(fmt::format(
         "{}: the program runs on CPUs only: it is neither a quantiser nor a sparsifier, as "

@@ -81,8 +81,8 @@ sim::Result report_prediction(const CommandLine& line, const Job& job, const For
   if (varies || !job.graph.factors.empty()) mean = casync::expand(job.model, as_long);
   const casync::TaskGraph& simulated = mean ? *mean : job.graph;
   const auto predict = [&](const costs::Profile& costs) {
-    return replay::predict(simulated, job.plan.plan.algorithms, costs, widened(known, watched.moved),
-                   places, forecast.options);
+    return replay::predict(simulated, job.plan.plan.algorithms, costs,
+                           widened(known, watched.moved), places, forecast.options);
   };
   const auto told = [](const Prediction& made) {
     return Report::Predicted{casync::to_seconds(made.result.iteration), made.interval};

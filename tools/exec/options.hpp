@@ -40,6 +40,7 @@ struct CommandLine {
   bool verbose = false;
 };
 
+/// Adds the options to the command line.
 void declare(CLI::App& app, CommandLine& line);
 
 }  // namespace hipress::replay

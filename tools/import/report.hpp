@@ -5,7 +5,7 @@
 
 #include "traces/imported.hpp"
 
-/// What hipress-import prints on stdout.
+/// What hipress-import prints on stdout; print_report() logs diagnostics on stderr.
 namespace hipress::traces {
 
 /// For programs; `imported` is null where no model was made.

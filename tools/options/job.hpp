@@ -34,6 +34,8 @@ struct JobOptions {
 struct JobHelp {
   std::string_view rendezvous, interface;
 };
+
+/// Adds the options to a tool's command line.
 void declare(CLI::App& app, JobOptions& options, const JobHelp& help);
 
 /// How many ranks the launcher started; io::InputError if --nnodes says another number (0: none).

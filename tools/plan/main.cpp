@@ -9,12 +9,12 @@
 #include <optional>
 #include <string>
 
-#include "costs/description.hpp"
 #include "io/file.hpp"
 #include "io/interrupts.hpp"
 #include "io/quantity.hpp"
 #include "models/traced.hpp"
 #include "planner/advice/advice.hpp"
+#include "plans/plan_file.hpp"
 #include "tools/frame.hpp"
 #include "tools/plan/analysis_report.hpp"
 #include "tools/plan/broadcast.hpp"
@@ -46,13 +46,13 @@ planner::Hooks hooks() {
 /// Writes a plan that was searched, and prints what is known of it.
 void finish(const Options& options, const planner::PreparedRequest& prepared,
             planner::Advice& advice) {
+  for (const std::string& warning : advice.analysis.warnings) tools::warn(warning);
   planner::SearchResult& found = advice.found;
   if (prepared.searches()) {
     add_replay_diagnostics(options, prepared.model, prepared.profile, found);
     write_plan(options, prepared.model, found, prepared.profile, advice.comparison,
                advice.analysis.dense);
   }
-  for (const std::string& warning : advice.analysis.warnings) tools::warn(warning);
   for (const std::string& diagnostic : found.diagnostics) tools::inform(diagnostic);
   const std::optional<models::Traced> traced = models::read_traced(prepared.request.input);
   if (options.json) {
@@ -76,7 +76,7 @@ void announce(const planner::Request& request) {
 }
 
 int run(const Options& options) {
-  if (options.request.analysis.list_passes) {
+  if (options.list_passes) {
     planner::print_passes(std::cout);
     return 0;
   }
@@ -90,6 +90,7 @@ int run(const Options& options) {
   if (prepared.searches()) {
     io::require_writable(options.output);
     io::refuse_input(options.output);
+    if (!options.yaml()) plans::require_text_names(prepared.model);
   }
   // Other searches are soon done, and an interrupt ends the program.
   std::optional<io::InterruptScope> scope;

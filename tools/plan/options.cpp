@@ -9,9 +9,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMaxBudget_s = 1e6;  // 12 days
-
-void declare(CLI::App& app, AnalysisOptions& options) {
+void declare(CLI::App& app, AnalysisOptions& options, bool& list_passes) {
   const char* looking = "Looking at a plan";
   app.add_flag("--explain", options.explain,
                "Say of every gradient why it is decided so, what the next best option would cost, "
@@ -36,16 +34,15 @@ void declare(CLI::App& app, AnalysisOptions& options) {
       ->group(robust);
   app.add_option("--bandwidth-uncertainty", options.bandwidth_uncertainty,
                  "0.2 for links with 80 to 120 % of their bandwidth")
-      ->check(tools::number_from(0, 0.99))
+      ->check(tools::number_from(0, kMaxUncertainty))
       ->group(robust);
   app.add_option("--replicas", options.replicas, "Draws that plans are compared on (default 100)")
-      ->check(tools::count_from(1, 100'000))
+      ->check(tools::count_from(1, kMaxReplicas))
       ->group(robust);
   const char* passes = "Passes, which polish the plan after search timeline";
   app.add_option("--disable-pass", options.disabled_passes, "Passes to leave out, with commas")
       ->group(passes);
-  app.add_flag("--list-passes", options.list_passes, "Say which passes there are, and end")
-      ->group(passes);
+  app.add_flag("--list-passes", list_passes, "Say which passes there are, and end")->group(passes);
 }
 
 }  // namespace
@@ -68,7 +65,7 @@ void declare_options(CLI::App& app, Options& options) {
       ->check(tools::count_from(0, UINT32_MAX));
   app.add_option("--chunks", broadcast.chunks,
                  "Chunks of the largest tensor of a broadcast (default: the best of all counts)")
-      ->check(tools::count_from(1, 1u << 20));
+      ->check(tools::count_from(1, kMaxNodes));
   app.add_flag("--lossless", broadcast.lossless, "Refuse algorithms that change what is broadcast");
   app.add_option(
          "--topology", options.request.topology,
@@ -82,7 +79,7 @@ void declare_options(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--nnodes", options.request.nodes,
                  "Number of nodes (default: the cluster's, else 16)")
-      ->check(tools::count_from(1, 1u << 20));
+      ->check(tools::count_from(1, kMaxNodes));
   tools::declare(app, options.request.machines, "default: published with SeCoPa");
   tools::declare(app, options.request.times);
   app.add_option(
@@ -119,9 +116,7 @@ void declare_options(CLI::App& app, Options& options) {
          "Which waiting message goes first: ready, need (as in hipress-sim), or the best; of plans "
          "that are given, else as they say")
       ->check(CLI::IsMember({"ready", "need", "best"}))
-      ->each([&](const std::string& name) {
-        if (name != "best") options.request.analysis.order = sim::parse_transfer_order(name);
-      })
+      ->each([&](const std::string&) { options.request.transfer_order_given = true; })
       ->capture_default_str();
   app.add_option("--network", options.request.network,
                  "port (one message at a time) or fair (max-min)")
@@ -134,14 +129,14 @@ void declare_options(CLI::App& app, Options& options) {
       ->check(tools::count_from(0, INT64_MAX));
   app.add_option("--tolerance", options.request.tolerance,
                  "How much longer an iteration may be, relatively, for compressing less")
-      ->check(tools::number_from(0, 0.5))
+      ->check(tools::number_from(0, kMaxTolerance))
       ->capture_default_str();
   app.add_option("--seed", options.request.seed, "Of the search's random moves")
       ->check(tools::count_from(0))
       ->capture_default_str();
   app.add_option("--jobs", options.request.jobs,
                  "Threads that simulate (default: one per core, at most 4)")
-      ->check(tools::count_from(1, 1024));
+      ->check(tools::count_from(1, kMaxJobs));
   app.add_option("--output", options.output,
                  "Plan to write: SeCoPa's text, or X.yaml with everything")
       ->capture_default_str();
@@ -149,7 +144,7 @@ void declare_options(CLI::App& app, Options& options) {
       "--baselines", options.baselines,
       "Print the times of the plan and its baselines (implied by --profile, --cluster, X.yaml)");
   tools::declare(app, options.request.trust);
-  declare(app, options.request.analysis);
+  declare(app, options.request.analysis, options.list_passes);
   app.add_flag("--json", options.json, "Print one JSON object instead of the report");
 }
 

@@ -35,6 +35,7 @@ struct Options {
   std::string output{kDefaultOutput};
   bool json = false;
   bool baselines = false;
+  bool list_passes = false;
 
   bool yaml() const { return io::is_yaml_name(output); }
   PlanForm form() const { return yaml() ? PlanForm::kYaml : PlanForm::kText; }
@@ -49,6 +50,7 @@ struct Options {
   }
 };
 
+/// Adds the options to the command line.
 void declare_options(CLI::App& app, Options& options);
 
 }  // namespace hipress::planner

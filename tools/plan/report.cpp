@@ -155,7 +155,7 @@ void print_json(const Advice& advice, const std::optional<models::Traced>& trace
                  {"compressed", count_compressed(problem.model, found.plan)},
                  {"topology", found.plan.strategy},
                  {"raw_topology", raw_strategy_of(found.plan)},
-                 {"advice", to_string(verdict.advice)},
+                 {"advice", to_string(verdict.answer)},
                  {"advice_probability", number(verdict.probability)},
                  {"verdict", verdict.sentence}};
   add_time(report, "predicted_iteration_s", comparison.planned_s, comparison.planned);

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "models/traced.hpp"
 #include "planner/advice/advice.hpp"

@@ -15,8 +15,8 @@ namespace hipress::profiler {
 /// How many ranks measure; the launcher and --nnodes must agree.
 std::uint32_t count_ranks(const CommandLine& line, const std::optional<io::Launch>& launch);
 
-int passes_of(const CommandLine& line);
-Part part_of(const CommandLine& line);
+int passes_of(const CommandLine& line);  ///< how often a CPU's kernels are measured
+Part part_of(const CommandLine& line);   ///< what is measured anew
 
 /// What to measure: the lists that are given, or all.
 std::vector<std::string> algorithms_of(const CommandLine& line);

@@ -31,9 +31,11 @@ struct CommandLine {
   std::optional<int> again;
   bool json = false;
 
+  /// How often all is measured again where the machine's speed changed.
   int again_at_most() const { return again.value_or(quick ? kAgainQuick : kAgain); }
 };
 
+/// Adds the options to the command line.
 void declare(CLI::App& app, CommandLine& line);
 
 }  // namespace hipress::profiler

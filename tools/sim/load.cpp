@@ -14,7 +14,6 @@
 #include "costs/description.hpp"
 #include "costs/levels.hpp"
 #include "io/error.hpp"
-#include "io/utf8.hpp"
 #include "io/yaml.hpp"
 #include "planner/baselines/named_plans.hpp"
 #include "plans/broadcast.hpp"

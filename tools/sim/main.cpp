@@ -105,6 +105,5 @@ int main(int argc, char** argv) {
     return std::string_view(one) == "--chakra" || std::string_view(one).starts_with("--chakra=");
   });
   if (reads_graph && !sweeps) return sim::run_chakra_command(argc, argv);
-  return sweeps ? sweep::run_sweep_command(argc - 1, argv + 1)
-                : run_single(argc, argv);
+  return sweeps ? sweep::run_sweep_command(argc - 1, argv + 1) : run_single(argc, argv);
 }

@@ -45,6 +45,7 @@ struct CommandLine {
   Given given;  ///< what the command line named
 };
 
+/// Adds the options to the command line.
 void declare(CLI::App& app, CommandLine& line);
 
 }  // namespace hipress::sim

@@ -431,7 +431,7 @@ bool all_nan(const Stored& values) {
   return std::all_of(all.begin(), all.end(), [](float v) { return std::isnan(v); });
 }
 
-TEST_CASE("emulated kernels make NaN of a damaged message") {
+TEST_CASE("emulated kernels make NaN of a damaged message", "[slow]") {
   constexpr std::int64_t kCount = 1100;
   for (const char* algorithm : kAlgorithms) {
     const Pair codecs(algorithm);
@@ -469,7 +469,7 @@ std::optional<Stored> decoded_or_refused(const Codec& codec, const std::vector<s
   }
 }
 
-TEST_CASE("emulated kernels refuse the messages that the host refuses, bit by bit") {
+TEST_CASE("emulated kernels refuse the messages that the host refuses, bit by bit", "[slow]") {
   std::mt19937 generator(3);
   for (const char* algorithm :
        {"dgc(rho=0.1,packing=1)", "graddrop(rho=0.1,packing=2)", "lossless"}) {

@@ -50,7 +50,7 @@ void require_same_decode(const std::vector<std::byte>& message, std::int64_t ele
           decode(*make_codec(), message, elements, type));
 }
 
-TEST_CASE("emulated lossless messages are the host's, of every type and length") {
+TEST_CASE("emulated lossless messages are the host's, of every type and length", "[slow]") {
   std::uint32_t seed = 0;
   for (const ValueType type : kTypes) {
     for (const std::int64_t elements :

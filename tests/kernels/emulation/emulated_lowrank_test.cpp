@@ -28,7 +28,8 @@ TEST_CASE("emulated low rank gives the host's bits, whatever the order of thread
   schedule(0);
 }
 
-TEST_CASE("emulated low rank gives the host's bits for what is zero, huge or not a number") {
+TEST_CASE("emulated low rank gives the host's bits for what is zero, huge or not a number",
+          "[slow]") {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   for (const char* algorithm : {"powersgd(rank=3)", "acpsgd(rank=3,ef=2)", "rsketch(rank=3)"}) {
     INFO(algorithm);

@@ -14,6 +14,6 @@ int main() {
   request.evaluations = 20;
   const PreparedRequest prepared(request, PlanForm::kYaml);
   const Advice advice = advise(prepared);
-  std::cout << advice.found.plan.decisions.size() << " gradients: "
-            << to_string(advice.verdict.advice) << "\n";
+  std::cout << advice.found.plan.decisions.size()
+            << " gradients: " << to_string(advice.verdict.answer) << "\n";
 }
