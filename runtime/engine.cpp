@@ -362,7 +362,12 @@ void Engine::copy_to_tensors(std::span<const std::uint32_t> gradients) {
   for (const std::uint32_t gradient : gradients) {
     Slot& slot = slots_[gradient];
     const Tensor& tensor = slot.tensor;
-    slot.finite = narrow(slot.memory, tensor.type, tensor.on_device ? slot.staging : tensor.data);
+    const bool finite =
+        narrow(slot.memory, tensor.type, tensor.on_device ? slot.staging : tensor.data);
+    {
+      const std::lock_guard lock(mutex_);  // all_finite() may be asked at any time
+      slot.finite = finite;
+    }
     if (!tensor.on_device) continue;
     on_device = true;
     const std::lock_guard lock(device_mutex_);

@@ -430,21 +430,23 @@ TEST_CASE("C: whatever is called in whatever order ends with a status") {
       CAPTURE(last_error());
       REQUIRE(opened == HIPRESS_OK);
     }
-    std::vector<float> a(100, 1);
-    std::vector<std::uint16_t> b(3, 0x3f80);
+    // Each engine has tensors of its own, as it may write to them until it is waited for.
+    std::vector<std::vector<float>> a(3, std::vector<float>(100, 1));
+    std::vector<std::vector<std::uint16_t>> b(3, std::vector<std::uint16_t>(3, 0x3f80));
     std::vector<hipress_work*> works;
     const std::filesystem::path state =
         std::filesystem::temp_directory_path() / ("hipress_c_" + std::to_string(::getpid()));
     for (int step = 0; step < 60; ++step) {
-      hipress_engine* const engine = engines[below(8) == 0 ? 2 : below(2)];
+      const unsigned which = below(8) == 0 ? 2 : below(2);
+      hipress_engine* const engine = engines[which];
       switch (below(9)) {
         case 0:
         case 1:
         case 2: {
           const auto number = static_cast<std::uint32_t>(below(4) == 0 ? 2 + below(3) : below(2));
-          hipress_tensor tensor = number == 0
-                                      ? hipress_tensor{a.data(), 100, HIPRESS_FLOAT32, 0, nullptr}
-                                      : hipress_tensor{b.data(), 3, HIPRESS_BFLOAT16, 0, nullptr};
+          hipress_tensor tensor =
+              number == 0 ? hipress_tensor{a[which].data(), 100, HIPRESS_FLOAT32, 0, nullptr}
+                          : hipress_tensor{b[which].data(), 3, HIPRESS_BFLOAT16, 0, nullptr};
           if (below(8) == 0) tensor.elements = below(5) - 1;
           if (below(8) == 0) tensor.data = nullptr;
           if (below(8) == 0) leave(static_cast<int>(below(9)), tensor.type);
