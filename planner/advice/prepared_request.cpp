@@ -108,7 +108,7 @@ void PreparedRequest::warn_of_assumptions() const {
         name, name));
   }
   for (const auto& [name, place] : problem.accuracy.places) {
-    const auto is_it = [&](const std::string& algorithm) {
+    const auto is_it = [&name = name](const std::string& algorithm) {
       return algorithm == name || algorithm.starts_with(name + "(");
     };
     const std::vector<std::string> named = named_algorithms(request.algorithms);

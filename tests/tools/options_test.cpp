@@ -1,9 +1,9 @@
-#include <CLI/CLI.hpp>
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
 #include "tools/options/shared.hpp"
+#include "tools/validators.hpp"
 
 namespace hipress::tools {
 namespace {
