@@ -7,8 +7,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 preset=${1:?"usage: scripts/build.sh release|unit|demo"}
 cd "$root"
 
-# The demo starts no launchers.
-if [[ $preset == demo ]]; then scripts/setup.sh --no-launch; else scripts/setup.sh; fi
+# Only the release tests, with ctest -L launch, start launchers.
+if [[ $preset == release ]]; then scripts/setup.sh; else scripts/setup.sh --no-launch; fi
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
 fi

@@ -36,12 +36,12 @@ class PreparedRequest {
   PreparedRequest(const PreparedRequest&) = delete;
   PreparedRequest& operator=(const PreparedRequest&) = delete;
 
-  /// Else a plan is given.
-  bool searches() const { return request.analysis.plan.empty(); }
+  bool searches() const { return request.analysis.plan.empty(); }  ///< else a plan is given
+  /// Passes polish the plan, and an interrupt ends the search with the best so far.
   bool optimises() const { return search.optimises && searches(); }
-  /// Of the budget, for one level of GPUs.
+  /// The share of the budget for one level of GPUs.
   double share_of_level() const;
-  /// Of that, for a search that compresses, and for one that does not.
+  /// The share of that for the search itself; the rest is for the best plan without compression.
   double share_of_search() const;
   static constexpr double kShareUncompressed = 0.5;
 
@@ -66,10 +66,10 @@ class PreparedRequest {
   void warn_of_assumptions() const;
 };
 
-/// What came of a request. What it points to is the prepared request's.
+/// What came of a request. It points into the prepared request, which must outlive it.
 struct Advice {
-  SearchResult found;  ///< the plan, after passes and in one strategy
-  double search_s = 0;
+  SearchResult found;                ///< the plan, after passes and in one strategy
+  double search_s = 0;               ///< that the searches took
   const Problem* problem = nullptr;  ///< that the plan is of: with GPUs at which level
   Comparison comparison;
   Verdict verdict;
