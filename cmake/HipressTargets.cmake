@@ -3,7 +3,8 @@
 add_library(hipress_settings INTERFACE)
 # One rounding per operation, in the order written, on every compiler: design decision "same bits everywhere".
 target_compile_options(hipress_settings INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -ffp-contract=off>
+  # Programs are position-independent as libraries are: one precompiled header serves both.
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -ffp-contract=off -fPIC>
   $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # g++ 12 warns of overlapping copies inside its own std::string (GCC bug 105651).
@@ -27,6 +28,15 @@ if(HIPRESS_SANITIZER)
   target_compile_options(hipress_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${sanitize}>)
   target_link_options(hipress_settings INTERFACE ${sanitize})
 endif()
+
+# What many files include, read once. GCC takes a precompiled header only under the flags that it was made with; ccache
+# with the sloppiness that scripts/build.sh sets.
+set(hipress_precompiled_header $<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp>)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/nothing.cpp CONTENT "")
+add_library(hipress_precompiled OBJECT ${PROJECT_BINARY_DIR}/nothing.cpp)
+target_compile_features(hipress_precompiled PRIVATE cxx_std_20)
+target_link_libraries(hipress_precompiled PRIVATE fmt::fmt hipress_settings)
+target_precompile_headers(hipress_precompiled PRIVATE ${hipress_precompiled_header})
 
 # hipress_library(NAME SOURCES ... [PUBLIC lib...] [PRIVATE lib...])
 # The library of one folder, hipress::NAME; its headers are included as "NAME/header.hpp". With HIPRESS_ONE_LIBRARY,
@@ -54,6 +64,7 @@ function(hipress_library name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/hipress>)
   target_compile_features(hipress_${name} PUBLIC cxx_std_20)
   target_link_libraries(hipress_${name} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} $<BUILD_INTERFACE:hipress_settings>)
+  target_precompile_headers(hipress_${name} REUSE_FROM hipress_precompiled)
   set_property(GLOBAL APPEND PROPERTY HIPRESS_LIBRARIES hipress_${name})
 endfunction()
 
@@ -61,7 +72,6 @@ endfunction()
 # look for it beside themselves and in a bundle's ../lib/hipress.
 function(hipress_all_libraries)
   get_property(libraries GLOBAL PROPERTY HIPRESS_LIBRARIES)
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/nothing.cpp CONTENT "")
   add_library(hipress_all SHARED ${PROJECT_BINARY_DIR}/nothing.cpp)
   set(whole ${libraries})
   list(TRANSFORM whole REPLACE "(.+)" "$<TARGET_FILE:\\1>")
@@ -76,5 +86,6 @@ function(hipress_tool name)
   add_executable(hipress-${name} ${ARG_SOURCES})
   target_link_libraries(hipress-${name} PRIVATE ${ARG_LIBRARIES} hipress_settings)
   set_target_properties(hipress-${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  target_precompile_headers(hipress-${name} REUSE_FROM hipress_frame)
   set_property(GLOBAL APPEND PROPERTY HIPRESS_TOOLS hipress-${name})
 endfunction()

@@ -11,6 +11,7 @@ cd "$root"
 if [[ $preset == release ]]; then scripts/setup.sh; else scripts/setup.sh --no-launch; fi
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
+  export CCACHE_SLOPPINESS=pch_defines,time_macros  # for precompiled headers
 fi
 # Kernels for GPUs take longest to compile: the demo goes without them where there is no GPU, unless they are there already.
 cache=build/release/CMakeCache.txt
