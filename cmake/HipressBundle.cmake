@@ -25,6 +25,9 @@ install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/gpu_check.sh DESTINATION bin RENA
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/gpu_steps.py DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hipress DESTINATION share/hipress/python
         COMPONENT bundle EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN "py.typed")
+# libhipress.so finds what lies beside it, for itself and for those libraries (which a RUNPATH would not do).
+set_target_properties(hipress_c PROPERTIES INSTALL_RPATH "$ORIGIN")
+target_link_options(hipress_c PRIVATE LINKER:--disable-new-dtags)
 install(TARGETS hipress_c LIBRARY DESTINATION lib/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL
         PATTERN "*.png" EXCLUDE)

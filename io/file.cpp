@@ -1,5 +1,6 @@
 #include "io/file.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,13 +30,29 @@ void require_text(const std::string& path, int line_number, std::string_view lin
   }
 }
 
-/// Where data files lie. An installed tool prefers what was installed with it to a source tree that
+/// The file that holds this code: a tool, or libhipress.so in whatever program has loaded it.
+fs::path own_file() {
+  Dl_info found{};
+  std::error_code error;
+  if (dladdr(reinterpret_cast<const void*>(&own_file), &found) != 0 && found.dli_fname != nullptr) {
+    const fs::path file = fs::canonical(found.dli_fname, error);  // argv[0] of a tool, as called
+    if (!error) return file;
+  }
+  return fs::read_symlink("/proc/self/exe", error);
+}
+
+/// Where data files lie. What is installed prefers what was installed with it to a source tree that
 /// has moved on.
 std::vector<fs::path> data_roots() {
   if (const std::string folder = data_folder(); !folder.empty()) return {folder};
+  // bin/x, lib/x or lib/hipress/x of a prefix.
+  const fs::path folder = own_file().parent_path();
+  const fs::path beside = folder.parent_path() / "share/hipress",
+                 above = folder.parent_path().parent_path() / "share/hipress";
   std::error_code error;
-  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
-  return {binary.parent_path().parent_path() / "share/hipress", fs::path(HIPRESS_DATA_ROOT)};
+  const bool is_library = folder.parent_path().filename() == "lib";
+  return {is_library && !fs::is_directory(beside, error) ? above : beside,
+          fs::path(HIPRESS_DATA_ROOT)};
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ std::vector<std::string> read_lines(const std::string& path);
 std::vector<std::string_view> split_fields(std::string_view line);
 
 /// Finds a data file of ours ("models/vgg19.yaml", "profiler/profiles/sosp21.yaml"): in
-/// HIPRESS_DATA alone if that is set, else in ../share/hipress of the running binary, or in the
-/// source tree of this build. InputError that lists where it was looked for.
+/// HIPRESS_DATA alone if that is set, else in share/hipress of the prefix from which this code
+/// was loaded, or in the source tree of this build. InputError that lists where it was looked for.
 std::string data_file(const std::string& relative);
 
 /// The names, without folder and ending, of the data files in `folder` that end so, sorted:

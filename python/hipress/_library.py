@@ -108,7 +108,7 @@ def library_path() -> pathlib.Path:
     # PREFIX/lib, or what the system has instead of that.
     prefixes = [package, *package.parents[3:4]]
     folders = [folder for prefix in prefixes
-               for folder in (prefix / "lib", prefix / "lib64", *sorted(prefix.glob("lib/*-linux-gnu")))]
+               for folder in (prefix / "lib/hipress", prefix / "lib", prefix / "lib64", *sorted(prefix.glob("lib/*-linux-gnu")))]
     places = [folder / "libhipress.so" for folder in folders]
     for place in places:
         if place.is_file():
@@ -117,10 +117,23 @@ def library_path() -> pathlib.Path:
                        f"`pip install .` or `cmake --install`, or set {LIBRARY_VARIABLE} to the one of your build")
 
 
+def _open(path: pathlib.Path) -> ctypes.CDLL:
+    """The machine's libibverbs is preferred, since it fits the adapters; a wheel brings one for machines without."""
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError:
+        spares = [path.parent / "ibverbs" / name for name in ("libnl-3.so.200", "libnl-route-3.so.200", "libibverbs.so.1")]
+        if not all(spare.is_file() for spare in spares):
+            raise
+        for spare in spares:
+            ctypes.CDLL(str(spare), mode=ctypes.RTLD_GLOBAL)
+        return ctypes.CDLL(str(path))
+
+
 def _load() -> ctypes.CDLL:
     path = library_path()
     try:
-        library = ctypes.CDLL(str(path))
+        library = _open(path)
     except OSError as error:
         raise LibraryError(f"{path} cannot be loaded: {error}") from error
     remedy = "install this package and libhipress.so of one version, with `pip install .` or `cmake --install`"
