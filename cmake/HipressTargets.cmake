@@ -31,6 +31,8 @@ endif()
 
 # What many files include, read once. GCC takes a precompiled header only under the flags that it was made with; ccache
 # with the sloppiness that scripts/build.sh sets.
+# {fmt}'s own definitions are among those flags, for those who do without it, too.
+target_compile_definitions(hipress_settings INTERFACE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
 set(hipress_precompiled_header $<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp>)
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/nothing.cpp CONTENT "")
 add_library(hipress_precompiled OBJECT ${PROJECT_BINARY_DIR}/nothing.cpp)
