@@ -1,7 +1,6 @@
 #include "casync/task_graph.hpp"
 
 #include <algorithm>
-#include <boost/graph/graphviz.hpp>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -19,6 +18,21 @@ namespace {
 [[noreturn]] void reject_size(const char* what, std::size_t most) {
   reject("more than " + std::to_string(most) + " " + what +
          ", which ids of 32 bits do not count; give fewer nodes or partitions, or fold it");
+}
+
+/// A label in Graphviz's language, where a word alone needs no quotes.
+std::string dot_label(const std::string& text) {
+  return text.find(' ') == std::string::npos ? text : '"' + text + '"';
+}
+
+/// By counting: linear, and edges of one task keep their order.
+Edges compress(std::span<const std::pair<TaskId, TaskId>> edges, std::size_t tasks) {
+  Edges rows{std::vector<std::uint32_t>(tasks + 1), std::vector<TaskId>(edges.size())};
+  for (const auto& [before, after] : edges) ++rows.starts[before + 1];
+  std::partial_sum(rows.starts.begin(), rows.starts.end(), rows.starts.begin());
+  std::vector<std::uint32_t> next(rows.starts.begin(), rows.starts.end() - 1);
+  for (const auto& [before, after] : edges) rows.columns[next[before]++] = after;
+  return rows;
 }
 
 /// Names the tasks of one cycle, given that `waiting[v]` predecessors of v can never finish.
@@ -262,9 +276,8 @@ TaskGraph GraphBuilder::build() && {
   result.first_group = first_group_;
   result.predecessors.resize(tasks_.size(), 0);
   for (const auto& [before, after] : edges_) ++result.predecessors[after];
-  result.graph = Graph(boost::edges_are_unsorted_multi_pass, edges_.begin(), edges_.end(),
-                       static_cast<std::uint32_t>(tasks_.size()));
-  for (TaskId id = 0; id < tasks_.size(); ++id) result.graph[id] = tasks_[id];
+  result.edges = compress(edges_, tasks_.size());
+  result.all = std::move(tasks_);
   result.operands = std::move(operands_);
   result.buffers = std::move(buffers_);
   tasks_ = {};
@@ -343,8 +356,7 @@ void write_dot(std::ostream& out, const TaskGraph& graph) {
     for (TaskId id = 0; id < graph.tasks(); ++id) {
       if (graph[id].node != node) continue;
       const std::string text = describe(graph, id);
-      out << "    t" << id
-          << " [label=" << boost::escape_dot_string(text.substr(0, text.find(" on node")))
+      out << "    t" << id << " [label=" << dot_label(text.substr(0, text.find(" on node")))
           << "];\n";
     }
     out << "  }\n";

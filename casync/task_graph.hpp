@@ -2,7 +2,6 @@
 
 #include <array>
 #include <bit>
-#include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <chrono>
 #include <cstdint>
 #include <iosfwd>
@@ -173,9 +172,12 @@ struct Operands {
   std::uint32_t writes = kNoIndex;
 };
 
-/// Vertices carry the tasks; an edge a -> b says that b starts after a is done.
-using Graph = boost::compressed_sparse_row_graph<boost::directedS, Task, boost::no_property,
-                                                 boost::no_property, std::uint32_t, std::uint32_t>;
+/// Which tasks wait for which, as compressed rows: those that wait for task i are
+/// `columns[starts[i]]` up to `columns[starts[i + 1]]`, in the order in which the edges were added.
+struct Edges {
+  std::vector<std::uint32_t> starts;  ///< per task, and one more
+  std::vector<TaskId> columns;
+};
 
 /// A message of a unit that is compressed in stages, as a unit of its own: a value of
 /// Task::gradient. What depends on the members' ranks is summed over them.
@@ -195,7 +197,8 @@ std::string factor_name(const std::string& unit, std::uint32_t stage);
 
 /// The one graph that both engines run, made by GraphBuilder. Task ids are a topological order.
 struct TaskGraph {
-  Graph graph;
+  std::vector<Task> all = {};  ///< by id
+  Edges edges = {};            ///< to those that start after a task is done
   /// Per task: how many tasks it waits for.
   std::vector<std::uint32_t> predecessors = {};
   std::uint32_t nodes = 0;
@@ -243,8 +246,9 @@ struct TaskGraph {
   std::uint32_t need(const Task& task) const {
     return need_places.empty() ? task.gradient : need_places[task.gradient];
   }
-  std::uint32_t tasks() const { return static_cast<std::uint32_t>(boost::num_vertices(graph)); }
-  const Task& operator[](TaskId id) const { return graph[id]; }
+  std::uint32_t tasks() const { return static_cast<std::uint32_t>(all.size()); }
+  const Task& operator[](TaskId id) const { return all[id]; }
+  Task& operator[](TaskId id) { return all[id]; }
   /// Where a Send goes or a Recv comes from, and the node whose ingress an AllReduce occupies.
   std::uint32_t peer(const Task& task) const {
     const std::uint32_t shift =
@@ -255,9 +259,8 @@ struct TaskGraph {
 
 /// The tasks that wait for `id`, straight from the compressed rows.
 inline std::span<const TaskId> successors(const TaskGraph& graph, TaskId id) {
-  const auto& rows = graph.graph.m_forward;
-  return {rows.m_column.data() + rows.m_rowstart[id],
-          rows.m_rowstart[id + 1] - rows.m_rowstart[id]};
+  const auto& [starts, columns] = graph.edges;
+  return {columns.data() + starts[id], starts[id + 1] - starts[id]};
 }
 
 /// How much of a plan is expanded: the tasks of all nodes, or one node's share of them.

@@ -11,7 +11,7 @@ requirements=(
   "cmake program cmake"
   "ninja-build program ninja"
   "g++ program g++"
-  "libboost-dev header boost/graph/compressed_sparse_row_graph.hpp"
+  "libboost-dev header boost/multiprecision/cpp_int.hpp"
   "libeigen3-dev header eigen3/Eigen/Core"
   "libyaml-cpp-dev header yaml-cpp/yaml.h"
   "libcli11-dev header CLI/CLI.hpp"

@@ -274,10 +274,10 @@ void Core::add_core_uses(const Task& send, const costs::LinkCosts& link, std::in
 }
 
 std::int64_t graph_bytes(const TaskGraph& graph) {
-  const auto& rows = graph.graph.m_forward;
+  const auto& [starts, columns] = graph.edges;
   return static_cast<std::int64_t>(graph.tasks() * (sizeof(Task) + sizeof(graph.predecessors[0])) +
-                                   rows.m_rowstart.capacity() * sizeof(rows.m_rowstart[0]) +
-                                   rows.m_column.capacity() * sizeof(rows.m_column[0]));
+                                   starts.capacity() * sizeof(starts[0]) +
+                                   columns.capacity() * sizeof(columns[0]));
 }
 
 void report_impossible(const TaskGraph& graph, TaskId id) {

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/range/iterator_range.hpp>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <stdexcept>
@@ -201,7 +200,7 @@ class TimelineWriter {
                    {"args", arguments(id)}});
     // An end of an arrow belongs to the slice written last on its thread.
     if (task.kind == Kind::kSend) {
-      for (const auto next : boost::make_iterator_range(adjacent_vertices(id, graph_.graph))) {
+      for (const TaskId next : casync::successors(graph_, id)) {
         if (graph_[next].kind == Kind::kRecv) write_flow("s", next, task.node, thread, start);
       }
     } else if (task.kind == Kind::kRecv) {
