@@ -40,7 +40,7 @@ struct DeviceRuntimeOptions {
 ///
 /// Owns a thread that issues, and its mover's. Gradients are copied to the device in begin() and
 /// back in wait(), which no interval counts.
-class DeviceRuntime : public FallibleRuntime, private MoverEvents {
+class DeviceRuntime : public RankRuntime, private FallibleRuntime, private MoverEvents {
  public:
   /// As Runtime; residuals live on the device, and begin as zeros. Both must outlive it.
   /// io::RunError if the device's memory does not suffice. With NCCL all ranks must make it
@@ -53,6 +53,7 @@ class DeviceRuntime : public FallibleRuntime, private MoverEvents {
   void begin(std::uint64_t iteration) override;
   void start(Clock::time_point at) override;
   void gradient_ready(std::uint32_t gradient, Clock::time_point at) override;
+  void wait_until(Clock::time_point at) override { sleep_until(at); }
   void wait() override;
   std::span<const Interval> intervals() const override { return intervals_; }
   std::int64_t bytes_sent() const override { return bytes_sent_; }

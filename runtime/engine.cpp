@@ -226,11 +226,9 @@ Engine::Engine(transport::Endpoint& endpoint, std::shared_ptr<const Compiled> co
                static_cast<std::uint32_t>(endpoint.rank())),
       device_(options.device) {
   lay_out();
-  runtime_ = std::make_unique<Runtime>(endpoint_, program_, unit_memory_, states_,
-                                       RuntimeOptions{.seed = options.seed,
-                                                      .timeout_s = options.timeout_s,
-                                                      .pace = Pace::kUnit,
-                                                      .keeps_undo = true});
+  runtime_ = std::make_unique<UnitRuntime>(
+      endpoint_, program_, unit_memory_, states_,
+      RuntimeOptions{.seed = options.seed, .timeout_s = options.timeout_s});
   finisher_ = std::thread([this] { take_ended(); });
 }
 

@@ -19,7 +19,7 @@
 #include "plans/plan_file.hpp"
 #include "runtime/device.hpp"
 #include "runtime/program.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/unit_runtime.hpp"
 #include "transport/endpoint.hpp"
 
 namespace hipress::runtime {
@@ -222,7 +222,7 @@ class Engine {
   std::vector<std::span<float>> unit_memory_;
   Device* const device_;
   std::mutex device_mutex_;  ///< while something is enqueued there
-  std::unique_ptr<Runtime> runtime_;
+  std::unique_ptr<UnitRuntime> runtime_;
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;  ///< nothing is under way, or the engine has failed

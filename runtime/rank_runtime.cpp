@@ -112,7 +112,7 @@ FallibleRuntime::FallibleRuntime(transport::Endpoint& endpoint, const Program& p
                                  double timeout_s)
     : endpoint_(endpoint), program_(program), timeout_s_(timeout_s) {}
 
-void FallibleRuntime::wait_until(Clock::time_point at) {
+void FallibleRuntime::sleep_until(Clock::time_point at) {
   std::unique_lock lock(mutex_);
   changed_.wait_until(lock, at, [this] { return failure_ != nullptr; });
   rethrow_failure();

@@ -96,16 +96,18 @@ Stall find_stall(const Program& program, double timeout_s,
 
 /// How a job fails on one rank, which is the same on any hardware: the first failure counts, all
 /// that wait here are told, and what names no task is told which one it keeps waiting.
-class FallibleRuntime : public RankRuntime {
+class FallibleRuntime {
  public:
   FallibleRuntime(const FallibleRuntime&) = delete;
   FallibleRuntime& operator=(const FallibleRuntime&) = delete;
 
-  void wait_until(Clock::time_point at) override;
-
  protected:
   /// Both must outlive it.
   FallibleRuntime(transport::Endpoint& endpoint, const Program& program, double timeout_s);
+  virtual ~FallibleRuntime() = default;
+
+  /// As RankRuntime::wait_until().
+  void sleep_until(Clock::time_point at);
 
   /// Calls `work`, whose errors then name the task, unless they are about the whole rank.
   template <class Work>

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "runtime/runtime.hpp"
+#include "runtime/unit_runtime.hpp"
 #include "tests/runtime/fixtures.hpp"
 #include "tests/runtime/scripted.hpp"
 
@@ -231,7 +232,7 @@ TEST_CASE("units with a pace of their own have no task in another's batch") {
   const std::span<float> all(memory);
   kernels::StateStore states;
   ScriptedEndpoint endpoint(1, 2);
-  CHECK_THROWS_WITH(Runtime(endpoint, program, {all.first(64), all.subspan(64, 64), all.last(64)},
-                            states, {.pace = Pace::kUnit}),
+  CHECK_THROWS_WITH(UnitRuntime(endpoint, program,
+                                {all.first(64), all.subspan(64, 64), all.last(64)}, states, {}),
                     Contains("is batched with a task of another unit"));
 }
