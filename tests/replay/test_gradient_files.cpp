@@ -172,7 +172,7 @@ TEST_CASE("a wrong sum of given gradients does not verify, NaN or not") {
       return Values(static_cast<std::size_t>(n), value);
     });
     for (casync::TaskId id = 0; id < made.graph.tasks(); ++id) {
-      casync::Task& task = made.graph.graph[id];
+      casync::Task& task = made.graph[id];
       if (task.kind == casync::Kind::kMerge) task.flags = casync::kAccumulate;
     }
     const GradientFiles gradients(in, made.model, 2);

@@ -175,7 +175,7 @@ TEST_CASE("raw means beyond the bound of fp32 summation are reported") {
   // reference.
   Case made = make_case("ps", 2, 1, "raw", {10, 20});
   for (casync::TaskId id = 0; id < made.graph.tasks(); ++id) {
-    casync::Task& task = made.graph.graph[id];
+    casync::Task& task = made.graph[id];
     if (task.kind == casync::Kind::kMerge && task.gradient == 1) task.flags = casync::kAccumulate;
   }
   CHECK_THROWS_WITH(
