@@ -16,7 +16,7 @@
 #include "planner/analysis/break_even.hpp"
 #include "planner/bound/bound.hpp"
 #include "planner/problem/budget.hpp"
-#include "planner/problem/choices.hpp"
+#include "planner/choices/choices.hpp"
 #include "sim/parallel.hpp"
 
 namespace hipress::planner {

@@ -8,8 +8,8 @@
 #include "io/memory.hpp"
 #include "kernels/codec/algorithm_list.hpp"
 #include "planner/advice/advice.hpp"
-#include "planner/problem/choices.hpp"
-#include "planner/search/secopa_costs.hpp"
+#include "planner/choices/choices.hpp"
+#include "planner/rules/secopa_costs.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::planner {

@@ -12,7 +12,7 @@
 #include "io/error.hpp"
 #include "io/processors.hpp"
 #include "kernels/codec/algorithm_list.hpp"
-#include "planner/problem/choices.hpp"
+#include "planner/choices/choices.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::planner {

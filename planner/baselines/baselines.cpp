@@ -10,10 +10,9 @@
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "planner/baselines/ddp.hpp"
-#include "planner/problem/choices.hpp"
+#include "planner/choices/choices.hpp"
 #include "planner/problem/levels.hpp"
 #include "planner/search/greedy.hpp"
-#include "planner/search/secopa.hpp"
 #include "planner/timing/evaluator.hpp"
 #include "planner/timing/timeline.hpp"
 #include "plans/plan_builder.hpp"
@@ -23,39 +22,7 @@
 namespace hipress::planner {
 namespace {
 
-/// One of the plans that `--plan NAME` stands for; they have K = N. Where nothing may be
-/// compressed, what would compress is none.
-casync::Plan named_plan(const std::string& name, const Problem& problem) {
-  const bool nothing = problem.algorithms.empty();
-  return plans::resolve_plan(
-             nothing && name != "fp16" ? "none" : name,
-             {.model = problem.model,
-              .strategy = problem.strategy,
-              .nodes = problem.nodes,
-              .algorithm = nothing ? std::string("fp16") : first_lossy(problem.algorithms)})
-      .plan;
-}
-
-casync::Plan none(const Problem& problem) { return named_plan("none", problem); }
-casync::Plan fp16(const Problem& problem) { return named_plan("fp16", problem); }
-casync::Plan all(const Problem& problem) { return named_plan("all", problem); }
-casync::Plan threshold(const Problem& problem) { return named_plan("threshold:262144", problem); }
-casync::Plan secopa(const Problem& problem) {
-  return of_slices(problem.algorithms).empty() ? none(problem) : search_secopa(problem).plan;
-}
 casync::Plan greedy(const Problem& problem) { return search_greedy(problem).plan; }
-
-constexpr std::array kAlone = {
-    BaselineRow{"none", "nothing compressed, each gradient alone", none, false},
-    BaselineRow{.name = "fp16",
-                .help = "everything cast to half precision, each gradient alone",
-                .make = fp16,
-                .algorithm = "fp16"},
-    BaselineRow{"all", "everything compressed, each gradient alone", all},
-    BaselineRow{"threshold_262144", "compressed from 262144 elements on, each gradient alone",
-                threshold},
-    BaselineRow{"secopa", "by SeCoPa's cost model, each gradient alone", secopa},
-};
 
 constexpr std::array kOthers = {
     BaselineRow{.name = "greedy",
@@ -76,48 +43,49 @@ constexpr std::array kOthers = {
                 .make = ddp_powersgd,
                 .strategy = "allreduce",
                 .algorithm = kDdpPowerSgd},
-    BaselineRow{
-        "none_grouped", "nothing compressed, in the best bulk groups", none, false, {}, true},
+    BaselineRow{"none_grouped",
+                "nothing compressed, in the best bulk groups",
+                rules::none,
+                false,
+                {},
+                true},
     BaselineRow{"fp16_grouped",
                 "everything cast to half precision, in the best bulk groups",
-                fp16,
+                rules::fp16,
                 true,
                 {},
                 true,
                 "fp16"},
-    BaselineRow{
-        "all_grouped", "everything compressed, in the best bulk groups", all, true, {}, true},
+    BaselineRow{"all_grouped",
+                "everything compressed, in the best bulk groups",
+                rules::all,
+                true,
+                {},
+                true},
     BaselineRow{"secopa_grouped",
                 "by SeCoPa's cost model, in the best bulk groups",
-                secopa,
+                rules::secopa,
                 true,
                 {},
                 true},
 };
 
-constexpr auto kBaselines = [] {
-  std::array<BaselineRow, kAlone.size() + kOthers.size()> rows{};
-  std::copy(kAlone.begin(), kAlone.end(), rows.begin());
-  std::copy(kOthers.begin(), kOthers.end(), rows.begin() + kAlone.size());
-  return rows;
-}();
-
 }  // namespace
 
-std::span<const BaselineRow> baselines() { return kAlone; }
-
-std::span<const BaselineRow> all_baselines() { return kBaselines; }
-
-const BaselineRow* find_baseline(std::string_view name) {
-  const auto found = std::find_if(kBaselines.begin(), kBaselines.end(),
-                                  [&](const BaselineRow& row) { return row.name == name; });
-  return found == kBaselines.end() ? nullptr : &*found;
+std::span<const BaselineRow> all_baselines() {
+  static const std::vector<BaselineRow> rows = [] {
+    std::vector<BaselineRow> all(baselines().begin(), baselines().end());
+    all.insert(all.end(), kOthers.begin(), kOthers.end());
+    return all;
+  }();
+  return rows;
 }
 
-bool has_half_precision(const models::Model& model) {
-  return std::any_of(
-      model.gradients.begin(), model.gradients.end(),
-      [](const models::Gradient& gradient) { return !plans::cast_of(gradient.dtype).empty(); });
+const BaselineRow* find_baseline(std::string_view name) {
+  for (const BaselineRow& row : all_baselines()) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
 }
 
 namespace {
@@ -258,7 +226,7 @@ std::vector<std::size_t> simulation_order(std::span<const BaselineRow* const> ro
 
 std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines& machines) {
   std::vector<const BaselineRow*> rows;
-  for (const BaselineRow& row : kBaselines) {
+  for (const BaselineRow& row : all_baselines()) {
     if (!is_left_out(row, machines)) rows.push_back(&row);
   }
   std::vector<std::size_t> order = simulation_order(rows);

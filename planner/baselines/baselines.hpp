@@ -8,42 +8,18 @@
 #include <vector>
 
 #include "planner/problem/problem.hpp"
+#include "planner/rules/alone.hpp"
 #include "planner/timing/evaluation.hpp"
 #include "sim/forecast.hpp"
 
 namespace hipress::planner {
 
-/// A plan that needs no budget, which every searched plan is compared with. Adding one is one row.
-struct BaselineRow {
-  std::string_view name;
-  std::string_view help;
-  casync::Plan (*make)(const Problem& problem);
-  bool compresses = true;  ///< else a strategy that sends_raw_alone() can carry it too
-  /// That it has whatever the problem's is; empty: the problem's.
-  std::string_view strategy = {};
-  /// As `make` decides, with the bulk groups that suit it best.
-  bool grouped = false;
-  /// That it compresses with whatever the problem's are; empty: with none but these.
-  std::string_view algorithm = {};
-  /// `make` simulates many plans.
-  bool searches = false;
-
-  /// A library's own, whose nodes are GPUs: as_collectives_see().
-  bool is_collective() const { return !strategy.empty(); }
-};
-
-/// none, fp16, all, threshold_262144, secopa, each gradient alone: those that nothing is simulated
-/// for, so that they are in every option set.
-std::span<const BaselineRow> baselines();
-
-/// Those, greedy, what PyTorch's DDP does (ddp, ddp_fp16, ddp_powersgd), and the grouped forms.
+/// Those that are decided alone (rules/alone.hpp), greedy, what PyTorch's DDP does (ddp, ddp_fp16,
+/// ddp_powersgd), and the grouped forms.
 std::span<const BaselineRow> all_baselines();
 
 /// The row with that name, or null.
 const BaselineRow* find_baseline(std::string_view name);
-
-/// Whether a gradient is not fp32, so that a strategy that sends_raw_alone() cannot carry it.
-bool has_half_precision(const models::Model& model);
 
 /// The strategies that the problem leaves for that baseline: with "best", the library's all-reduce
 /// too where it compresses nothing; none where the problem's carries nothing compressed, or the

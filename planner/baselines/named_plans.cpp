@@ -13,8 +13,8 @@
 #include "planner/baselines/baselines.hpp"
 #include "planner/problem/budget.hpp"
 #include "planner/problem/levels.hpp"
+#include "planner/rules/secopa_costs.hpp"
 #include "planner/search/passes/runner.hpp"
-#include "planner/search/secopa_costs.hpp"
 #include "planner/search/timeline_search.hpp"
 
 namespace hipress::planner {

@@ -12,7 +12,7 @@
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "planner/bound/costs.hpp"
-#include "planner/timing/factors.hpp"
+#include "planner/problem/factors.hpp"
 
 namespace hipress::planner {
 namespace {

@@ -7,7 +7,7 @@
 #include "casync/strategy_model.hpp"
 #include "models/model.hpp"
 #include "planner/bound/costs.hpp"
-#include "planner/problem/choices.hpp"
+#include "planner/choices/choices.hpp"
 #include "planner/timing/evaluation.hpp"
 
 namespace hipress::planner {

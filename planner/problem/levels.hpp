@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/problem/machines.hpp"
 #include "planner/problem/problem.hpp"
-#include "planner/timing/evaluation.hpp"
 
 namespace hipress::planner {
 

@@ -7,7 +7,6 @@
 
 #include "casync/strategy.hpp"
 #include "kernels/codec/codec.hpp"
-#include "planner/problem/choices.hpp"
 #include "plans/plan_builder.hpp"
 
 namespace hipress::planner {
@@ -27,10 +26,6 @@ bool allows(const Problem& problem, const casync::Plan& plan) {
     if (!allows(problem, problem.model.gradients[g], name)) return false;
   }
   return true;
-}
-
-Choices choices_of(const Problem& problem) {
-  return problem.choices ? problem.choices(problem) : make_choices(problem);
 }
 
 std::vector<std::string> strategies_of(const Problem& problem) {
@@ -105,6 +100,12 @@ bool may_compress(const Problem& problem) {
 
 casync::Algorithm algorithm(const std::string& name) {
   return plans::algorithm_of(name, kernels::make_codec(name));
+}
+
+bool has_half_precision(const models::Model& model) {
+  return std::any_of(
+      model.gradients.begin(), model.gradients.end(),
+      [](const models::Gradient& gradient) { return !plans::cast_of(gradient.dtype).empty(); });
 }
 
 }  // namespace hipress::planner

@@ -10,7 +10,7 @@
 #include "costs/profile.hpp"
 #include "models/model.hpp"
 #include "planner/problem/accuracy.hpp"
-#include "planner/timing/evaluation.hpp"
+#include "planner/problem/machines.hpp"
 #include "plans/trust.hpp"
 
 namespace hipress::planner {
@@ -74,9 +74,6 @@ bool allows(const Problem& problem, const models::Gradient& gradient, const std:
 /// Whether the plan sends all of its gradients so, or raw.
 bool allows(const Problem& problem, const casync::Plan& plan);
 
-/// Problem::choices of it.
-Choices choices_of(const Problem& problem);
-
 /// The strategies that a problem leaves to choose from for compressed gradients: "best" has those
 /// of encoded messages alone only where an algorithm's are sparse.
 std::vector<std::string> strategies_of(const Problem& problem);
@@ -84,6 +81,9 @@ std::vector<std::string> strategies_of(const Problem& problem);
 /// Whether the strategy, a row of casync::strategies() or "best", can carry nothing but raw values:
 /// gradients that are not compressed, and factors of those that are compressed in stages.
 bool sends_raw_alone(const std::string& strategy);
+
+/// Whether a gradient is not fp32, so that a strategy that sends_raw_alone() cannot carry it.
+bool has_half_precision(const models::Model& model);
 
 /// The algorithm of that name sends factors of whole gradients, stage by stage.
 bool is_staged(const std::string& algorithm);

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "planner/problem/choices.hpp"
+#include "planner/choices/choices.hpp"
 #include "planner/search/search.hpp"
 #include "planner/timing/evaluator.hpp"
 

@@ -6,9 +6,9 @@
 
 #include "io/error.hpp"
 #include "io/suggestion.hpp"
+#include "planner/rules/secopa.hpp"
 #include "planner/search/exhaustive.hpp"
 #include "planner/search/greedy.hpp"
-#include "planner/search/secopa.hpp"
 #include "planner/search/timeline_search.hpp"
 
 namespace hipress::planner {

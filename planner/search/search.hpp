@@ -8,23 +8,9 @@
 
 #include "casync/plan.hpp"
 #include "planner/problem/problem.hpp"
+#include "planner/problem/search_result.hpp"
 
 namespace hipress::planner {
-
-/// A plan and what its search has to say about it.
-struct SearchResult {
-  casync::Plan plan;
-  std::vector<std::string> diagnostics;  ///< for the user: what was interpolated, assumed, left out
-  std::int64_t evaluations = 0;          ///< plans that were simulated
-  sim::TransferOrder transfer_order = sim::TransferOrder::kReady;  ///< that the plan is made for
-  struct Finalist {
-    casync::Plan plan;
-    sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
-  };
-  std::vector<Finalist> finalists = {};  ///< other plans that were nearly as good, the best first
-  bool complete = true;  ///< false: it was interrupted, and this is the best until then
-  bool proven = false;   ///< no other plan of the search's option set takes less time
-};
 
 /// One row per search; adding one is one file and one row.
 struct SearchRow {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "planner/problem/choices.hpp"
+#include "planner/choices/choices.hpp"
 #include "planner/search/search.hpp"
 
 namespace hipress::planner {

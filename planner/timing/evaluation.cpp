@@ -16,12 +16,10 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kMaxWholeTasks = 4e6;  // with K = N, that are worth simulating again and again
-constexpr double kMaxTasks = 8e6;       // of a graph; about 90 bytes each while it is made
+constexpr double kMaxTasks = 8e6;              // of a graph; about 90 bytes each while it is made
 constexpr double kMaxTasksBesideFolded = 2e6;  // the same where other plans' are folded anyway
 constexpr double kMaxFlowTasks = 1e8;          // of the whole graph, where flows share links
 constexpr double kMaxFoldedTasks = 1e8;        // of one node, where all do the same
-constexpr double kTasksPerMessage = 3.5;
 
 /// That fit in memory.
 double fitting_tasks(const Machines& machines) {
@@ -130,27 +128,6 @@ class AtPlansLevel {
 const casync::TaskGraph& SharedGraph::of(const sim::Scenario& scenario, sim::Fold fold) {
   std::call_once(once_, [&] { expanded_ = sim::expand(scenario, fold); });
   return expanded_->graph;
-}
-
-Machines at_level(const Machines& machines, costs::Cluster cluster) {
-  return {machines.profile, std::move(cluster), machines.network, machines.memory_bytes,
-          machines.budget};
-}
-
-std::function<bool()> stop_of(const Machines& machines) {
-  if (!machines.budget) return {};
-  return [budget = machines.budget] { return budget->over(); };
-}
-
-costs::Cluster seen_by(sim::Network network, costs::Cluster cluster) {
-  if (network == sim::Network::kPort) cluster.link.burst_bytes = 0;
-  return cluster;
-}
-
-bool whole_graphs_are_too_large(const models::Model& model, std::uint32_t nodes) {
-  const double n = nodes;
-  const double messages = 2 * n * (n - 1) * static_cast<double>(model.gradients.size());
-  return messages * kTasksPerMessage > kMaxWholeTasks;
 }
 
 double simulated_tasks(const models::Model& model, const casync::Plan& plan,

@@ -1,38 +1,15 @@
 #pragma once
 
-#include <functional>
-#include <limits>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
 #include "casync/plan.hpp"
-#include "costs/cluster.hpp"
-#include "costs/profile.hpp"
 #include "models/model.hpp"
-#include "planner/timing/simulation_budget.hpp"
+#include "planner/problem/machines.hpp"
 #include "sim/folding.hpp"
 
 namespace hipress::planner {
-
-/// What plans are simulated on.
-struct Machines {
-  const costs::Profile& profile;
-  costs::Cluster cluster;  ///< as many nodes as the plan has
-  sim::Network network = sim::Network::kFair;
-  /// Of the machine that simulates: a graph that does not fit is folded, or not simulated.
-  double memory_bytes = std::numeric_limits<double>::infinity();
-  /// For all simulations on the network asked for together; null: they have no end.
-  std::shared_ptr<SimulationBudget> budget = nullptr;
-};
-
-/// The same machines with that cluster.
-Machines at_level(const Machines& machines, costs::Cluster cluster);
-
-/// The machines as far as a network knows them: port knows no bursts, so there they are no reason
-/// against folding.
-costs::Cluster seen_by(sim::Network network, costs::Cluster cluster);
 
 // Of machines whose GPUs can be at two levels, a plan has the one with as many nodes as it is for.
 
@@ -41,9 +18,6 @@ costs::Cluster seen_by(sim::Network network, costs::Cluster cluster);
 double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
                              const Machines& machines,
                              sim::TransferOrder order = sim::TransferOrder::kReady);
-
-/// What ends simulations on these machines (sim::Options::stop).
-std::function<bool()> stop_of(const Machines& machines);
 
 /// How a plan is simulated where its graph may have too many tasks for memory or time.
 struct AffordableScenario {
@@ -55,9 +29,6 @@ struct AffordableScenario {
 AffordableScenario affordable_scenario(const models::Model& model, const casync::Plan& plan,
                                        const Machines& machines,
                                        sim::TransferOrder order = sim::TransferOrder::kReady);
-
-/// Whether graphs of all nodes, with K = N, have too many tasks to be simulated again and again.
-bool whole_graphs_are_too_large(const models::Model& model, std::uint32_t nodes);
 
 /// About how many of the whole graph's tasks affordable_iteration() simulates.
 double simulated_tasks(const models::Model& model, const casync::Plan& plan,

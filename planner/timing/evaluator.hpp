@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "casync/layout.hpp"
-#include "planner/problem/choices.hpp"
+#include "planner/choices/choices.hpp"
 #include "planner/timing/timeline.hpp"
 
 namespace hipress::planner {

@@ -12,8 +12,8 @@
 #include "casync/layout.hpp"
 #include "casync/plan.hpp"
 #include "costs/cluster.hpp"
+#include "planner/problem/factors.hpp"
 #include "planner/timing/evaluation.hpp"
-#include "planner/timing/factors.hpp"
 #include "sim/works.hpp"
 
 /// Patterns: what a planner's simulations are put together from.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "casync/strategy.hpp"
-#include "planner/problem/choices.hpp"
+#include "planner/choices/choices.hpp"
 #include "planner/problem/problem.hpp"
 #include "planner/timing/evaluation.hpp"
 

@@ -1,4 +1,4 @@
-#include "planner/search/secopa.hpp"
+#include "planner/rules/secopa.hpp"
 
 #include <catch2/catch.hpp>
 

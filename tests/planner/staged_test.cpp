@@ -15,7 +15,7 @@
 #include "planner/bound/bound.hpp"
 #include "planner/search/exhaustive.hpp"
 #include "planner/search/passes/runner.hpp"
-#include "planner/search/secopa.hpp"
+#include "planner/rules/secopa.hpp"
 #include "planner/search/timeline_search.hpp"
 #include "planner/timing/evaluator.hpp"
 #include "planner/timing/workbench.hpp"

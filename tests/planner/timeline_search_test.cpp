@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "planner/baselines/baselines.hpp"
-#include "planner/problem/choices.hpp"
+#include "planner/choices/choices.hpp"
 #include "tests/planner/random_problem.hpp"
 
 namespace hipress::planner {

@@ -12,7 +12,7 @@
 #include "costs/profile.hpp"
 #include "planner/analysis/break_even.hpp"
 #include "planner/bound/bound.hpp"
-#include "planner/problem/choices.hpp"
+#include "planner/choices/choices.hpp"
 #include "planner/search/timeline_search.hpp"
 #include "replay/replay.hpp"
 #include "runtime/dataflow.hpp"

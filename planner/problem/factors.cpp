@@ -1,4 +1,4 @@
-#include "planner/timing/factors.hpp"
+#include "planner/problem/factors.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -3,7 +3,7 @@
 // the cheapest. It treats partitions as free parallelism, and knows neither backward nor
 // contention; the simulator knows both.
 
-#include "planner/search/secopa.hpp"
+#include "planner/rules/secopa.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "planner/timing/simulation_budget.hpp"
+#include "planner/problem/simulation_budget.hpp"
 
 #include <fmt/format.h>
 

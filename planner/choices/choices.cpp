@@ -1,4 +1,4 @@
-#include "planner/problem/choices.hpp"
+#include "planner/choices/choices.hpp"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,8 @@
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
-#include "planner/baselines/baselines.hpp"
-#include "planner/timing/evaluation.hpp"
-#include "planner/timing/factors.hpp"
+#include "planner/problem/factors.hpp"
+#include "planner/rules/alone.hpp"
 #include "plans/plan_builder.hpp"
 #include "sim/message_sizes.hpp"
 
@@ -272,6 +271,10 @@ casync::Plan make_plan(const Problem& problem, const Choices& choices, std::size
     plan.decisions.push_back(choices.gradients[g].at(options[g]));
   }
   return plan;
+}
+
+Choices choices_of(const Problem& problem) {
+  return problem.choices ? problem.choices(problem) : make_choices(problem);
 }
 
 }  // namespace hipress::planner

@@ -1,4 +1,4 @@
-#include "planner/search/secopa_costs.hpp"
+#include "planner/rules/secopa_costs.hpp"
 
 #include <fmt/format.h>
 

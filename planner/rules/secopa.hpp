@@ -3,8 +3,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "planner/search/search.hpp"
-#include "planner/search/secopa_costs.hpp"
+#include "planner/problem/problem.hpp"
+#include "planner/problem/search_result.hpp"
+#include "planner/rules/secopa_costs.hpp"
 
 namespace hipress::planner {
 

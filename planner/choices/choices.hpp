@@ -43,6 +43,9 @@ struct Choices {
 /// A strategy that sends_raw_alone(): everything raw, or compressed in stages.
 Choices make_choices(const Problem& problem);
 
+/// Problem::choices of it.
+Choices choices_of(const Problem& problem);
+
 /// The rules for bulk groups that plans of the problem may have: off, then thresholds with what
 /// groups wait for at most. Off alone where it allows no groups.
 std::vector<casync::Aggregation> bulk_rules(const Problem& problem);
