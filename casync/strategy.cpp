@@ -4,14 +4,12 @@
 #include <cctype>
 #include <stdexcept>
 
-#include "casync/strategies/rows.hpp"
-
 namespace hipress::casync {
 namespace {
 
+/// Our own rows, and what was registered.
 std::vector<const Strategy*>& rows() {
-  static std::vector<const Strategy*> rows = {&kPs,    &kRing,     &kAllReduce,        &kAllGather,
-                                              &kChain, &kBinomial, &kScatterAllGather, &kChainP2p};
+  static std::vector<const Strategy*> rows(own_strategies().begin(), own_strategies().end());
   return rows;
 }
 

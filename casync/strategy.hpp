@@ -78,6 +78,9 @@ struct Strategy {
 /// All rows, the project's own first.
 std::span<const Strategy* const> strategies();
 
+/// Those of them that are not registered: the table in strategies/.
+std::span<const Strategy* const> own_strategies();
+
 /// By what a plan's gradients travel.
 struct Carriers {
   const Strategy* encoded = nullptr;

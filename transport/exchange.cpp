@@ -32,15 +32,15 @@ void check_messages(const std::vector<Message>& messages, int rank, int size) {
 
 }  // namespace
 
-ExchangeState::ExchangeState(Session& session, std::uint32_t id)
-    : session_(session), id_(id), others_(static_cast<std::size_t>(session.size())) {}
+ExchangeState::ExchangeState(ExchangeHost& host, std::uint32_t id)
+    : host_(host), id_(id), others_(static_cast<std::size_t>(host.size())) {}
 
 // -------------------------------------------------------------------------------------- owner
 
 void ExchangeState::define(std::vector<Outgoing> outgoing, std::vector<Incoming> incoming,
                            Events events) {
-  check_messages(outgoing, session_.rank(), session_.size());
-  check_messages(incoming, session_.rank(), session_.size());
+  check_messages(outgoing, host_.rank(), host_.size());
+  check_messages(incoming, host_.rank(), host_.size());
   {
     const std::unique_lock delivering(delivery_);
     std::unique_lock lock(mutex_);
@@ -59,12 +59,12 @@ void ExchangeState::define(std::vector<Outgoing> outgoing, std::vector<Incoming>
     lock.unlock();
     if (failed()) deliver_failure();
   }
-  for (int peer = 0; peer < session_.size(); ++peer) {
-    if (peer != session_.rank()) publish_manifest(peer);
+  for (int peer = 0; peer < host_.size(); ++peer) {
+    if (peer != host_.rank()) publish_manifest(peer);
   }
   const std::lock_guard lock(mutex_);
   defined_ = true;  // from now on receivers reconcile
-  for (int peer = 0; peer < session_.size(); ++peer) {
+  for (int peer = 0; peer < host_.size(); ++peer) {
     if (other(peer).manifest_complete) reconcile(peer);
   }
 }
@@ -75,15 +75,15 @@ void ExchangeState::publish_manifest(int peer) {
     Arrival& arrival = other(peer).incoming.at(tag);
     ManifestEntry entry{.tag = tag, .capacity = arrival.destination.size()};
     if (entry.capacity > kInlineBytes) {
-      entry.slot = session_.new_slot(peer);
-      arrival.window = session_.wire().expose(peer, entry.slot, arrival.destination);
+      entry.slot = host_.new_slot(peer);
+      arrival.window = host_.wire().expose(peer, entry.slot, arrival.destination);
     }
     entries->push_back(entry);
   }
-  session_.to(peer).enqueue({.head = {.type = RecordType::kManifest, .exchange = id_},
-                             .content = std::as_bytes(std::span(*entries)),
-                             .keep_alive = entries});
-  session_.to(peer).drain();
+  host_.to(peer).enqueue({.head = {.type = RecordType::kManifest, .exchange = id_},
+                          .content = std::as_bytes(std::span(*entries)),
+                          .keep_alive = entries});
+  host_.to(peer).drain();
 }
 
 void ExchangeState::begin(std::uint64_t iteration) {
@@ -95,9 +95,9 @@ void ExchangeState::begin(std::uint64_t iteration) {
       deliver_early();
     }
     const std::lock_guard lock(mutex_);
-    for (int peer = 0; peer < session_.size(); ++peer) check_not_left(peer);
+    for (int peer = 0; peer < host_.size(); ++peer) check_not_left(peer);
   } catch (const PeerError& fault) {
-    session_.fail(fault.culprit, fault.what());
+    host_.fail(fault.culprit, fault.what());
     throw;
   }
 }
@@ -112,7 +112,7 @@ void ExchangeState::start(std::uint64_t iteration) {
   ++begun_;
   for (Departure& departure : departures_) departure.sent = false;
   if (!std::exchange(posted_, false)) reset_arrivals();
-  for (int peer = 0; peer < session_.size(); ++peer) {
+  for (int peer = 0; peer < host_.size(); ++peer) {
     other(peer).given = 0;
     if (other(peer).begun == begun_) check_same_iteration(peer, other(peer).begun_iteration);
   }
@@ -138,18 +138,18 @@ void ExchangeState::reset_arrivals() {
 }
 
 void ExchangeState::send_to_all(RecordType type, std::uint64_t iteration, std::uint64_t count) {
-  for (int peer = 0; peer < session_.size(); ++peer) {
+  for (int peer = 0; peer < host_.size(); ++peer) {
     if (other(peer).incoming.empty() && other(peer).outgoing.empty()) continue;
-    session_.to(peer).enqueue({.head = {.type = type,
-                                        .iteration = iteration,
-                                        .exchange = id_,
-                                        .tag = static_cast<std::uint32_t>(count)}});
-    session_.to(peer).drain();
+    host_.to(peer).enqueue({.head = {.type = type,
+                                     .iteration = iteration,
+                                     .exchange = id_,
+                                     .tag = static_cast<std::uint32_t>(count)}});
+    host_.to(peer).drain();
   }
 }
 
 void ExchangeState::post() {
-  if (!session_.wire().takes_windows_back()) return;
+  if (!host_.wire().takes_windows_back()) return;
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
@@ -184,16 +184,16 @@ void ExchangeState::send(std::size_t index, std::int64_t bytes) {
     }
     enqueue(index, bytes);
   } catch (const PeerError& fault) {
-    return session_.fail(fault.culprit, fault.what());
+    return host_.fail(fault.culprit, fault.what());
   }
-  session_.to(message.peer).drain();
+  host_.to(message.peer).drain();
 }
 
 void ExchangeState::finish() {
   std::unique_lock lock(mutex_);
   const Clock::time_point called = Clock::now();
-  const auto timeout = std::chrono::duration_cast<Clock::duration>(
-      std::chrono::duration<double>(session_.timeout_s()));
+  const auto timeout =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(host_.timeout_s()));
   while (!failure_ && (awaited_ > 0 || unsent_ > 0)) {
     const Clock::time_point deadline = std::max(called, progress_) + timeout;
     if (Clock::now() < deadline) {
@@ -201,7 +201,7 @@ void ExchangeState::finish() {
     } else {
       const PeerError stalled = stall();
       lock.unlock();
-      session_.fail(stalled.culprit, stalled.what());
+      host_.fail(stalled.culprit, stalled.what());
       lock.lock();
     }
   }
@@ -227,10 +227,10 @@ void ExchangeState::retire() noexcept {
   const std::string fault = fault_of_leaving();
   lock.unlock();
   if (!fault.empty()) {
-    session_.fail(session_.rank(), fault);
-    session_.wait_closed();
+    host_.fail(host_.rank(), fault);
+    host_.wait_closed();
   }
-  session_.forget(id_);
+  host_.forget(id_);
   const std::unique_lock last_delivery(delivery_);
   const std::lock_guard last(mutex_);
   over_ = true;
@@ -242,11 +242,11 @@ void ExchangeState::retire() noexcept {
 }
 
 std::string ExchangeState::fault_of_leaving() const {
-  const int rank = session_.rank();
+  const int rank = host_.rank();
   if (active_ || failure_) return fmt::format("rank {} gave up in iteration {}", rank, iteration_);
-  for (int peer = 0; posted_ && peer < session_.size(); ++peer) {
+  for (int peer = 0; posted_ && peer < host_.size(); ++peer) {
     if (others_[static_cast<std::size_t>(peer)].begun > begun_) {
-      return session_.left_behind(peer).what();
+      return host_.left_behind(peer).what();
     }
   }
   return {};
@@ -279,9 +279,9 @@ void ExchangeState::reconcile(int peer) {
   for (const ManifestEntry& entry : entries) expected[entry.tag] = entry;
   const auto differs = [&](const char* what, std::uint32_t tag) {
     return PeerError(
-        session_.rank(),
+        host_.rank(),
         fmt::format("rank {} {} tag {}, rank {} {}: their plans differ", peer, what, tag,
-                    session_.rank(),
+                    host_.rank(),
                     what == std::string_view("expects") ? "does not send it" : "sends it"));
   };
   for (const std::size_t index : receiver.outgoing) {
@@ -290,7 +290,7 @@ void ExchangeState::reconcile(int peer) {
     if (found == expected.end()) throw differs("does not expect", departure.message.tag);
     departure.capacity = found->second.capacity;
     if (found->second.slot > kRingSlot && departure.message.source.size() > kInlineBytes) {
-      departure.writer = session_.wire().open(peer, found->second.slot, departure.message.source);
+      departure.writer = host_.wire().open(peer, found->second.slot, departure.message.source);
     }
     expected.erase(found);
   }
@@ -300,13 +300,13 @@ void ExchangeState::reconcile(int peer) {
 void ExchangeState::on_begin(int peer, const Record& record) {
   {
     const std::lock_guard lock(mutex_);
-    if (retired_) throw session_.left_behind(peer);
+    if (retired_) throw host_.left_behind(peer);
     other(peer).begun = record.tag;
     other(peer).begun_iteration = record.iteration;
     if (!active_ || failure_ || !can_receive(peer)) return;
     release_held(peer);
   }
-  session_.to(peer).drain();
+  host_.to(peer).drain();
 }
 
 void ExchangeState::on_posted(int peer, const Record& record) {
@@ -316,7 +316,7 @@ void ExchangeState::on_posted(int peer, const Record& record) {
     if (!active_ || failure_ || !can_receive(peer)) return;
     release_held(peer);
   }
-  session_.to(peer).drain();
+  host_.to(peer).drain();
 }
 
 bool ExchangeState::can_receive(int peer) {
@@ -328,9 +328,9 @@ bool ExchangeState::can_receive(int peer) {
 
 void ExchangeState::check_same_iteration(int peer, std::uint64_t theirs) const {
   if (theirs == iteration_) return;
-  throw PeerError(std::max(peer, session_.rank()),
+  throw PeerError(std::max(peer, host_.rank()),
                   fmt::format("rank {} is in iteration {}, rank {} in iteration {}", peer, theirs,
-                              session_.rank(), iteration_));
+                              host_.rank(), iteration_));
 }
 
 void ExchangeState::release_held(int peer) {
@@ -343,11 +343,11 @@ void ExchangeState::enqueue(std::size_t index, std::int64_t bytes) {
   const auto length = static_cast<std::uint64_t>(bytes);
   if (length > departure.capacity) {
     throw PeerError(
-        session_.rank(),
+        host_.rank(),
         fmt::format("rank {} has {} bytes for tag {}, of which rank {} takes {} at most",
-                    session_.rank(), length, message.tag, message.peer, departure.capacity));
+                    host_.rank(), length, message.tag, message.peer, departure.capacity));
   }
-  session_.to(message.peer)
+  host_.to(message.peer)
       .enqueue({.head = {.type = RecordType::kMessage,
                          .iteration = iteration_,
                          .exchange = id_,
@@ -404,16 +404,16 @@ ExchangeState::Arrival* ExchangeState::accept(int peer, const Record& record) {
   };
   const std::lock_guard lock(mutex_);
   if (failure_) return nullptr;
-  if (!active_ && !posted_) throw fault(fmt::format("but rank {} is in none", session_.rank()));
+  if (!active_ && !posted_) throw fault(fmt::format("but rank {} is in none", host_.rank()));
   const std::uint64_t expected = active_ ? iteration_ : other(peer).begun_iteration;
   if (record.iteration != expected) {
     if (other(peer).begun == begun_) check_same_iteration(peer, other(peer).begun_iteration);
     throw fault(
-        fmt::format("but rank {} is in iteration {}", active_ ? session_.rank() : peer, expected));
+        fmt::format("but rank {} is in iteration {}", active_ ? host_.rank() : peer, expected));
   }
   const auto found = other(peer).incoming.find(record.tag);
   if (found == other(peer).incoming.end()) {
-    throw fault(fmt::format("which rank {} does not expect", session_.rank()));
+    throw fault(fmt::format("which rank {} does not expect", host_.rank()));
   }
   Arrival& arrival = found->second;
   if (arrival.done) throw fault("twice");
@@ -473,16 +473,16 @@ void ExchangeState::deliver_failure() {
 
 PeerError ExchangeState::error() const {
   std::string text = failure_->reason;
-  if (failure_->reporter != session_.rank())
+  if (failure_->reporter != host_.rank())
     text += fmt::format(" (reported by rank {})", failure_->reporter);
   std::vector<std::uint32_t> awaited;
-  if (active_ && failure_->culprit != session_.rank()) {
+  if (active_ && failure_->culprit != host_.rank()) {
     const Other& culprit = others_[static_cast<std::size_t>(failure_->culprit)];
     std::ranges::copy_if(culprit.tags, std::back_inserter(awaited),
                          [&](std::uint32_t tag) { return !culprit.incoming.at(tag).done; });
   }
   if (!awaited.empty()) {
-    text += fmt::format("; rank {} awaits tag {}", session_.rank(), awaited.front());
+    text += fmt::format("; rank {} awaits tag {}", host_.rank(), awaited.front());
     if (awaited.size() > kTagsNamed)
       text += fmt::format(" and {} more", awaited.size() - kTagsNamed);
     text += " from it";
@@ -491,15 +491,15 @@ PeerError ExchangeState::error() const {
 }
 
 PeerError ExchangeState::stall() {
-  int culprit = session_.rank();
-  for (int peer = session_.size() - 1; peer >= 0; --peer) {
+  int culprit = host_.rank();
+  for (int peer = host_.size() - 1; peer >= 0; --peer) {
     if (other(peer).unsent > 0) culprit = peer;
   }
-  for (int peer = session_.size() - 1; peer >= 0; --peer) {
+  for (int peer = host_.size() - 1; peer >= 0; --peer) {
     if (other(peer).awaited > 0) culprit = peer;
   }
   return {culprit, fmt::format("rank {} sent nothing for {} s in iteration {}", culprit,
-                               session_.timeout_s(), iteration_)};
+                               host_.timeout_s(), iteration_)};
 }
 
 }  // namespace hipress::transport

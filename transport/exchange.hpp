@@ -12,16 +12,45 @@
 #include <vector>
 
 #include "transport/endpoint.hpp"
-#include "transport/session.hpp"
+#include "transport/link.hpp"
+#include "transport/wire.hpp"
 
 namespace hipress::transport {
+
+/// Why the job is over.
+struct Failure {
+  int culprit = 0;
+  std::string reason;  ///< in the words of the rank that noticed
+  int reporter = 0;    ///< the rank that told this one, or this one
+};
+
+/// What an exchange asks of the session that it is part of.
+class ExchangeHost {
+ public:
+  virtual ~ExchangeHost() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual double timeout_s() const = 0;
+  virtual Wire& wire() = 0;
+  virtual Outbound& to(int peer) = 0;
+  /// A slot that no window for `peer` had before.
+  virtual int new_slot(int peer) = 0;
+  virtual void forget(std::uint32_t exchange) = 0;
+  /// This rank's fault when it leaves an exchange of which `peer` has begun another iteration.
+  virtual PeerError left_behind(int peer) const = 0;
+  /// After a failure: waits until the wire is closed.
+  virtual void wait_closed() = 0;
+  /// Ends the job, unless it has failed before; does not wait. Not with an exchange's lock held.
+  virtual void fail(int culprit, std::string reason) = 0;
+};
 
 /// What both the exchange's owner and the receivers work on. It exists from the first record about
 /// it, which may come before this rank has prepared it. Faults are thrown as PeerError with the
 /// culprit.
 class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
  public:
-  ExchangeState(Session& session, std::uint32_t id);
+  ExchangeState(ExchangeHost& host, std::uint32_t id);
 
   // For the owner; see Exchange.
   void define(std::vector<Outgoing> outgoing, std::vector<Incoming> incoming, Events events);
@@ -117,7 +146,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   /// The event, unless it has been. With delivery_ held, not mutex_.
   void deliver_failure();
 
-  Session& session_;
+  ExchangeHost& host_;
   const std::uint32_t id_;
 
   mutable std::mutex mutex_;
@@ -147,8 +176,8 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
 /// The owner's handle.
 class SessionExchange : public Exchange {
  public:
-  SessionExchange(std::shared_ptr<Session> session, std::shared_ptr<ExchangeState> state)
-      : session_(std::move(session)), state_(std::move(state)) {}
+  SessionExchange(std::shared_ptr<ExchangeHost> host, std::shared_ptr<ExchangeState> state)
+      : host_(std::move(host)), state_(std::move(state)) {}
   ~SessionExchange() override { state_->retire(); }
   SessionExchange(const SessionExchange&) = delete;
   SessionExchange& operator=(const SessionExchange&) = delete;
@@ -159,7 +188,7 @@ class SessionExchange : public Exchange {
   void post() override { state_->post(); }
 
  private:
-  std::shared_ptr<Session> session_;  // outlives the state, whose windows belong to its wire
+  std::shared_ptr<ExchangeHost> host_;  // outlives the state, whose windows belong to its wire
   std::shared_ptr<ExchangeState> state_;
 };
 

@@ -8,7 +8,6 @@
 #include <system_error>
 #include <utility>
 
-#include "transport/exchange.hpp"
 #include "transport/rendezvous.hpp"
 
 namespace hipress::transport {
@@ -19,16 +18,6 @@ using std::chrono::nanoseconds;
 nanoseconds seconds(double s) {
   return std::chrono::duration_cast<nanoseconds>(std::chrono::duration<double>(s));
 }
-
-std::string text_of(std::span<const std::byte> content) {
-  return {reinterpret_cast<const char*>(content.data()), content.size()};
-}
-
-/// What fits into an abort, which has to find space in a ring's reserve.
-constexpr std::size_t kReasonBytes = 1024;
-
-/// A text in all_gather longer than this is a fault.
-constexpr std::uint64_t kLongestText = std::uint64_t{1} << 32;
 
 }  // namespace
 
@@ -42,7 +31,8 @@ Session::Session(const JobOptions& options, std::unique_ptr<Wire> wire)
       // An abort waits behind the data that is under way; a peer that stalls would take for ever.
       grace_(std::min(timeout_ / 4, nanoseconds(std::chrono::seconds(1)))),
       wire_(std::move(wire)),
-      peers_(static_cast<std::size_t>(options.size)) {
+      peers_(static_cast<std::size_t>(options.size)),
+      gathers_(static_cast<std::size_t>(options.size)) {
   for (int rank = 0; rank < size(); ++rank) {
     if (rank == options.rank) continue;
     peers_[static_cast<std::size_t>(rank)] =
@@ -115,7 +105,7 @@ std::vector<std::string> Session::all_gather(const std::string& mine) {
   {
     const std::lock_guard lock(mutex_);
     throw_failure();
-    number = next_gather_++;
+    number = gathers_.next();
   }
   const auto text = std::make_shared<const std::string>(mine);
   for_peers([&](Peer& peer) {
@@ -125,30 +115,23 @@ std::vector<std::string> Session::all_gather(const std::string& mine) {
     peer.out.drain();
   });
   std::unique_lock lock(mutex_);
-  Gather& gathered = gather(number);
-  gathered.progress = Clock::now();
-  gathered.texts[static_cast<std::size_t>(rank())] = mine;
-  gathered.complete[static_cast<std::size_t>(rank())] = true;
-  const auto next_missing = [&] {
-    return std::ranges::find(gathered.complete, false) - gathered.complete.begin();
-  };
-  for (auto missing = next_missing(); missing < size(); missing = next_missing()) {
+  gathers_.add(number, rank(), mine);
+  for (int missing = gathers_.missing(number); missing < size();
+       missing = gathers_.missing(number)) {
     const Peer& peer = *peers_[static_cast<std::size_t>(missing)];
     throw_failure();
-    const bool late = Clock::now() >= gathered.progress + timeout_;
-    if (peer.left || late) {
+    const auto deadline = gathers_.progress(number) + timeout_;
+    if (peer.left || Clock::now() >= deadline) {
       lock.unlock();
       fail(peer.rank, peer.left ? fmt::format("rank {} left before an all_gather", peer.rank)
                                 : fmt::format("rank {} did not take part in an all_gather for {} s",
                                               peer.rank, options_.timeout_s));
       lock.lock();
     } else {
-      changed_.wait_until(lock, gathered.progress + timeout_);
+      changed_.wait_until(lock, deadline);
     }
   }
-  std::vector<std::string> texts = std::move(gathered.texts);
-  gathers_.erase(number);
-  return texts;
+  return gathers_.take(number);
 }
 
 namespace {
@@ -199,17 +182,6 @@ std::unique_ptr<Collective> Session::collective() {
   return std::make_unique<SessionCollective>(shared_from_this(), std::move(made));
 }
 
-void Session::throw_cause(const std::string& otherwise) {
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, silence_ + grace_, [this] { return failure_ || closed_; });
-  }
-  fail(rank(), otherwise);
-  const std::lock_guard lock(mutex_);
-  throw_failure();
-  throw PeerError(rank(), otherwise);
-}
-
 void Session::begin_all_reduce() {
   {
     const std::lock_guard lock(mutex_);
@@ -236,11 +208,6 @@ void Session::require_all_reduces(const Peer& peer) {
   fail(peer.rank, fmt::format("rank {} left the job before an all-reduce", peer.rank));
 }
 
-Session::Gather& Session::gather(std::uint64_t number) {
-  const auto [place, created] = gathers_.try_emplace(number, static_cast<std::size_t>(size()));
-  return place->second;
-}
-
 void Session::forget(std::uint32_t exchange) {
   const std::lock_guard lock(mutex_);
   exchanges_.erase(exchange);
@@ -249,13 +216,6 @@ void Session::forget(std::uint32_t exchange) {
 void Session::wait_closed() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return closed_ || size() == 1; });
-}
-
-void Session::throw_failure() const {
-  if (!failure_) return;
-  const std::string reported =
-      failure_->reporter == rank() ? "" : fmt::format(" (reported by rank {})", failure_->reporter);
-  throw PeerError(failure_->culprit, failure_->reason + reported);
 }
 
 void Session::leave() noexcept {
@@ -374,8 +334,12 @@ void Session::handle(Peer& peer, const Record& record, std::span<const std::byte
       return exchange(record.exchange, peer.rank)->on_begin(peer.rank, record);
     case RecordType::kMessage:
       return exchange(record.exchange, peer.rank)->on_segment(peer.rank, record, content);
-    case RecordType::kGather:
-      return handle_gather(peer, record, content);
+    case RecordType::kGather: {
+      const std::lock_guard lock(mutex_);
+      gathers_.add(peer.rank, record, content);
+      changed_.notify_all();
+      return;
+    }
     case RecordType::kBeat:
       return;
     case RecordType::kAbort: {
@@ -393,21 +357,6 @@ void Session::handle(Peer& peer, const Record& record, std::span<const std::byte
   throw PeerError(peer.rank, fmt::format("rank {} sent a record without meaning", peer.rank));
 }
 
-void Session::handle_gather(const Peer& peer, const Record& record,
-                            std::span<const std::byte> content) {
-  const auto sender = static_cast<std::size_t>(peer.rank);
-  const std::lock_guard lock(mutex_);
-  Gather& gathered = gather(record.iteration);
-  std::string& text = gathered.texts[sender];
-  if (gathered.complete[sender] || record.offset != text.size() || record.length > kLongestText) {
-    throw PeerError(peer.rank, fmt::format("rank {} sent a piece of text out of place", peer.rank));
-  }
-  text += text_of(content);
-  gathered.complete[sender] = text.size() == record.length;
-  gathered.progress = Clock::now();
-  changed_.notify_all();
-}
-
 void Session::handle_end(Peer& peer, std::uint64_t all_reduces) {
   std::vector<std::shared_ptr<ExchangeState>> all;
   {
@@ -420,16 +369,6 @@ void Session::handle_end(Peer& peer, std::uint64_t all_reduces) {
   }
   for (const auto& state : all) state->on_left(peer.rank);
   require_all_reduces(peer);
-}
-
-void Session::lost(Peer& peer) {
-  {
-    const std::lock_guard lock(mutex_);
-    peer.receipt = true;
-    changed_.notify_all();
-    if (peer.left || left_) return;
-  }
-  fail(peer.rank, fmt::format("rank {} closed the connection", peer.rank));
 }
 
 std::shared_ptr<ExchangeState> Session::exchange(std::uint32_t id) {
@@ -448,88 +387,6 @@ std::shared_ptr<ExchangeState> Session::exchange(std::uint32_t id, int sender) {
 
 PeerError Session::left_behind(int peer) const {
   return {rank(), fmt::format("rank {} left an exchange that rank {} goes on with", rank(), peer)};
-}
-
-// ----------------------------------------------------------------------------------- watchdog
-
-void Session::guard() {
-  std::unique_lock lock(mutex_);
-  Clock::time_point next_beat = Clock::now() + beat_;
-  while (!stopping_) {
-    const auto due = [this] { return stopping_ || (failure_ && !closed_); };
-    if (closed_) {
-      changed_.wait(lock, due);
-    } else if (changed_.wait_until(lock, next_beat, due)) {
-      if (failure_) end_job(lock);
-    } else {
-      lock.unlock();
-      const auto now = Clock::now();
-      // If this process itself was stopped or starved, its receivers need a chance to catch up
-      // before silence proves anything.
-      if (now > next_beat + silence_ / 2) for_peers([now](Peer& peer) { peer.heard = now; });
-      for_peers([&](Peer& peer) { look_after(peer, now); });
-      next_beat = now + beat_;
-      lock.lock();
-    }
-  }
-}
-
-void Session::look_after(Peer& peer, Clock::time_point now) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (peer.left) return;
-  }
-  peer.out.post({.type = RecordType::kBeat}, {}, Outbound::Space::kKeepSomeForAborts);
-  if (now - peer.heard.load() > silence_) {
-    const double silence_s = std::chrono::duration<double>(silence_).count();
-    return fail(peer.rank, fmt::format("rank {} was silent for {} s", peer.rank, silence_s));
-  }
-  // Its receiver knows better why, a little later; unless only this direction is broken.
-  if (peer.out.broken()) peer.broken_since = std::min(peer.broken_since, now);
-  if (peer.broken_since != Clock::time_point::max() && now - peer.broken_since > grace_) {
-    fail(peer.rank, fmt::format("rank {} does not take data any more", peer.rank));
-  }
-}
-
-void Session::end_job(std::unique_lock<std::mutex>& lock) {
-  const auto all = exchanges_;
-  const Failure failure = *failure_;
-  lock.unlock();
-  for (const auto& [id, state] : all) state->report_failure(failure);
-  lock.lock();
-  changed_.wait_for(lock, silence_, [this] { return greeted_all_; });  // all are told
-  changed_.wait_for(lock, grace_, [this] {
-    return std::ranges::all_of(peers_, [](const auto& peer) { return !peer || peer->receipt; });
-  });
-  lock.unlock();
-  close();
-  lock.lock();
-}
-
-void Session::fail(Failure failure) {
-  std::map<std::uint32_t, std::shared_ptr<ExchangeState>> all;
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_ || closed_) return;
-    failure.reason.resize(std::min(failure.reason.size(), kReasonBytes));
-    failure_ = failure;
-    all = exchanges_;
-  }
-  for_peers([this](Peer& peer) { tell_failure(peer); });
-  for (const auto& [id, state] : all) state->wake(failure);
-  changed_.notify_all();
-}
-
-void Session::tell_failure(Peer& peer) {
-  std::optional<Failure> failure;
-  {
-    const std::lock_guard lock(mutex_);
-    failure = failure_;
-  }
-  if (!failure) return;
-  const Record abort{.type = RecordType::kAbort,
-                     .tag = static_cast<std::uint32_t>(failure->culprit)};
-  peer.out.post(abort, std::as_bytes(std::span(failure->reason)), Outbound::Space::kAny);
 }
 
 // ----------------------------------------------------------------------------------- endpoint

@@ -12,19 +12,12 @@
 #include <vector>
 
 #include "transport/endpoint.hpp"
+#include "transport/exchange.hpp"
+#include "transport/gather.hpp"
 #include "transport/link.hpp"
 #include "transport/wire.hpp"
 
 namespace hipress::transport {
-
-class ExchangeState;
-
-/// Why the job is over.
-struct Failure {
-  int culprit = 0;
-  std::string reason;  ///< in the words of the rank that noticed
-  int reporter = 0;    ///< the rank that told this one, or this one
-};
 
 /// One rank's part in a job, over any wire. Its threads:
 ///   one *receiver* per peer takes the peer's records in their order, verifies segments and reports
@@ -34,10 +27,10 @@ struct Failure {
 /// each rank passes it on once, which serves as a receipt. When all receipts are in, or after a
 /// grace time, the watchdog closes the wire.
 /// Locks: session before exchange; neither is held while events are delivered.
-class Session : public std::enable_shared_from_this<Session> {
+class Session : public ExchangeHost, public std::enable_shared_from_this<Session> {
  public:
   Session(const JobOptions& options, std::unique_ptr<Wire> wire);
-  ~Session();
+  ~Session() override;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -54,24 +47,21 @@ class Session : public std::enable_shared_from_this<Session> {
   /// failed, or a rank has left without this one.
   void begin_all_reduce();
   void finish_all_reduce();
-  /// Ends the job, unless it has failed before; does not wait. Not with an exchange's lock held.
-  void fail(int culprit, std::string reason) { fail({culprit, std::move(reason), rank()}); }
+  void fail(int culprit, std::string reason) override {
+    fail({culprit, std::move(reason), rank()});
+  }
   /// Leaves the job, in good order if it has not failed. Nothing is sent or received afterwards.
   void leave() noexcept;
 
-  // For exchanges.
-  int rank() const { return options_.rank; }
-  int size() const { return options_.size; }
-  double timeout_s() const { return options_.timeout_s; }
-  Wire& wire() { return *wire_; }
-  Outbound& to(int peer) { return peers_[static_cast<std::size_t>(peer)]->out; }
-  /// A slot that no window for `peer` had before.
-  int new_slot(int peer) { return ++peers_[static_cast<std::size_t>(peer)]->last_slot; }
-  void forget(std::uint32_t exchange);
-  /// This rank's fault when it leaves an exchange of which `peer` has begun another iteration.
-  PeerError left_behind(int peer) const;
-  /// After a failure: waits until the wire is closed.
-  void wait_closed();
+  int rank() const override { return options_.rank; }
+  int size() const override { return options_.size; }
+  double timeout_s() const override { return options_.timeout_s; }
+  Wire& wire() override { return *wire_; }
+  Outbound& to(int peer) override { return peers_[static_cast<std::size_t>(peer)]->out; }
+  int new_slot(int peer) override { return ++peers_[static_cast<std::size_t>(peer)]->last_slot; }
+  void forget(std::uint32_t exchange) override;
+  PeerError left_behind(int peer) const override;
+  void wait_closed() override;
 
  private:
   struct Peer {
@@ -85,20 +75,12 @@ class Session : public std::enable_shared_from_this<Session> {
     Clock::time_point broken_since = Clock::time_point::max();  ///< watchdog only
     int last_slot = kRingSlot;
     // Guarded by Session::mutex_.
-    bool greeted = false;  ///< its hello is here
-    bool left = false;     ///< its end is here
+    bool greeted = false;           ///< its hello is here
+    bool left = false;              ///< its end is here
     std::uint64_t all_reduces = 0;  ///< that it had finished when it left
-    bool receipt = false;  ///< its abort is here, or its connection is over
+    bool receipt = false;           ///< its abort is here, or its connection is over
     bool end_sent = false;
   };
-  /// Texts of one all_gather, by rank.
-  struct Gather {
-    explicit Gather(std::size_t ranks) : texts(ranks), complete(ranks) {}
-    std::vector<std::string> texts;
-    std::vector<bool> complete;
-    Clock::time_point progress = Clock::now();
-  };
-
   template <typename Action>
   void for_peers(const Action& action) {
     for (const auto& peer : peers_) {
@@ -108,7 +90,6 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void receive(Peer& peer);
   void handle(Peer& peer, const Record& record, std::span<const std::byte> content);
-  void handle_gather(const Peer& peer, const Record& record, std::span<const std::byte> content);
   void handle_end(Peer& peer, std::uint64_t all_reduces);
   void lost(Peer& peer);
   /// Ends the job if this rank is in an all-reduce that the peer left before.
@@ -130,7 +111,6 @@ class Session : public std::enable_shared_from_this<Session> {
   void tell_failure(Peer& peer);
   void say_goodbye();
   void throw_failure() const;
-  Gather& gather(std::uint64_t number);
 
   const JobOptions options_;
   const std::chrono::nanoseconds timeout_;
@@ -150,8 +130,7 @@ class Session : public std::enable_shared_from_this<Session> {
   bool left_ = false;
   std::uint32_t next_exchange_ = 0;
   std::map<std::uint32_t, std::shared_ptr<ExchangeState>> exchanges_;
-  std::uint64_t next_gather_ = 0;
-  std::map<std::uint64_t, Gather> gathers_;
+  Gathers gathers_;
   std::vector<std::weak_ptr<WireCollective>> collectives_;
   std::uint64_t all_reduces_begun_ = 0;  ///< of all collectives
   std::uint64_t all_reduces_finished_ = 0;

@@ -9,6 +9,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAYERS = re.findall(r"^add_subdirectory\((\w+)\)  ", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
 #: What the order alone would allow: the expansion of plans knows no hardware.
 FORBIDDEN = {"casync": {"kernels", "transport"}}
+#: Folders whose files may not include each other in a circle either, header and source as one.
+FREE_OF_FILE_CIRCLES = ("transport",)
 
 
 def includes(folder: str):
@@ -17,6 +19,44 @@ def includes(folder: str):
         if path.suffix in {".cpp", ".hpp", ".cu", ".cuh"}:
             for included in re.findall(r'^#include "(\w+)/', path.read_text(), re.MULTILINE):
                 yield path.relative_to(ROOT), included
+
+
+def circle(arrows: dict) -> list:
+    """One circle of a graph, {node: set of nodes}, as its nodes in order with the first again at the end; empty: there is none."""
+    done, path = set(), []
+
+    def visit(node):
+        if node in path:
+            return [*path[path.index(node):], node]
+        if node in done:
+            return []
+        path.append(node)
+        for following in sorted(arrows.get(node, ())):
+            if found := visit(following):
+                return found
+        done.add(path.pop())
+        return []
+
+    for start in sorted(arrows):
+        if found := visit(start):
+            return found
+    return []
+
+
+def arrows_between(files, place_of):
+    """Who includes whom, {place: set of places}, of files as place_of(path) sums them up."""
+    arrows = {}
+    for path in files:
+        for included in re.findall(r'^#include "([\w/.]+)"', path.read_text(), re.MULTILINE):
+            if (ROOT / included).is_file():
+                here, there = place_of(path.relative_to(ROOT)), place_of(pathlib.Path(included))
+                if here != there:
+                    arrows.setdefault(here, set()).add(there)
+    return arrows
+
+
+def sources(folder: str):
+    return [path for path in sorted((ROOT / folder).rglob("*")) if path.suffix in {".cpp", ".hpp", ".cu", ".cuh", ".h"}]
 
 
 class HouseTest(unittest.TestCase):
@@ -29,6 +69,21 @@ class HouseTest(unittest.TestCase):
             for path, included in includes(folder):
                 with self.subTest(file=str(path)):
                     self.assertIn(included, allowed)
+
+    def test_folders_of_any_depth_form_no_circle(self):
+        files = [path for folder in LAYERS for path in sources(folder)]
+        arrows = arrows_between(files, lambda path: str(path.parent))
+        self.assertGreater(len(arrows), len(LAYERS))
+        self.assertEqual(circle(arrows), [])
+
+    def test_files_form_no_circle(self):
+        for folder in FREE_OF_FILE_CIRCLES:
+            with self.subTest(folder=folder):
+                self.assertEqual(circle(arrows_between(sources(folder), lambda path: str(path.with_suffix("")))), [])
+
+    def test_circles_are_found(self):
+        self.assertEqual(circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}), ["b", "c", "b"])
+        self.assertEqual(circle({"a": {"b", "c"}, "b": {"c"}}), [])
 
     def test_only_tools_know_a_command_line(self):
         for folder in LAYERS[:-1]:
