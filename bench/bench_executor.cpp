@@ -19,12 +19,12 @@
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "job/clock.hpp"
+#include "job/gather.hpp"
 #include "plans/plan_file.hpp"
-#include "replay/clock.hpp"
 #include "replay/device_choice.hpp"
 #include "replay/reference.hpp"
 #include "replay/replay.hpp"
-#include "runtime/gather.hpp"
 #include "tools/frame.hpp"
 #include "tools/validators.hpp"
 #include "transport/endpoint.hpp"
@@ -134,7 +134,7 @@ class PlainStream {
     for (std::int64_t i = 0; i < messages; ++i) in->waitRecv();
     const double taken_s = std::chrono::duration<double>(Clock::now() - start).count();
     for (std::int64_t i = 0; i < messages; ++i) out->waitSend();
-    const std::vector<double> all = runtime::gather(endpoint_, taken_s);
+    const std::vector<double> all = job::gather(endpoint_, taken_s);
     return *std::ranges::max_element(all) * static_cast<double>(bytes) /
            static_cast<double>(messages * kMessageBytes);
   }
@@ -162,7 +162,7 @@ class PlainStream {
   }
 
   transport::Endpoint& endpoint_;
-  replay::CommonClock clock_;
+  job::CommonClock clock_;
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::transport::Context> pairs_;
   int next_slot_ = 0;

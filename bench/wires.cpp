@@ -15,7 +15,7 @@
 
 #include "bench/report.hpp"
 #include "io/error.hpp"
-#include "replay/clock.hpp"
+#include "job/clock.hpp"
 
 namespace hipress::bench {
 namespace {
@@ -64,7 +64,7 @@ class AllToAll {
         endpoint.prepare(std::move(outgoing), std::move(incoming), {.arrived = {}, .failed = {}});
   }
 
-  void run(std::uint64_t iteration, replay::CommonClock& clock) {
+  void run(std::uint64_t iteration, job::CommonClock& clock) {
     exchange_->begin(iteration);
     std::this_thread::sleep_until(clock.agree_on_start());
     for (std::size_t i = 0; i < to_send_; ++i) {
@@ -122,7 +122,7 @@ class PingPong {
                                  {.arrived = arrived, .failed = {}});
   }
 
-  double one_way_us(std::uint64_t iteration, replay::CommonClock& clock) {
+  double one_way_us(std::uint64_t iteration, job::CommonClock& clock) {
     exchange_->begin(iteration);
     std::this_thread::sleep_until(clock.agree_on_start());
     const double taken_s = seconds_of([&] {
@@ -201,7 +201,7 @@ class Rank {
   }
 
   Endpoint& endpoint_;
-  replay::CommonClock clock_;
+  job::CommonClock clock_;
   AllToAll large_, small_;
   PingPong ping_pong_;
   std::unique_ptr<transport::Collective> collective_;

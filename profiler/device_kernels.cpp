@@ -6,13 +6,13 @@
 #include <array>
 
 #include "io/error.hpp"
+#include "job/gather.hpp"
 #include "kernels/codec/codec.hpp"
 #include "profiler/device_slices.hpp"
 #include "profiler/device_timer.hpp"
 #include "profiler/sampling.hpp"
 #include "profiler/stages.hpp"
 #include "replay/inputs.hpp"
-#include "runtime/gather.hpp"
 #include "transport/nccl.hpp"
 
 namespace hipress::profiler {
@@ -66,7 +66,7 @@ Room room_for(Device& device, const kernels::Codec& codec, const Options& option
   }
   if (options.endpoint != nullptr) {
     // Who measured one more would leave the others' step.
-    const auto all = runtime::gather(*options.endpoint, room.sizes.size());
+    const auto all = job::gather(*options.endpoint, room.sizes.size());
     room.sizes.resize(*std::ranges::min_element(all));
   }
   return room;
@@ -107,7 +107,7 @@ std::vector<StagePoint> fitting(Device& device, const CodecOfRank& codec_of, con
     const std::int64_t bytes =
         StagedSlices::bytes(*codec_of(point.rank), point.shape, slices_in_turn(point, rule));
     std::vector<char> fits = {bytes <= free - free / 8};
-    if (options.endpoint != nullptr) fits = runtime::gather(*options.endpoint, fits.front());
+    if (options.endpoint != nullptr) fits = job::gather(*options.endpoint, fits.front());
     if (std::ranges::count(fits, 0) > 0) continue;
     points.push_back(point);
     most_bytes = std::max(most_bytes, bytes);
@@ -339,8 +339,7 @@ costs::OverlapFactors overlap_over_nccl(const Options& options, transport::Endpo
                             .give_up = [&] { communicator.give_up(group); },
                             .least =
                                 [&](std::int64_t own) {
-                                  const std::vector<std::int64_t> all =
-                                      runtime::gather(endpoint, own);
+                                  const std::vector<std::int64_t> all = job::gather(endpoint, own);
                                   return *std::ranges::min_element(all);
                                 }};
   try {

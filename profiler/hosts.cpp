@@ -7,7 +7,7 @@
 #include <string>
 
 #include "io/processors.hpp"
-#include "runtime/gather.hpp"
+#include "job/gather.hpp"
 
 namespace hipress::profiler {
 
@@ -19,7 +19,7 @@ Hosts::Hosts(const Options& options) {
     return;
   }
   const std::vector<std::string> boots = options.endpoint->all_gather(options.boot);
-  const auto all_usable = runtime::gather(*options.endpoint, std::span<const int>(usable));
+  const auto all_usable = job::gather(*options.endpoint, std::span<const int>(usable));
   const auto own = static_cast<std::size_t>(options.endpoint->rank());
   std::map<std::size_t, std::set<int>> cores_of;  // a machine, by its lowest rank
   for (std::size_t rank = 0; rank < boots.size(); ++rank) {

@@ -4,12 +4,12 @@
 #include <numeric>
 #include <optional>
 
+#include "job/gather.hpp"
 #include "profiler/core_meter.hpp"
 #include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
 #include "profiler/timing.hpp"
 #include "profiler/variation.hpp"
-#include "runtime/gather.hpp"
 #include "runtime/scheduling.hpp"
 
 namespace hipress::profiler {
@@ -254,7 +254,7 @@ class Metered {
 /// Whether long codec tasks are interrupted by messages on every rank.
 bool long_tasks_give_way(const Options& options) {
   const std::vector<int> possible =
-      runtime::gather(*options.endpoint, static_cast<int>(runtime::ScopedYield::possible()));
+      job::gather(*options.endpoint, static_cast<int>(runtime::ScopedYield::possible()));
   return std::ranges::all_of(possible, [](int on_rank) { return on_rank != 0; });
 }
 

@@ -10,6 +10,7 @@
 #include "io/error.hpp"
 #include "io/processors.hpp"
 #include "io/version.hpp"
+#include "job/gather.hpp"
 #include "kernels/codec/codec.hpp"
 #include "profiler/device_kernels.hpp"
 #include "profiler/hosts.hpp"
@@ -17,7 +18,6 @@
 #include "profiler/variation.hpp"
 #include "replay/drift.hpp"
 #include "replay/probes.hpp"
-#include "runtime/gather.hpp"
 #include "runtime/scheduling.hpp"
 
 namespace hipress::profiler {
@@ -41,7 +41,7 @@ double measure_memory_once(const Options& options) {
   };
   if (options.endpoint == nullptr) return measure_here();
   const bool mine = options.endpoint->rank() == 0;
-  return runtime::gather(*options.endpoint, mine ? measure_here() : 0.0).front();
+  return job::gather(*options.endpoint, mine ? measure_here() : 0.0).front();
 }
 
 void check_options(const Options& options) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "costs/profile.hpp"
-#include "replay/clock.hpp"
+#include "job/clock.hpp"
 #include "runtime/device.hpp"
 #include "transport/endpoint.hpp"
 #include "transport/nccl_library.hpp"
@@ -54,7 +54,7 @@ struct Options {
   transport::Endpoint* endpoint = nullptr;
   /// Processes with the same text are on one machine. Another one only where a test pretends that
   /// there are several.
-  std::string boot = replay::machine_clock().boot;
+  std::string boot = job::machine_clock().boot;
   /// Makes the device that a rank codes on; none: its CPU.
   std::function<std::unique_ptr<runtime::Device>(int rank)> device = {};
   /// What moves messages between devices; null: `transport`, through pinned host memory.

@@ -7,8 +7,9 @@
 
 #include "io/error.hpp"
 #include "io/quantity.hpp"
+#include "job/connect.hpp"
+#include "job/gather.hpp"
 #include "profiler/timing.hpp"
-#include "runtime/gather.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 void share(transport::Endpoint& endpoint, traces::Timeline& timeline) {
   for (auto* const times : {&timeline.start, &timeline.end}) {
     const std::span<const casync::Picoseconds> mine(*times);
-    *times = std::move(runtime::gather(endpoint, mine).front());
+    *times = std::move(job::gather(endpoint, mine).front());
   }
 }
 
@@ -140,8 +141,8 @@ void keep_step(const Options& options) {
 
 void on_all_ranks(const Options& options, const std::function<void(transport::Endpoint&)>& body) {
   if (options.endpoint != nullptr) return body(*options.endpoint);
-  replay::run_thread_ranks(options.transport, static_cast<int>(options.nodes), options.timeout_s,
-                           body);
+  job::run_thread_ranks(options.transport, static_cast<int>(options.nodes), options.timeout_s,
+                        body);
 }
 
 }  // namespace hipress::profiler

@@ -19,10 +19,10 @@
 #include <utility>
 
 #include "io/error.hpp"
+#include "job/gather.hpp"
 #include "profiler/sampling.hpp"
 #include "profiler/timing.hpp"
 #include "replay/inputs.hpp"
-#include "runtime/gather.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -185,7 +185,7 @@ StageTimes shared(const Options& options, const StageTimes& mine, std::size_t wo
   for (const auto& iterations : mine) {
     for (const auto& seconds : iterations) all.insert(all.end(), seconds.begin(), seconds.end());
   }
-  all = runtime::gather(*options.endpoint, std::span<const double>(all)).front();
+  all = job::gather(*options.endpoint, std::span<const double>(all)).front();
   const std::size_t iterations = all.size() / works / of_iteration;
   StageTimes times(works, std::vector<std::vector<double>>(iterations));
   auto next = all.begin();

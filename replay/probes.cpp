@@ -10,10 +10,11 @@
 #include <vector>
 
 #include "io/processors.hpp"
+#include "job/connect.hpp"
+#include "job/exhaustion.hpp"
+#include "job/gather.hpp"
 #include "kernels/codec/codec.hpp"
 #include "replay/replay.hpp"
-#include "runtime/exhaustion.hpp"
-#include "runtime/gather.hpp"
 
 namespace hipress::replay {
 namespace {
@@ -60,7 +61,7 @@ std::vector<double> time_together(int threads, int repetitions,
       seconds[static_cast<std::size_t>(thread)].push_back(since_s(start));
     }
   };
-  for (const std::exception_ptr& error : runtime::run_together("core", threads, body)) {
+  for (const std::exception_ptr& error : job::run_together("core", threads, body)) {
     if (error) std::rethrow_exception(error);
   }
   std::vector<double> all;
@@ -111,22 +112,23 @@ double encode_bandwidth() {
 /// Of each of two ranks that send to each other at once.
 double transport_bandwidth(const ProbeOptions& options) {
   std::vector<double> seconds;
-  run_thread_ranks(options.transport, 2, options.timeout_s, [&](transport::Endpoint& endpoint) {
-    const std::vector<std::byte> source(kSent);
-    std::vector<std::byte> destination(kSent);
-    const int peer = 1 - endpoint.rank();
-    const auto exchange =
-        endpoint.prepare({{.peer = peer, .tag = 0, .source = source}},
-                         {{.peer = peer, .tag = 0, .destination = destination}}, {});
-    for (int i = 0; i <= kRepetitions; ++i) {
-      exchange->begin(static_cast<std::uint64_t>(i));
-      endpoint.all_gather("ready");
-      const auto start = transport::Clock::now();
-      exchange->send(0, static_cast<std::int64_t>(kSent));
-      exchange->finish();
-      if (endpoint.rank() == 0 && i > 0) seconds.push_back(since_s(start));
-    }
-  });
+  job::run_thread_ranks(
+      options.transport, 2, options.timeout_s, [&](transport::Endpoint& endpoint) {
+        const std::vector<std::byte> source(kSent);
+        std::vector<std::byte> destination(kSent);
+        const int peer = 1 - endpoint.rank();
+        const auto exchange =
+            endpoint.prepare({{.peer = peer, .tag = 0, .source = source}},
+                             {{.peer = peer, .tag = 0, .destination = destination}}, {});
+        for (int i = 0; i <= kRepetitions; ++i) {
+          exchange->begin(static_cast<std::uint64_t>(i));
+          endpoint.all_gather("ready");
+          const auto start = transport::Clock::now();
+          exchange->send(0, static_cast<std::int64_t>(kSent));
+          exchange->finish();
+          if (endpoint.rank() == 0 && i > 0) seconds.push_back(since_s(start));
+        }
+      });
   return static_cast<double>(kSent) / median_of(seconds);
 }
 
@@ -134,7 +136,7 @@ double transport_bandwidth(const ProbeOptions& options) {
 double if_there_is_room(const std::function<double()>& probe) {
   try {
     return probe();
-  } catch (const runtime::Exhausted&) {
+  } catch (const job::Exhausted&) {
     return 0;
   } catch (const std::bad_alloc&) {
     return 0;
@@ -162,7 +164,7 @@ costs::Probes run_probes(const ProbeOptions& options) {
 }
 
 costs::Probes run_probes(const ProbeOptions& options, transport::Endpoint& endpoint) {
-  return runtime::gather(endpoint, endpoint.rank() == 0 ? run_probes(options) : costs::Probes{})
+  return job::gather(endpoint, endpoint.rank() == 0 ? run_probes(options) : costs::Probes{})
       .front();
 }
 

@@ -2,27 +2,25 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <exception>
 #include <numeric>
 #include <stdexcept>
 #include <string_view>
 
-#include "io/descriptors.hpp"
 #include "io/error.hpp"
 #include "io/memory.hpp"
-#include "replay/clock.hpp"
+#include "job/clock.hpp"
+#include "job/connect.hpp"
+#include "job/exhaustion.hpp"
+#include "job/gather.hpp"
 #include "replay/inputs.hpp"
 #include "replay/room.hpp"
 #include "replay/run_sample.hpp"
 #include "replay/timelines.hpp"
 #include "replay/verify.hpp"
 #include "runtime/device_runtime.hpp"
-#include "runtime/exhaustion.hpp"
-#include "runtime/gather.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/scheduling.hpp"
 
@@ -30,6 +28,7 @@ namespace hipress::replay {
 namespace {
 
 using std::chrono::nanoseconds;
+using transport::Clock;
 
 /// What the records of iterations may take, of all ranks together: those of thousands for most
 /// plans.
@@ -94,7 +93,7 @@ struct Wishes {
 /// trace that rank 0 alone writes.
 ReplayOptions agree(transport::Endpoint& endpoint, ReplayOptions options) {
   const Wishes mine{options.timeline, options.every_timeline};
-  for (const Wishes& wishes : runtime::gather(endpoint, mine)) {
+  for (const Wishes& wishes : job::gather(endpoint, mine)) {
     options.timeline = options.timeline || wishes.timeline;
     options.every_timeline = options.every_timeline || wishes.every_timeline;
   }
@@ -219,11 +218,11 @@ class Replay {
 
   /// Exchanges what the ranks saw of the iteration.
   void tell(Clock::time_point start, bool measured) {
-    const std::vector<Outcome> outcomes = runtime::gather(endpoint_, outcome(start));
+    const std::vector<Outcome> outcomes = job::gather(endpoint_, outcome(start));
     const Spent after = spent();
     const Spent mine{after.cpu_s - before_.cpu_s, after.metered - before_.metered};
     // A second exchange, so that no rank begins to verify while another still reads its CPU time.
-    const std::vector<Spent> all = runtime::gather(endpoint_, mine);
+    const std::vector<Spent> all = job::gather(endpoint_, mine);
     if (measured) record(start, outcomes, all);
   }
 
@@ -278,7 +277,7 @@ class Replay {
   kernels::StateStore states_;
   std::unique_ptr<runtime::Device> device_;  ///< null on CPUs
   std::unique_ptr<runtime::RankRuntime> runtime_;
-  CommonClock clock_;
+  job::CommonClock clock_;
   std::unique_ptr<Verifier> verifier_;
   Spent before_;      ///< when the iteration started
   RunSample sample_;  ///< of measured iterations, if a timeline is wanted
@@ -303,42 +302,7 @@ void check_arguments(std::uint32_t ranks, const models::Model& model,
   }
 }
 
-/// Of all ranks' errors the one that says most: what went wrong on a rank itself before who was
-/// lost.
-void rethrow_cause(const std::vector<std::exception_ptr>& errors) {
-  std::exception_ptr lost;
-  for (const std::exception_ptr& error : errors) {
-    if (!error) continue;
-    try {
-      std::rethrow_exception(error);
-    } catch (const transport::PeerError&) {
-      if (!lost) lost = error;
-    }
-  }
-  if (lost) std::rethrow_exception(lost);
-}
-
-/// io::InputError if ranks in one process may not have as many connections as they need.
-void allow_connections(const transport::TransportRow& row, int ranks, int collectives) {
-  const transport::Descriptors each = row.descriptors(ranks);
-  const std::int64_t needed = ranks * (each.connected + collectives * each.collective);
-  const std::int64_t allowed = io::allow_descriptors(needed + ranks * each.strangers);
-  if (allowed >= needed) return;
-  throw io::InputError(
-      fmt::format("{} ranks in one process need {} open files for their connections, and it may "
-                  "have {}: raise the limit (ulimit -n), or start fewer ranks, or start them as "
-                  "processes",
-                  ranks, needed, allowed));
-}
-
 }  // namespace
-
-int collectives_of(const casync::TaskGraph& graph) {
-  for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
-    if (graph[id].kind == casync::Kind::kAllReduce) return 1;
-  }
-  return 0;
-}
 
 ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
                     const plans::ResolvedPlan& plan, const casync::TaskGraph& graph,
@@ -348,7 +312,7 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
   std::unique_ptr<Replay> running;
   try {
     check_arguments(static_cast<std::uint32_t>(endpoint.size()), model, plan, graph, options);
-    return runtime::as_rank(endpoint.rank(), [&] {
+    return job::as_rank(endpoint.rank(), [&] {
       running = doing(endpoint.rank(), "preparing", 0, [&] {
         return std::make_unique<Replay>(endpoint, model, plan, graph, agree(endpoint, options));
       });
@@ -359,7 +323,7 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
   } catch (const transport::PeerError& error) {
     endpoint.abort(error.culprit, error.what());
     throw;
-  } catch (const runtime::Exhausted& error) {
+  } catch (const job::Exhausted& error) {
     endpoint.abort(endpoint.rank(), error.what());
     throw;
   } catch (const std::exception& error) {
@@ -368,42 +332,6 @@ ReplayResult replay(transport::Endpoint& endpoint, const models::Model& model,
     endpoint.abort(endpoint.rank(), fmt::format("rank {}: {}", endpoint.rank(), error.what()));
     throw;
   }
-}
-
-std::unique_ptr<transport::Endpoint> connect_rank(const std::string& transport,
-                                                  const transport::JobOptions& options,
-                                                  int collectives) {
-  const transport::TransportRow& row = transport::find_transport(transport);
-  const transport::Descriptors each = row.descriptors(options.size);
-  const std::int64_t needed = each.connected + collectives * each.collective;
-  // A rank that notices only when it connects is lost for others, who may blame another one.
-  if (const std::int64_t allowed = io::allow_descriptors(needed); allowed < needed) {
-    throw io::InputError(
-        fmt::format("rank {} needs {} open files for its connections, and it may have {}: raise "
-                    "the limit (ulimit -n), or start fewer ranks",
-                    options.rank, needed, allowed));
-  }
-  return runtime::as_rank(options.rank, [&] { return row.connect(options); });
-}
-
-void run_thread_ranks(const std::string& transport, int ranks, double timeout_s,
-                      const std::function<void(transport::Endpoint&)>& body, int collectives) {
-  static std::atomic<int> jobs{0};
-  const transport::TransportRow& row = transport::find_transport(transport);
-  allow_connections(row, ranks, collectives);
-  const std::string job = fmt::format("threads-{}-{}", getpid(), jobs++);
-  rethrow_cause(runtime::run_together("rank", ranks, [&](int rank) {
-    runtime::as_rank(rank, [&] {
-      const auto endpoint = row.connect({.rank = rank,
-                                         .size = ranks,
-                                         .job = job,
-                                         .plan = {},
-                                         .rendezvous = "local:" + job,
-                                         .interface = {},
-                                         .timeout_s = timeout_s});
-      body(*endpoint);
-    });
-  }));
 }
 
 ReplayResult replay_threads(const std::string& transport, const models::Model& model,
@@ -419,8 +347,8 @@ ReplayResult replay_threads(const std::string& transport, const models::Model& m
     results[static_cast<std::size_t>(endpoint.rank())] =
         replay(endpoint, model, plan, graph, options);
   };
-  run_thread_ranks(transport, static_cast<int>(graph.nodes), options.timeout_s, rank,
-                   collectives_of(graph));
+  job::run_thread_ranks(transport, static_cast<int>(graph.nodes), options.timeout_s, rank,
+                        runtime::collectives_of(graph));
   return std::move(results.at(0));
 }
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/gather.hpp"
+#include "job/gather.hpp"
 
 namespace hipress::replay {
 namespace {
@@ -86,7 +86,7 @@ RecordedRun record_run(std::span<const runtime::Interval> intervals,
 
 traces::Timeline gather_timeline(transport::Endpoint& endpoint, const runtime::Program& program,
                                  const RecordedRun& mine) {
-  const auto all = runtime::gather<Times>(endpoint, mine.tasks);
+  const auto all = job::gather<Times>(endpoint, mine.tasks);
   if (endpoint.rank() != 0) return {};
   const casync::TaskGraph& graph = program.graph();
   const Picoseconds forward = program.forward();

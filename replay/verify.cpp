@@ -8,9 +8,9 @@
 #include <numeric>
 
 #include "casync/strategy.hpp"
+#include "job/gather.hpp"
 #include "plans/lossless.hpp"
 #include "replay/digest.hpp"
-#include "runtime/gather.hpp"
 
 namespace hipress::replay {
 namespace {
@@ -174,9 +174,9 @@ void Verifier::verify(std::uint64_t iteration, std::span<const std::span<float>>
   for (const Stretch& stretch : stretches_) {
     mine.push_back(digest(part_of(units[partition_of(stretch).gradient], stretch.slice)));
   }
-  const auto digests = runtime::gather<std::uint64_t>(endpoint_, mine);
+  const auto digests = job::gather<std::uint64_t>(endpoint_, mine);
   const Finding found = check_share(iteration, digests, units);
-  const std::vector<Finding> findings = runtime::gather(endpoint_, found);
+  const std::vector<Finding> findings = job::gather(endpoint_, found);
   const auto first =
       std::ranges::find_if(findings, [](const Finding& f) { return f.stretch >= 0; });
   if (first == findings.end()) return;
@@ -190,7 +190,7 @@ void Verifier::verify(std::uint64_t iteration, std::span<const std::span<float>>
 void Verifier::verify_factors(std::uint64_t iteration, std::span<const runtime::Factor> factors) {
   std::vector<std::uint64_t> mine;
   for (const runtime::Factor& factor : factors) mine.push_back(digest(factor.values));
-  const auto digests = runtime::gather<std::uint64_t>(endpoint_, mine);
+  const auto digests = job::gather<std::uint64_t>(endpoint_, mine);
   for (std::size_t node = 1; node < digests.size(); ++node) {
     const auto at = static_cast<std::size_t>(std::ranges::mismatch(digests[node], digests[0]).in1 -
                                              digests[node].begin());
@@ -387,7 +387,7 @@ void Verifier::locate(int owner, const Finding& finding, std::span<const std::sp
   const Stretch& stretch = stretches_[static_cast<std::size_t>(finding.stretch)];
   const bool is_owner = endpoint_.rank() == owner;
   const bool is_node = endpoint_.rank() == finding.node;
-  const auto expected_blocks = runtime::gather<std::uint64_t>(
+  const auto expected_blocks = job::gather<std::uint64_t>(
       endpoint_, is_owner ? block_digests(expected_) : std::vector<std::uint64_t>());
   const std::span<const float> have = part_of(units[partition_of(stretch).gradient], stretch.slice);
   std::uint64_t block = 0;
@@ -402,8 +402,8 @@ void Verifier::locate(int owner, const Finding& finding, std::span<const std::sp
     shown.assign(values.begin(), values.end());
   }
   const auto node = static_cast<std::size_t>(finding.node);
-  const std::uint64_t where = runtime::gather(endpoint_, block)[node];
-  const std::vector<float> values = runtime::gather<float>(endpoint_, shown)[node];
+  const std::uint64_t where = job::gather(endpoint_, block)[node];
+  const std::vector<float> values = job::gather<float>(endpoint_, shown)[node];
   if (!is_owner) return;
   const auto wanted =
       std::span<const float>(expected_).subspan(where * kSearchBlock, values.size());

@@ -17,10 +17,11 @@
 #include <vector>
 
 #include "io/error.hpp"
+#include "job/connect.hpp"
+#include "job/exhaustion.hpp"
 #include "models/model.hpp"
 #include "models/shape.hpp"
 #include "runtime/engine.hpp"
-#include "runtime/exhaustion.hpp"
 #include "transport/store.hpp"
 
 using namespace hipress;
@@ -216,23 +217,24 @@ class ForeignStore : public transport::Store {
   const hipress_store store_;
 };
 
-std::unique_ptr<transport::Endpoint> connect_rank(const hipress_options& options,
-                                                  const runtime::Compiled& compiled) {
-  transport::JobOptions job{.rank = options.rank,
-                            .size = options.ranks,
-                            .job = text_of(options.job),
-                            .plan = fmt::format("{}, seed {}", compiled.fingerprint, options.seed),
-                            .rendezvous = text_of(options.rendezvous),
-                            .interface = text_of(options.network),
-                            .timeout_s = options.timeout_s};
+std::unique_ptr<transport::Endpoint> connect(const hipress_options& options,
+                                             const runtime::Compiled& compiled) {
+  transport::JobOptions rank{.rank = options.rank,
+                             .size = options.ranks,
+                             .job = text_of(options.job),
+                             .plan = fmt::format("{}, seed {}", compiled.fingerprint, options.seed),
+                             .rendezvous = text_of(options.rendezvous),
+                             .interface = text_of(options.network),
+                             .timeout_s = options.timeout_s};
   if (options.secret != nullptr) {
-    job.secret.assign(static_cast<const char*>(options.secret), options.secret_bytes);
+    rank.secret.assign(static_cast<const char*>(options.secret), options.secret_bytes);
   }
   if (options.store != nullptr) {
-    job.store = std::make_shared<ForeignStore>(*options.store);
-    if (job.rendezvous.empty()) job.rendezvous = "the caller's store";
+    rank.store = std::make_shared<ForeignStore>(*options.store);
+    if (rank.rendezvous.empty()) rank.rendezvous = "the caller's store";
   }
-  return transport::find_transport(text_of(options.transport)).connect(job);
+  return job::connect_rank(text_of(options.transport), rank,
+                           runtime::collectives_of(compiled.graph));
 }
 
 std::unique_ptr<hipress_engine> open_engine(const hipress_options& options,
@@ -246,7 +248,7 @@ std::unique_ptr<hipress_engine> open_engine(const hipress_options& options,
                                                 .group_bytes = options.group_bytes});
   auto made = std::make_unique<hipress_engine>();
   if (options.device >= 0) made->device = runtime::make_cuda_device(options.device);
-  made->endpoint = connect_rank(options, *compiled);
+  made->endpoint = connect(options, *compiled);
   made->engine = std::make_unique<runtime::Engine>(
       *made->endpoint, compiled,
       runtime::EngineOptions{
@@ -288,7 +290,7 @@ hipress_status hipress_open(const hipress_options* options, const hipress_gradie
   return guarded([&] {
     required(engine, "engine");
     check(required(options, "options"));
-    *engine = runtime::as_rank(options->rank, [&] {
+    *engine = job::as_rank(options->rank, [&] {
                 return open_engine(*options, gradients_of(gradients, count));
               }).release();
   });

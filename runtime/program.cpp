@@ -213,4 +213,11 @@ void Program::assign_order() {
   }
 }
 
+int collectives_of(const casync::TaskGraph& graph) {
+  for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
+    if (graph[id].kind == casync::Kind::kAllReduce) return 1;
+  }
+  return 0;
+}
+
 }  // namespace hipress::runtime

@@ -127,4 +127,7 @@ class Program {
   casync::Picoseconds computed_{};  ///< end of the last computation added
 };
 
+/// How many collectives a run of the graph has at a time.
+int collectives_of(const casync::TaskGraph& graph);
+
 }  // namespace hipress::runtime

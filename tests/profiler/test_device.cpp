@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "job/connect.hpp"
 #include "profiler/calibration.hpp"
 #include "profiler/device_kernels.hpp"
 #include "profiler/profiler.hpp"
@@ -131,7 +132,7 @@ TEST_CASE("processes that measure devices keep step, and measure the same sizes"
   std::array<std::atomic<int>, 2> begun{};
   std::array<costs::Profile, 2> profiles;
   std::atomic<int> most_ahead = 0;
-  replay::run_thread_ranks("memory", 2, 60, [&](transport::Endpoint& endpoint) {
+  job::run_thread_ranks("memory", 2, 60, [&](transport::Endpoint& endpoint) {
     const auto rank = static_cast<std::size_t>(endpoint.rank());
     Options options = quick_on_fake();
     options.algorithms = {"onebit", "tbq", "fp16", "bf16"};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/processors.hpp"
+#include "job/connect.hpp"
 #include "profiler/hosts.hpp"
 #include "replay/replay.hpp"
 #include "tests/profiler/bound.hpp"
@@ -19,7 +20,7 @@ namespace {
 std::vector<Hosts> hosts_of(const std::vector<std::string>& boots,
                             const std::function<void(std::size_t rank)>& before = {}) {
   std::vector<Hosts> hosts(boots.size(), Hosts(Options{.algorithms = {}}));
-  replay::run_thread_ranks(
+  job::run_thread_ranks(
       "memory", static_cast<int>(boots.size()), 30, [&](transport::Endpoint& endpoint) {
         const auto rank = static_cast<std::size_t>(endpoint.rank());
         if (before) before(rank);

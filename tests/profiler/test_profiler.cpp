@@ -13,6 +13,7 @@
 #include "costs/cluster.hpp"
 #include "io/error.hpp"
 #include "io/processors.hpp"
+#include "job/connect.hpp"
 #include "profiler/profiler.hpp"
 #include "profiler/sampling.hpp"
 #include "replay/replay.hpp"
@@ -128,7 +129,7 @@ TEST_CASE("what transfers cost the cores is measured anew on top of a base, and 
   base.link.core_factor_interrupting = 7;
   base.samples = {{.name = "link.cores", .samples = {}}, {.name = "link.hop", .samples = {}}};
   costs::Profile measured;
-  replay::run_thread_ranks("memory", 2, 60, [&](transport::Endpoint& endpoint) {
+  job::run_thread_ranks("memory", 2, 60, [&](transport::Endpoint& endpoint) {
     costs::Profile of_rank = measure({.algorithms = {},
                                       .nodes = 2,
                                       .transport = "memory",
@@ -183,7 +184,7 @@ TEST_CASE("between machines links set the pace, and cores are what they are kept
   const std::array<std::string, 3> boots{"a", "a", "b"};
   std::array<costs::Profile, 3> measured;
   std::array<std::map<std::string, std::set<int>>, 3> peers;
-  replay::run_thread_ranks("memory", 3, 60, [&](transport::Endpoint& endpoint) {
+  job::run_thread_ranks("memory", 3, 60, [&](transport::Endpoint& endpoint) {
     const auto rank = static_cast<std::size_t>(endpoint.rank());
     Watched watched(endpoint);
     measured[rank] = measure({.algorithms = {"fp16"},
@@ -299,7 +300,7 @@ TEST_CASE("processes that may use different numbers of cores code the same slice
   if (usable.size() < 2) return;
   const costs::Profile base = {};
   std::array<costs::Profile, 2> measured;
-  replay::run_thread_ranks("memory", 2, 60, [&](transport::Endpoint& endpoint) {
+  job::run_thread_ranks("memory", 2, 60, [&](transport::Endpoint& endpoint) {
     const auto rank = static_cast<std::size_t>(endpoint.rank());
     if (rank == 0) bind_to(usable[0]);
     measured[rank] = measure({.algorithms = {"fp16"},

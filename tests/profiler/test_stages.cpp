@@ -14,6 +14,7 @@
 
 #include "costs/profile.hpp"
 #include "io/error.hpp"
+#include "job/connect.hpp"
 #include "profiler/device_kernels.hpp"
 #include "profiler/stages.hpp"
 #include "replay/replay.hpp"
@@ -246,7 +247,7 @@ TEST_CASE("what a codec throws on a thread ends the measurement") {
 
 TEST_CASE("the processes of a job have the same costs of stages") {
   std::array<costs::CodecCosts, 3> fitted;
-  replay::run_thread_ranks("memory", 3, 60, [&](transport::Endpoint& endpoint) {
+  job::run_thread_ranks("memory", 3, 60, [&](transport::Endpoint& endpoint) {
     StageRule rule = small_rule();
     rule.elements.pop_back();
     StageSeries series;

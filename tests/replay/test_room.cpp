@@ -1,10 +1,8 @@
-#include <atomic>
 #include <catch2/catch.hpp>
 #include <numeric>
 
 #include "io/error.hpp"
 #include "replay/room.hpp"
-#include "runtime/exhaustion.hpp"
 #include "tests/runtime/fixtures.hpp"
 #include "transport/record.hpp"
 
@@ -61,35 +59,4 @@ TEST_CASE("ranks that need more memory than there is are refused with the figure
       Contains("2 ranks in one process need about 3GB of memory (3GB for gradients") &&
           Contains("and 1GB are available: start fewer ranks (--nnodes)"));
   CHECK_THROWS_WITH(require_room(room, 1, 0), Contains("this rank needs about 3GB"));
-}
-
-TEST_CASE("what has run out is said of the rank, with a remedy") {
-  const auto said = [](const auto& work) {
-    try {
-      as_rank(3, work);
-    } catch (const Exhausted& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  const auto lacks = [&](int error) {
-    return said([=] { throw std::system_error(error, std::generic_category()); });
-  };
-  CHECK_THAT(said([] { throw std::bad_alloc(); }),
-             Contains("rank 3 has run out of memory") && Contains("start fewer ranks here"));
-  CHECK_THAT(lacks(EAGAIN), Contains("rank 3 cannot start a thread") && Contains("ulimit -u"));
-  CHECK_THAT(lacks(EMFILE), Contains("rank 3 cannot open another file") && Contains("ulimit -n"));
-  CHECK_THROWS_AS(lacks(EPERM), std::system_error);
-  CHECK(as_rank(3, [] { return 7; }) == 7);
-}
-
-TEST_CASE("threads that run together return what each has thrown") {
-  std::atomic<int> calls = 0;
-  const auto errors = run_together("rank", 5, [&](int number) {
-    ++calls;
-    if (number == 2) throw std::runtime_error("two");
-  });
-  REQUIRE(errors.size() == 5);
-  CHECK(calls == 5);
-  for (int number = 0; number < 5; ++number) CHECK(bool(errors[number]) == (number == 2));
 }

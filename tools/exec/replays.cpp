@@ -5,10 +5,12 @@
 #include <memory>
 
 #include "io/memory.hpp"
-#include "replay/clock.hpp"
+#include "job/clock.hpp"
+#include "job/connect.hpp"
+#include "job/gather.hpp"
 #include "replay/probes.hpp"
 #include "replay/room.hpp"
-#include "runtime/gather.hpp"
+#include "runtime/program.hpp"
 #include "tools/frame.hpp"
 
 namespace hipress::replay {
@@ -30,7 +32,7 @@ std::unique_ptr<transport::Endpoint> connect(const CommandLine& line,
   transport::JobOptions options{
       .rank = launch->rank, .size = launch->size, .plan = plan, .timeout_s = line.replay.timeout_s};
   line.job.apply(options);
-  return connect_rank(transport, options, collectives_of(job.graph));
+  return job::connect_rank(transport, options, runtime::collectives_of(job.graph));
 }
 
 }  // namespace
@@ -40,14 +42,14 @@ Outcome run_replays(const CommandLine& line, const std::optional<io::Launch>& la
   const auto endpoint = connect(line, launch, transport, job);
   Outcome outcome;
   outcome.threads = endpoint == nullptr;
-  outcome.machines = endpoint ? endpoint->all_gather(machine_clock().boot)
+  outcome.machines = endpoint ? endpoint->all_gather(job::machine_clock().boot)
                               : std::vector<std::string>(job.graph.nodes, "this one");
   const auto replay_once = [&] {
     outcome.replayed = endpoint
                            ? replay(*endpoint, job.model, job.plan, job.graph, line.replay)
                            : replay_threads(transport, job.model, job.plan, job.graph, line.replay);
   };
-  const Watching watching = endpoint ? runtime::gather(*endpoint, wanted).front() : wanted;
+  const Watching watching = endpoint ? job::gather(*endpoint, wanted).front() : wanted;
   if (!watching.wanted) {
     replay_once();
     return outcome;

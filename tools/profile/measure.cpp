@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "io/error.hpp"
+#include "job/connect.hpp"
 #include "kernels/codec/algorithm_list.hpp"
 #include "kernels/codec/codec.hpp"
 #include "replay/probes.hpp"
@@ -56,7 +57,7 @@ std::unique_ptr<transport::Endpoint> connect(const CommandLine& line,
                           line.device, line.transport),
       .timeout_s = line.timeout_s};
   line.job.apply(options);
-  return replay::connect_rank(
+  return job::connect_rank(
       line.transport == "nccl" ? std::string(transport::kDefaultTransport) : line.transport,
       options, kCollectives);
 }

@@ -1,13 +1,13 @@
-#include "replay/clock.hpp"
+#include "job/clock.hpp"
 
 #include <algorithm>
 #include <thread>
 #include <vector>
 
 #include "io/host.hpp"
-#include "runtime/gather.hpp"
+#include "job/gather.hpp"
 
-namespace hipress::replay {
+namespace hipress::job {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -47,9 +47,9 @@ nanoseconds CommonClock::estimate_offset() {
     const bool zero_is_late = round % 2 == 0;
     if ((rank == 0) == zero_is_late) std::this_thread::sleep_for(kLate);
     const nanoseconds sent = since_epoch(machine_.now());
-    const std::vector<nanoseconds> all_sent = runtime::gather(endpoint_, sent);
+    const std::vector<nanoseconds> all_sent = gather(endpoint_, sent);
     const nanoseconds ended = since_epoch(machine_.now());
-    const std::vector<nanoseconds> all_ended = runtime::gather(endpoint_, ended);
+    const std::vector<nanoseconds> all_ended = gather(endpoint_, ended);
     if (zero_is_late) {
       from_zero = std::min(from_zero, ended - all_sent[0]);
     } else {
@@ -70,7 +70,7 @@ Clock::time_point CommonClock::agree_on_start() {
   const nanoseconds before = since_epoch(machine_.now());
   const Offer mine{before + offset_, std::max(kMinMargin, 2 * last_exchange_)};
   nanoseconds latest = nanoseconds::min(), margin{};
-  for (const Offer& offer : runtime::gather(endpoint_, mine)) {
+  for (const Offer& offer : gather(endpoint_, mine)) {
     latest = std::max(latest, offer.now);
     margin = std::max(margin, offer.margin);
   }
@@ -79,4 +79,4 @@ Clock::time_point CommonClock::agree_on_start() {
   return Clock::time_point(std::chrono::duration_cast<Clock::duration>(latest + margin - offset_));
 }
 
-}  // namespace hipress::replay
+}  // namespace hipress::job

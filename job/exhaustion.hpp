@@ -10,7 +10,7 @@
 
 #include "io/error.hpp"
 
-namespace hipress::runtime {
+namespace hipress::job {
 
 /// The machine, or a limit on this process, gave no more memory, threads or descriptors. The
 /// message names who asked, as "rank 2", and the remedy.
@@ -42,4 +42,4 @@ auto as_rank(int rank, const Work& work) {
 std::vector<std::exception_ptr> run_together(std::string_view noun, int count,
                                              const std::function<void(int)>& work);
 
-}  // namespace hipress::runtime
+}  // namespace hipress::job

@@ -8,7 +8,7 @@
 
 #include "transport/endpoint.hpp"
 
-namespace hipress::runtime {
+namespace hipress::job {
 
 /// Gives every rank the values of every rank, in rank order. For plain data between machines of one
 /// architecture.
@@ -34,4 +34,4 @@ std::vector<T> gather(transport::Endpoint& endpoint, const T& mine) {
   return all;
 }
 
-}  // namespace hipress::runtime
+}  // namespace hipress::job

@@ -6,7 +6,7 @@
 
 #include "transport/endpoint.hpp"
 
-namespace hipress::replay {
+namespace hipress::job {
 
 using transport::Clock;
 
@@ -44,4 +44,4 @@ class CommonClock {
   std::chrono::nanoseconds last_exchange_{};  ///< how long agreeing took last time
 };
 
-}  // namespace hipress::replay
+}  // namespace hipress::job

@@ -2,12 +2,12 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "replay/clock.hpp"
+#include "job/clock.hpp"
 #include "tests/runtime/ranks.hpp"
 
 using namespace hipress;
-using namespace hipress::replay;
-using namespace hipress::runtime;
+using namespace hipress::job;
+using runtime::message_of;
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
@@ -24,7 +24,7 @@ nanoseconds ahead_of_zero(int rank) { return rank * 1234567890ns; }
 }  // namespace
 
 TEST_CASE("ranks of one machine share its clock") {
-  const auto errors = run_ranks(3, [](transport::Endpoint& endpoint) {
+  const auto errors = runtime::run_ranks(3, [](transport::Endpoint& endpoint) {
     const CommonClock clock(endpoint);
     if (clock.offset() != 0ns) throw std::runtime_error("an offset was estimated");
   });
@@ -34,7 +34,7 @@ TEST_CASE("ranks of one machine share its clock") {
 TEST_CASE("between machines the offset to rank 0 is estimated") {
   std::mutex mutex;
   std::vector<nanoseconds> offsets(3);
-  const auto errors = run_ranks(3, [&](transport::Endpoint& endpoint) {
+  const auto errors = runtime::run_ranks(3, [&](transport::Endpoint& endpoint) {
     const int rank = endpoint.rank();
     const CommonClock clock(endpoint, machine_ahead(rank, ahead_of_zero(rank)));
     const std::lock_guard lock(mutex);
@@ -53,7 +53,7 @@ TEST_CASE("between machines the offset to rank 0 is estimated") {
 TEST_CASE("all ranks agree on one start, which lies ahead") {
   std::mutex mutex;
   std::vector<std::vector<Clock::time_point>> starts(3);
-  const auto errors = run_ranks(3, [&](transport::Endpoint& endpoint) {
+  const auto errors = runtime::run_ranks(3, [&](transport::Endpoint& endpoint) {
     const int rank = endpoint.rank();
     CommonClock clock(endpoint, machine_ahead(rank, ahead_of_zero(rank)));
     for (int i = 0; i < 3; ++i) {

@@ -1,4 +1,4 @@
-#include "runtime/exhaustion.hpp"
+#include "job/exhaustion.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-namespace hipress::runtime {
+namespace hipress::job {
 namespace {
 
 std::string complaint(std::string_view who, int error) {
@@ -83,4 +83,4 @@ std::vector<std::exception_ptr> run_together(std::string_view noun, int count,
   return errors;
 }
 
-}  // namespace hipress::runtime
+}  // namespace hipress::job
