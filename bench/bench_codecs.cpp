@@ -16,7 +16,7 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "kernels/codec/codec.hpp"
-#include "kernels/codec/typed_values.hpp"
+#include "kernels/frames/typed_values.hpp"
 #include "kernels/host/isa.hpp"
 #include "runtime/device.hpp"
 #include "tests/runtime/fake_device.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/host/lanes.hpp"
+#include "kernels/codec/lanes.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace hipress::kernels {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/codec/typed_values.hpp"
+#include "kernels/frames/typed_values.hpp"
 #include "tests/kernels/reference.hpp"
 
 namespace hipress::kernels {
