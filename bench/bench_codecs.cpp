@@ -16,7 +16,7 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "kernels/codec/codec.hpp"
-#include "kernels/codec/typed_values.hpp"
+#include "kernels/frames/typed_values.hpp"
 #include "kernels/host/isa.hpp"
 #include "runtime/device.hpp"
 #include "tests/runtime/fake_device.hpp"
@@ -316,7 +316,7 @@ int run(const Options& options) {
   fmt::print(stderr, "instruction set {}, {} MiB of fp32 gradient, one core, medians\n",
              kernels::to_string(kernels::best_isa()), options.mebibytes);
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (row.staged) continue;  // it has no encode() to time
+    if (row.additive) continue;  // it has no encode() to time
     verify(row.name);
     measure(row, work, options, report);
     compare_with_handwritten(row, work, options, report);

@@ -133,7 +133,7 @@ class DeviceBench {
           {"copy." + size_name(elements), "GB/s", copy_Bps_ / 1e9, "copy", copy_Bps_ / 1e9});
     }
     for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-      if (!row.staged) {
+      if (!row.additive) {
         time_codec(row, elements);
       } else if (with_staged) {
         time_staged(row, elements);

@@ -7,6 +7,7 @@
 
 #include "costs/density.hpp"
 #include "costs/stage_costs.hpp"
+#include "costs/traffic.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 
@@ -112,7 +113,15 @@ std::string describe_origin(const Profile& profile, bool given) {
 
 std::string foreign_costs(const Profile& profile, const std::string& algorithm) {
   const std::string row = profile.row_of(algorithm);
-  if (row.empty() || row == algorithm) return {};
+  if (row == algorithm) return {};
+  if (row.empty()) {
+    if (!estimated_costs(profile, algorithm)) return {};
+    return fmt::format(
+        "{} is charged an estimate, its least memory traffic at {:.0f} % of the memory bandwidth "
+        "and its launches, since profile {} has no costs of it; hipress-profile --algorithm {} "
+        "measures them",
+        algorithm, 100 * profile.estimate->share_of_memory, profile.name, io::quote(algorithm));
+  }
   const bool any_rank = profile.codecs.at(row).is_staged();
   if (any_rank && with_rank(row, {}) == with_rank(algorithm, {})) return {};
   std::string whose = fmt::format("what {} costs", row);

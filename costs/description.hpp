@@ -27,8 +27,8 @@ std::string_view origin_of(const Profile& profile);
 std::string describe_origin(const Profile& profile, bool given);
 
 /// Whose costs an algorithm has that has none of its own in the profile: "tern.pse(b=4) is charged
-/// what tern.pse(b=2) costs", or what lies between two densities. Empty if it has, or if there are
-/// none for it at all.
+/// what tern.pse(b=2) costs", or what lies between two densities, or an estimate (estimated_costs()
+/// in costs/traffic.hpp). Empty if it has its own, or if there are none for it at all.
 std::string foreign_costs(const Profile& profile, const std::string& algorithm);
 
 /// Profile, nodes, links and compute time in one line: "profile v100_100g (derived), 8 nodes × 4

@@ -73,6 +73,14 @@ inline constexpr double kMaxOverlap = 8;
 /// Measured all-to-one and one-to-all transfers, x in bytes per sender; by number of nodes N.
 using GatherCosts = std::map<int, Curve>;
 
+/// How costs of algorithms are estimated that a profile has none of (costs/traffic.hpp).
+struct KernelEstimate {
+  double share_of_memory = 0;  ///< of the memory bandwidth that kernels reach, above 0, at most 1
+  double first_launch_s = 0;   ///< of a kernel
+  double next_launch_s = 0;    ///< of one that follows it on the same stream
+  bool operator==(const KernelEstimate&) const = default;
+};
+
 /// Measured costs on named hardware: profile.yaml, schema hipress.profile/1 (docs/profiles.md lists
 /// the keys).
 struct Profile {
@@ -89,7 +97,8 @@ struct Profile {
       0;  ///< how long a thread that encodes or decodes keeps a core that others wait for
   bool shared_host = false;  ///< measured with all ranks on one machine (loopback)
   std::map<std::string, CodecCosts> codecs;
-  Curve merge;  ///< raw fp32 add, x in elements
+  std::optional<KernelEstimate> estimate;  ///< none: what is not in `codecs` has no costs
+  Curve merge;                             ///< raw fp32 add, x in elements
   LinkCosts link;
   OverlapFactors overlap;
   GatherCosts fan_in, fan_out;     ///< empty: not measured
@@ -107,8 +116,8 @@ struct Profile {
   std::vector<Series> samples;
 
   /// The codec's costs, with or without its parameters ("tbq", "tbq(tau=0.25)"); of a sparsifier
-  /// between two rows of other densities (costs/density.hpp), in proportion. InputError that names
-  /// the algorithms the profile has.
+  /// between two rows of other densities (costs/density.hpp), in proportion; where there is no row,
+  /// estimated_costs() (costs/traffic.hpp). InputError that names the algorithms the profile has.
   CodecCosts codec(const std::string& algorithm) const;
 
   /// The name of the row in `codecs` that codec() gives, or the nearer of two: the algorithm's own,
@@ -124,8 +133,8 @@ struct Profile {
 Profile read_profile(const std::string& path_or_name);
 
 /// Writes the file that read_profile reads back to an equal profile, to the last bit of every
-/// number; only `fingerprint` is the file's own. InputError if the folder cannot be written to, or
-/// for a value that read_profile refuses.
+/// number; only `fingerprint` is the file's own, and what `estimate` adds. InputError if the folder
+/// cannot be written to, or for a value that read_profile refuses.
 void write_profile(const std::string& path, const Profile& profile);
 
 }  // namespace hipress::costs

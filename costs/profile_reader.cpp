@@ -8,6 +8,7 @@
 #include "costs/profile.hpp"
 #include "costs/profile_text.hpp"
 #include "costs/stage_yaml.hpp"
+#include "costs/traffic.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/quantity.hpp"
@@ -136,11 +137,22 @@ void read_hardware(const YamlNode& node, Profile& profile) {
   if (const auto shared = node.find("shared_host")) profile.shared_host = shared->boolean();
 }
 
+KernelEstimate read_estimate(const YamlNode& node) {
+  constexpr double kLeastShare = 1e-3;
+  node.expect_keys({"share_of_memory", "first_launch", "next_launch"});
+  return {.share_of_memory =
+              node.at("share_of_memory").number(kLeastShare, 1, "a share of the memory bandwidth"),
+          .first_launch_s = node.at("first_launch").duration(),
+          .next_launch_s = node.at("next_launch").duration()};
+}
+
 void read_kernels(const YamlNode& node, Profile& profile) {
-  node.expect_keys({"measured_at", "merge", "codecs"});
+  node.expect_keys({"measured_at", "estimate", "merge", "codecs"});
   if (const auto at = node.find("measured_at")) profile.kernels_measured_at = at->bandwidth();
+  if (const auto estimate = node.find("estimate")) profile.estimate = read_estimate(*estimate);
   profile.merge = read_curve(node.at("merge"), "s_per_element");
   profile.codecs = read_codecs(node.at("codecs"));
+  add_estimated_costs(profile);
 }
 
 void read_links(const YamlNode& node, Profile& profile) {
@@ -277,6 +289,7 @@ CodecCosts Profile::codec(const std::string& algorithm) const {
   if (const auto found = codecs.find(row_of(algorithm)); found != codecs.end()) {
     return found->second;
   }
+  if (const auto costs = estimated_costs(*this, algorithm)) return *costs;
   std::string known;
   for (const auto& [known_name, costs] : codecs) known += (known.empty() ? "" : ", ") + known_name;
   throw io::InputError("profile " + io::quote(name) + " has no costs of algorithm " +

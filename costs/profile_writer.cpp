@@ -101,6 +101,13 @@ void write_kernels(YAML::Emitter& out, const Profile& profile) {
   open_map(out, "kernels");
   if (profile.kernels_measured_at > 0)
     entry(out, "measured_at", bandwidth(profile.kernels_measured_at));
+  if (profile.estimate) {
+    open_map(out, "estimate");
+    entry(out, "share_of_memory", number(profile.estimate->share_of_memory));
+    entry(out, "first_launch", duration(profile.estimate->first_launch_s));
+    entry(out, "next_launch", duration(profile.estimate->next_launch_s));
+    out << YAML::EndMap;
+  }
   write_curve(out, "merge", profile.merge, "s_per_element");
   open_map(out, "codecs");
   for (const auto& [name, costs] : profile.codecs) {

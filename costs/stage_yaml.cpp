@@ -42,13 +42,13 @@ CodecCosts read_stages(const io::YamlNode& codec) {
 
 std::string complaint_about_stages(std::string_view algorithm, const kernels::CodecTraits& traits,
                                    std::size_t stages) {
-  if (!traits.staged && stages > 0) {
+  if (!traits.additive && stages > 0) {
     return fmt::format(
         "are of staged algorithms, and {} is none: give the curves 'encode', 'decode' and "
         "'decode_add' instead",
         algorithm);
   }
-  if (!traits.staged || stages == static_cast<std::size_t>(traits.stages)) return {};
+  if (!traits.additive || stages == static_cast<std::size_t>(traits.stages)) return {};
   const std::string measured =
       fmt::format("hipress-profile --algorithm {} measures them", io::quote(algorithm));
   if (stages == 0) {
@@ -64,7 +64,7 @@ void check_stages(const io::YamlNode& codec, std::string_view algorithm) {
   const kernels::AlgorithmRow* const row = kernels::find_algorithm(algorithm);
   if (row == nullptr) return;
   const auto stages = codec.find("stages");
-  if (!row->staged && !stages) return;
+  if (!row->additive && !stages) return;
   const std::size_t count = stages ? stages->items().size() : 0;
   const std::string complaint =
       complaint_about_stages(algorithm, kernels::make_codec(row->name)->traits(), count);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "costs/curve.hpp"
+#include "costs/profile.hpp"
 #include "kernels/codec/codec.hpp"
 
 namespace hipress::costs {
@@ -14,6 +15,15 @@ inline constexpr double kMergeTraffic = 12;  ///< reads two addends, writes the 
 
 /// Of a built-in algorithm with its default parameters; nothing for others.
 std::optional<Traffic> least_traffic(const std::string& algorithm);
+
+/// What an algorithm of the table costs by its row, where the profile says how kernels are
+/// estimated (Profile::estimate): its least traffic at a share of the memory bandwidth, in seconds
+/// to five digits, and its launches. None for algorithms whose messages are factors or whose
+/// traffic is not known, and for other profiles.
+std::optional<CodecCosts> estimated_costs(const Profile& profile, const std::string& algorithm);
+
+/// Puts the estimated costs of every algorithm of the table that has none into the profile.
+void add_estimated_costs(Profile& profile);
 
 /// Elements of a slice so large that what a launch costs does not count.
 inline constexpr std::int64_t kLargeSlice = std::int64_t{1} << 26;

@@ -94,7 +94,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }  // namespace
 
 bool keeps_every_bit(const kernels::Codec& codec, models::Dtype dtype) {
-  if (codec.traits().staged) return false;
+  if (codec.traits().additive) return false;
   for (const std::vector<float>& values : {weights(dtype), any_numbers(dtype)}) {
     if (!same_bits(there_and_back(codec, values), values)) return false;
   }

@@ -56,7 +56,7 @@ casync::Algorithm algorithm_of(const std::string& name,
       .encoded_bytes = [codec](std::int64_t elements) { return codec->encoded_bytes(elements); },
       .half_precision = codec->traits().half_precision,
       .own_optimizer = codec->traits().own_optimizer};
-  if (!codec->traits().staged) return algorithm;
+  if (!codec->traits().additive) return algorithm;
   algorithm.stages = [codec](kernels::Shape shape) {
     std::vector<casync::Algorithm::Factor> factors;
     for (const kernels::Stage& stage : codec->stages(shape)) {

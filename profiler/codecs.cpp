@@ -185,7 +185,7 @@ struct AllSeries {
 std::vector<std::string> measured(const std::vector<std::string>& algorithms) {
   std::vector<std::string> all;
   for (const std::string& algorithm : algorithms) {
-    const bool staged = kernels::make_codec(algorithm)->traits().staged;
+    const bool staged = kernels::make_codec(algorithm)->traits().additive;
     std::string name = staged ? costs::with_rank(algorithm, {}) : algorithm;
     if (std::ranges::find(all, name) == all.end()) all.push_back(std::move(name));
   }
@@ -205,7 +205,7 @@ void sample_pass(const std::string& which, const Options& options, const Hosts& 
                  const Progress& progress, AllSeries& all, Variations& variations) {
   for (const std::string& algorithm : measured(options.algorithms)) {
     progress("codec " + algorithm + which);
-    if (kernels::make_codec(algorithm)->traits().staged) {
+    if (kernels::make_codec(algorithm)->traits().additive) {
       sample_staged_codec(algorithm, options, hosts, all.stages[algorithm]);
     } else {
       sample_codec(algorithm, options, hosts, all.codecs[algorithm], variations);

@@ -171,7 +171,7 @@ void measure_staged_codec(const std::string& algorithm, const Options& options,
 void measure_codec(const std::string& algorithm, const Options& options, costs::Profile& profile) {
   const auto device = options.device(own_rank(options));
   const auto codec = device->codec(algorithm);
-  if (codec->traits().staged) return measure_staged_codec(algorithm, options, profile);
+  if (codec->traits().additive) return measure_staged_codec(algorithm, options, profile);
   const Room room = room_for(*device, *codec, options);
   std::byte* const arena = device->allocate(room.bytes);
   std::vector<costs::Sample> encode, decode, decode_add;
@@ -259,7 +259,7 @@ std::shared_ptr<const kernels::Codec> codec_beside_work(
     Device& device, const std::vector<std::string>& algorithms) {
   for (const std::string& algorithm : algorithms) {
     auto codec = device.codec(algorithm);
-    if (!codec->traits().staged) return codec;
+    if (!codec->traits().additive) return codec;
   }
   return device.codec("bf16");
 }

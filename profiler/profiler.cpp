@@ -99,6 +99,7 @@ costs::Profile kept_of(const costs::Profile& base, Part anew) {
     case Part::kKernels:
       drop_series([](const std::string& name) { return !is_of_links(name); });
       profile.codecs.clear();
+      profile.estimate.reset();
       break;
     case Part::kCores:
       drop_series([](const std::string& name) { return name.starts_with(kPacedCoreSeries); });

@@ -5,7 +5,8 @@
 
 Kernels follow from the GPU's memory bandwidth and its launches, links from published nccl-tests figures. Each file's
 `source` and `notes` say so and name the sources. Running it again gives the same files. To add a GPU or a rate, add a
-row to GPUS or RATES; to add an algorithm, a row to KERNELS, or to STAGED if it has stages. Needs nothing but Python 3.
+row to GPUS or RATES. Kernels that memory limits follow from the algorithm's row in kernels/registry/registry.cpp when a profile
+is read; to add an algorithm whose messages are factors, add a row to STAGED. Needs nothing but Python 3.
 """
 
 import argparse
@@ -44,7 +45,7 @@ class Protocol(NamedTuple):
 
 class Work(NamedTuple):
     bytes_per_element: str  # least memory traffic of fp32 values, as costs/traffic.cpp has it
-    launches: int  # kernels, one after the other, as kernels/cuda_*.cu launch them
+    launches: int  # kernels, one after the other
 
 
 class Kernels(NamedTuple):
@@ -103,18 +104,6 @@ PROTOCOLS = {
         "hwLat); 10 us are taken, half as overhead, half as latency."),
 }
 
-KERNELS = {
-    "onebit": Kernels(Work("12.125", 3), Work("4.125", 1), Work("8.125", 1)),
-    "tbq": Kernels(Work("12.25", 1), Work("4.25", 1), Work("8.25", 1)),
-    "terngrad": Kernels(Work("8.25", 3), Work("4.25", 1), Work("8.25", 1)),
-    "dgc": Kernels(Work("20.1", 12), Work("4.7", 2), Work("0.7", 2)),
-    "graddrop": Kernels(Work("12.1", 12), Work("4.7", 2), Work("0.7", 2)),
-    "int8block": Kernels(Work("5.015625", 2), Work("5.015625", 1), Work("9.015625", 1)),
-    "int4block": Kernels(Work("4.5625", 2), Work("4.5625", 1), Work("8.5625", 1)),
-    "fp8block": Kernels(Work("5.03125", 2), Work("5.03125", 1), Work("9.03125", 1)),
-    "fp16": Kernels(Work("6", 1), Work("6", 1), Work("10", 1)),
-    "bf16": Kernels(Work("6", 1), Work("6", 1), Work("10", 1)),
-}
 # An entropy coder is not limited by memory: DietGPU's takes 3.3 to 8 ps a number on an A100 (250 to 600 GB/s of bf16,
 # github.com/facebookresearch/dietgpu, README), in which this memory moves 5.4 to 13 bytes. Numbers of fp32 are 2 bytes longer,
 # read, and written again.
@@ -138,19 +127,15 @@ SPREAD = {"host": "0.25", "links": None, "compute": "0.05", "model": "0.05", "it
 
 
 def kernel_notes(gpu: Gpu) -> list[str]:
-    traffic = "; ".join(f"{name} " + ", ".join(work.bytes_per_element for work in kernels)
-                        for name, kernels in KERNELS.items())
-    launches = ", ".join(f"{name} {kernels.encode.launches}" for name, kernels in KERNELS.items())
     return [
         "An estimate to start with. hipress-profile measures the machines that you have; its profile replaces this one.",
         f"Every kernel is its least memory traffic per element divided by 80 % of the {gpu.memory_gb_s} GB/s that the "
         "vendor publishes, plus its launches. The 80 % are an assumption about kernels written with care; plain copies "
-        f"reach about 90 %. Bytes per element of encode, decode, and decode-and-add: {traffic}; merge "
-        f"{MERGE.bytes_per_element}.",
+        f"reach about 90 %. Traffic and launches are those that the algorithm's row in the table of algorithms states; "
+        f"merge moves {MERGE.bytes_per_element} bytes an element.",
         f"A launch costs {FIRST_LAUNCH_US} us, and {NEXT_LAUNCH_US} us for each kernel that follows on the same stream, "
         "which is the class that is published (a kernel that runs 2.9 us takes 9.6 us if each is waited for, 3.8 us back to "
-        "back: NVIDIA's technical blog, 'Getting Started with CUDA Graphs'). Kernels of an encode: "
-        f"{launches}; of other work one, of dgc's and graddrop's decode two.",
+        "back: NVIDIA's technical blog, 'Getting Started with CUDA Graphs').",
         f"Stages of {', '.join(STAGED)} have an estimate of their own kind: each encode reads gradient and residual once, "
         f"{PRODUCT.bytes_per_element} bytes an element, and the decode reads and writes both, "
         f"{RECONSTRUCTION.bytes_per_element} bytes, at the same bandwidth; factors are "
@@ -224,12 +209,10 @@ def profile(gpu: Gpu, rate: Rate) -> str:
         f"  memory_bandwidth: {gpu.memory_gb_s}GB/s",
         "kernels:",
         f"  measured_at: {gpu.memory_gb_s}GB/s",
+        f"  estimate: {{share_of_memory: {SHARE_OF_MEMORY}, first_launch: {FIRST_LAUNCH_US}us, next_launch: {NEXT_LAUNCH_US}us}}",
         f"  merge: {curve(gpu, MERGE)}",
         "  codecs:",
     ]
-    for name, kernels in KERNELS.items():
-        lines.append(f"    {name}:")
-        lines += [f"      {field}: {curve(gpu, work)}" for field, work in zip(kernels._fields, kernels)]
     lines.append("    lossless:")
     lines += [f"      {field}: {curve(gpu, work)}" for field, work in zip(LOSSLESS._fields, LOSSLESS)]
     lines.append(f"      message_share: {LOSSLESS_SHARE}")

@@ -40,10 +40,10 @@ struct CodecTraits {
   bool error_feedback = false;  ///< on by default
   bool sparse = false;          ///< messages are entries: indices and values
   bool varies = false;          ///< messages are as long as the data make them
-  /// It works by encode_stage() and decode_stages(), on whole gradients of a shape, and not by
-  /// encode() and decode().
-  bool staged = false;
-  int stages = 1;
+  /// Messages are factors: the mean of all nodes' messages is the message of the mean, so nothing
+  /// on the way encodes or decodes, and encode() and decode() are never called.
+  bool additive = false;
+  int stages = 1;  ///< messages of a gradient, each of which may depend on the means before it
   /// It does to a node's own gradient what an optimizer does, such as momentum: what comes out is
   /// no mean of gradients, and only strategies that encode every node's gradient once can use it.
   bool own_optimizer = false;
@@ -52,6 +52,11 @@ struct CodecTraits {
 /// A compression algorithm with its parameters bound, for one device. Immutable and thread-safe:
 /// all state is in the items. Work is given in batches, so that one launch can serve many small
 /// tensors.
+///
+/// A codec has stages: encode_stage() makes the message of each, and decode_stages() makes the
+/// gradient of all of them. That holds for every codec; most have one stage. Where messages are not
+/// additive, nodes on the way also decode and encode slices of a gradient, by encode() and
+/// decode(), and the one stage is an encode() and a decode() of the whole.
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -59,7 +64,8 @@ class Codec {
   /// Bytes of the message of a slice (an upper bound if it varies with the data); a multiple of 4.
   /// Monotone in `elements`; 0 for 0 elements.
   virtual std::int64_t encoded_bytes(std::int64_t elements) const = 0;
-  /// Encodes every item; on CUDA enqueues on `stream` and returns.
+  /// Encodes every item; on CUDA enqueues on `stream` and returns. std::logic_error where
+  /// messages are additive, which are of whole gradients; so does decode().
   virtual void encode(std::span<const EncodeItem> items, void* stream = nullptr) const = 0;
   /// Decodes every item. A message that is too short for its format or damaged is
   /// std::runtime_error on the CPU (nothing is written past `values`); on CUDA the slice becomes
@@ -84,15 +90,16 @@ class Codec {
   virtual std::string refusal(Shape shape) const;
   /// Makes the messages of a stage, after the means of the earlier ones are in their places; on
   /// CUDA enqueues on `stream` and returns. The same bits on all nodes for the same means, whatever
-  /// their instruction sets. std::logic_error for a codec that is not staged.
+  /// their instruction sets, where the messages are additive. std::invalid_argument for a stage
+  /// that there is not, and for a slice without what StagedSlice asks for.
   virtual void encode_stage(int stage, std::span<const StagedSlice> slices,
                             void* stream = nullptr) const;
   /// Leaves what the means of all stages decode to in StagedSlice::values, and the states ready for
-  /// the next step. std::logic_error for a codec that is not staged.
+  /// the next step. Throws as encode_stage() and decode() do.
   virtual void decode_stages(std::span<const StagedSlice> slices, void* stream = nullptr) const;
 };
 
-/// Bytes of the arrays that a codec of several stages keeps for a gradient of the shape.
+/// Bytes of the arrays that a codec keeps for a gradient of the shape.
 std::int64_t state_bytes(const Codec& codec, Shape shape);
 
 /// x = (x / own_divisor + y1 + y2 + …) / sum_divisor, raw fp32: what Merge does.
@@ -113,11 +120,13 @@ struct Parameter {
 };
 
 /// Least memory traffic, in bytes per fp32 element: what must be read and written once, on any
-/// hardware.
+/// hardware. And the kernels that a GPU launches for it, one after the other.
 struct Traffic {
   double encode = 0;
   double decode = 0;
   double decode_add = 0;
+  int encode_kernels = 1;
+  int decode_kernels = 1;  ///< of a decode-and-add, too
 };
 
 /// One row per algorithm: drives command lines, documentation, tests and benchmarks.
@@ -133,7 +142,7 @@ struct AlgorithmRow {
   /// `values` holds every parameter. Null if there is no back end for the device in this build.
   std::function<std::unique_ptr<Codec>(const std::map<std::string, double>& values, Device device)>
       make;
-  bool staged = false;  ///< as CodecTraits::staged
+  bool additive = false;  ///< as CodecTraits::additive
   /// It decodes to the bits that were encoded, from messages as long as the data make them.
   bool lossless = false;
 };

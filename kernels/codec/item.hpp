@@ -4,7 +4,7 @@
 #include <cstdint>
 
 /// What kernels and their callers pass each other, on every device: device code that is compiled at
-/// run time (cuda/nvrtc.hpp) includes this too, so it must do without the rest of the standard
+/// run time (user/nvrtc.hpp) includes this too, so it must do without the rest of the standard
 /// library.
 namespace hipress::kernels {
 

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/host/lanes.hpp"
+#include "kernels/codec/lanes.hpp"
 
 /// How the codes of a quantiser lie in a message: as bit planes.
 ///

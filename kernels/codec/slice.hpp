@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "kernels/codec/item.hpp"
+#include "kernels/codec/lanes.hpp"
 #include "kernels/codec/message.hpp"
-#include "kernels/host/lanes.hpp"
 
 /// What an encoder works on, before any algorithm: v = x / divisor, plus the residual where there
 /// is one.

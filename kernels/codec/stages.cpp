@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <vector>
 
 #include "kernels/codec/codec.hpp"
 
@@ -28,19 +29,62 @@ std::int64_t Codec::stage_bytes(Shape shape, int stage, std::uint64_t /*step*/) 
 }
 
 std::vector<StateArray> Codec::states(Shape shape) const {
-  return std::vector<StateArray>(static_cast<std::size_t>(traits().state_arrays),
-                                 {.name = "residual", .elements = elements_of(shape)});
+  if (traits().state_arrays == 0) return {};
+  return {{.name = "residual", .elements = traits().state_arrays * elements_of(shape)}};
 }
 
 std::string Codec::refusal(Shape /*shape*/) const { return {}; }
 
-void Codec::encode_stage(int /*stage*/, std::span<const StagedSlice> /*slices*/,
-                         void* /*stream*/) const {
-  throw std::logic_error("a codec of one stage encodes by encode()");
+namespace {
+
+/// What the one stage of a codec asks of a slice.
+void require_one_stage(const Codec& codec, const StagedSlice& slice) {
+  const bool has_state = codec.traits().state_arrays == 0 ||
+                         (slice.states.size() == 1 && slice.states.front() != nullptr);
+  const bool has_length = !codec.traits().varies || slice.message_bytes != nullptr;
+  if (slice.factors.size() == 1 && has_state && has_length) return;
+  throw std::invalid_argument(
+      "a codec of one stage needs one message, its states in one array, and a place for the "
+      "message's length where that varies");
 }
 
-void Codec::decode_stages(std::span<const StagedSlice> /*slices*/, void* /*stream*/) const {
-  throw std::logic_error("a codec of one stage decodes by decode()");
+}  // namespace
+
+void Codec::encode_stage(int stage, std::span<const StagedSlice> slices, void* stream) const {
+  if (stage != 0) throw std::invalid_argument("a codec of one stage has no other than stage 0");
+  std::vector<EncodeItem> items;
+  for (const StagedSlice& slice : slices) {
+    require_one_stage(*this, slice);
+    const std::int64_t elements = elements_of(slice.shape);
+    items.push_back({.values = slice.values,
+                     .type = slice.type,
+                     .elements = elements,
+                     .state = {.data = slice.states.empty() ? nullptr : slice.states.front(),
+                               .stride = elements},
+                     .message = reinterpret_cast<std::byte*>(slice.factors.front()),
+                     .key = slice.key,
+                     .message_bytes = slice.message_bytes});
+  }
+  encode(items, stream);
+}
+
+void Codec::decode_stages(std::span<const StagedSlice> slices, void* stream) const {
+  std::vector<const std::byte*> messages(slices.size());
+  std::vector<std::int64_t> lengths(slices.size());
+  std::vector<DecodeItem> items;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    const StagedSlice& slice = slices[i];
+    require_one_stage(*this, slice);
+    messages[i] = reinterpret_cast<const std::byte*>(slice.factors.front());
+    const std::int64_t elements = elements_of(slice.shape);
+    lengths[i] = traits().varies ? *slice.message_bytes : encoded_bytes(elements);
+    items.push_back({.messages = {&messages[i], 1},
+                     .message_bytes = {&lengths[i], 1},
+                     .elements = elements,
+                     .values = slice.values,
+                     .type = slice.type});
+  }
+  decode(items, stream);
 }
 
 std::int64_t state_bytes(const Codec& codec, Shape shape) {

@@ -6,9 +6,8 @@
 
 #include "kernels/codec/item.hpp"
 
-/// What codecs work with whose messages depend on each other: a staged codec sends a first message,
-/// needs what has become of it on all nodes for the second, and so on. One that has all to say at
-/// once has one stage.
+/// The stages of a codec: it sends a first message of a gradient, needs what has become of it on
+/// all nodes for the second, and so on. One that has all to say at once has one stage.
 namespace hipress::kernels {
 
 /// The dimensions of a gradient, outermost first.
@@ -39,13 +38,17 @@ struct StagedSlice {
   Shape shape;
   void* values = nullptr;  ///< of `type`; every encode reads them, the decode writes them
   ValueType type = ValueType::kFloat32;
-  /// Per stage, 16-byte aligned, Stage::bytes long: what encode_stage() writes, and the mean over
-  /// all nodes in its place before the next stage begins. A later stage may replace the mean by
-  /// what it makes of it, which is the same on all nodes.
+  /// Per stage, 16-byte aligned, Stage::bytes long: what encode_stage() writes, and, of additive
+  /// messages, the mean over all nodes in its place before the next stage begins. A later stage may
+  /// replace the mean by what it makes of it, which is the same on all nodes.
   std::span<float* const> factors;
   /// Per array of Codec::states(), what the last step left there.
   std::span<float* const> states;
   DrawKey key;  ///< `step`, and of what is drawn alike on all nodes `seed` and `gradient`
+  /// Where messages are as long as the data make them (CodecTraits::varies): the bytes of the one
+  /// message, which an encode writes and a decode reads; in memory of the host, and of codecs for
+  /// the host alone. Null elsewhere.
+  std::int64_t* message_bytes = nullptr;
 };
 
 }  // namespace hipress::kernels

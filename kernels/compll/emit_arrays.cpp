@@ -431,7 +431,7 @@ class ArrayEmitter : Emitter {
     return file(
         properties() + parameters() + wire() + constructor() + finite() + layout() + encode() +
             decode(),
-        "#include \"kernels/frames/array_program.hpp\"\n#include \"kernels/frames/export.hpp\"\n",
+        "#include \"kernels/frames/array_program.hpp\"\n#include \"kernels/export/export.hpp\"\n",
         "HIPRESS_EXPORT_ARRAYS");
   }
 

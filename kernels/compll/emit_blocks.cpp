@@ -16,8 +16,8 @@ class BlockEmitter : Emitter {
   std::string run() {
     return file(properties() + parameters() + construction() + measure() + encoded_block() +
                     coder() + decoder(),
-                "#include \"kernels/frames/export.hpp\"\n"
-                "#include \"kernels/frames/block_frame.hpp\"\n"
+                "#include \"kernels/export/export.hpp\"\n"
+                "#include \"kernels/export/block_frame.hpp\"\n"
                 "#include \"kernels/frames/scalars.hpp\"\n",
                 "HIPRESS_EXPORT_BLOCK_QUANTIZER");
   }

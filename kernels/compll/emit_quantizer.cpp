@@ -24,7 +24,7 @@ class QuantizerEmitter : Emitter {
     for (int pass = 0; pass < passes_; ++pass) body += measure(pass);
     body += wire_of() + coder() + decoder();
     return file(body,
-                "#include \"kernels/frames/export.hpp\"\n"
+                "#include \"kernels/export/export.hpp\"\n"
                 "#include \"kernels/frames/quantizer.hpp\"\n"
                 "#include \"kernels/frames/scalars.hpp\"\n",
                 "HIPRESS_EXPORT_QUANTIZER");

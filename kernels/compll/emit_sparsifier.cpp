@@ -140,7 +140,7 @@ class SparsifierEmitter : Emitter {
 
   std::string run() {
     return file(properties() + parameters() + constructor() + count() + selection(),
-                "#include \"kernels/frames/export.hpp\"\n#include \"kernels/frames/scalars.hpp\"\n"
+                "#include \"kernels/export/export.hpp\"\n#include \"kernels/frames/scalars.hpp\"\n"
                 "#include \"kernels/frames/sparsifier.hpp\"\n",
                 "HIPRESS_EXPORT_SPARSIFIER");
   }

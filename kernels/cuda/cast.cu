@@ -9,7 +9,7 @@
 #include "kernels/cuda/decode.hpp"
 #include "kernels/host/codec.hpp"
 #include "kernels/codec/item_checks.hpp"
-#include "kernels/codec/typed_values.hpp"
+#include "kernels/frames/typed_values.hpp"
 
 namespace hipress::kernels {
 

@@ -2,8 +2,8 @@
 
 #include "kernels/cuda/block_quantizer_kernels.hpp"
 #include "kernels/cuda/quantizer_kernels.hpp"
-#include "kernels/cuda/shape.hpp"
 #include "kernels/cuda/sparsifier_kernels.hpp"
+#include "kernels/frames/cuda_shape.hpp"
 
 namespace hipress::kernels {
 

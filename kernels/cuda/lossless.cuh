@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/codec/typed_values.hpp"
+#include "kernels/frames/typed_values.hpp"
 #include "kernels/cuda/batch.hpp"
 #include "kernels/cuda/threads.cuh"
 #include "kernels/lossless/format.hpp"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/codec/item_checks.hpp"
-#include "kernels/codec/typed_values.hpp"
+#include "kernels/frames/typed_values.hpp"
 #include "kernels/cuda/batch.hpp"
 #include "kernels/cuda/temporary.hpp"
 #include "kernels/cuda/threads.cuh"

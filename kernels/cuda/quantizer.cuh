@@ -2,7 +2,7 @@
 
 #include "kernels/cuda/batch.hpp"
 #include "kernels/cuda/quantizer_kernels.hpp"
-#include "kernels/cuda/shape.hpp"
+#include "kernels/frames/cuda_shape.hpp"
 #include "kernels/cuda/threads.cuh"
 #include "kernels/frames/draws.hpp"
 #include "kernels/frames/quantizer.hpp"

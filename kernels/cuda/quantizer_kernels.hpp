@@ -5,8 +5,8 @@
 
 #include "kernels/codec/item.hpp"
 #include "kernels/codec/slice.hpp"
-#include "kernels/codec/typed_values.hpp"
 #include "kernels/frames/draws.hpp"
+#include "kernels/frames/typed_values.hpp"
 
 /// What the launcher of a quantiser's kernels (cuda/quantizer.cu) and the kernels themselves
 /// (cuda/quantizer.cuh) agree on. The kernels come as handles, so that one launcher serves those

@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "kernels/codec/codec.hpp"
+#include "kernels/codec/lanes.hpp"
 #include "kernels/codec/slice.hpp"
-#include "kernels/codec/typed_values.hpp"
 #include "kernels/frames/bound_functions.hpp"
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/frames/draws.hpp"
 #include "kernels/frames/quantizer.hpp"
 #include "kernels/frames/reduction.hpp"
 #include "kernels/frames/scalars.hpp"
-#include "kernels/host/lanes.hpp"
+#include "kernels/frames/typed_values.hpp"
 
 /// What programs that are no quantisers are made of: arrays of any length, one loop each, on one
 /// core of a CPU. hipress-compll writes for such a program

@@ -4,11 +4,11 @@
 #include <cstdint>
 
 #include "kernels/codec/item.hpp"
+#include "kernels/codec/lanes.hpp"
 #include "kernels/codec/message.hpp"
 #include "kernels/frames/draws.hpp"
 #include "kernels/frames/quantizer.hpp"
 #include "kernels/frames/reduction.hpp"
-#include "kernels/host/lanes.hpp"
 
 /// Quantisers of blocks: algorithms that measure every block of a slice by itself, send a few
 /// floats for it, and give each of its elements a code of 4 or 8 bits that is read by those floats.

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "kernels/codec/item.hpp"
-#include "kernels/host/lanes.hpp"
+#include "kernels/codec/lanes.hpp"
 
 /// IEEE conversions between fp32 and the two 16-bit formats: to nearest even, overflow to infinity,
 /// a NaN stays a (quiet) NaN with the upper bits of its payload, as x86's own instructions do.

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/codec/item.hpp"
-#include "kernels/cuda/shape.hpp"
+#include "kernels/frames/cuda_shape.hpp"
 
 /// What one file of compiled code offers: an algorithm for one instruction set, as a table of
 /// functions. Tables rather than templates join generated code to the rest, so that an algorithm

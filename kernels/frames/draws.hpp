@@ -1,8 +1,8 @@
 #pragma once
 
 #include "kernels/codec/item.hpp"
+#include "kernels/codec/lanes.hpp"
 #include "kernels/codec/message.hpp"
-#include "kernels/host/lanes.hpp"
 
 /// Counter-based random numbers: the draw of an element is a pure function of
 /// (seed, step, node, gradient, role, global element index), so it needs no state, is the same on

@@ -4,10 +4,10 @@
 #include <cstdint>
 
 #include "kernels/codec/item.hpp"
+#include "kernels/codec/lanes.hpp"
 #include "kernels/codec/message.hpp"
 #include "kernels/frames/draws.hpp"
 #include "kernels/frames/reduction.hpp"
-#include "kernels/host/lanes.hpp"
 
 /// Quantisers: algorithms that give every element a code of a few bits and every code a level.
 ///

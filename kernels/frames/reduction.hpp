@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "kernels/codec/lanes.hpp"
 #include "kernels/codec/message.hpp"
-#include "kernels/host/lanes.hpp"
 
 /// The one order in which statistics of a slice are summed, on every device:
 ///

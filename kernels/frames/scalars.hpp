@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/host/lanes.hpp"
+#include "kernels/codec/lanes.hpp"
 
 /// Arithmetic of generated code on numbers that a slice has once: floats in double precision, whole
 /// numbers in 64 bits that wrap. Every operation has a result for every input, the same everywhere.

@@ -3,9 +3,9 @@
 #include <cstdint>
 
 #include "kernels/codec/item.hpp"
+#include "kernels/codec/lanes.hpp"
 #include "kernels/codec/slice.hpp"
 #include "kernels/frames/quantizer.hpp"
-#include "kernels/host/lanes.hpp"
 
 /// Sparsifiers: algorithms that send the entries of a slice that are largest in magnitude, as
 /// indices and values (DGC, GradDrop), and keep the others.

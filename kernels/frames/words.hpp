@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "kernels/codec/lanes.hpp"
 #include "kernels/codec/message.hpp"
-#include "kernels/host/lanes.hpp"
 
 /// Words of 32 elements as the host loops hold them, loaded and stored apart from the arithmetic.
 /// Whatever is not forced inline is a template on F: see host/loops_body.hpp.

@@ -5,10 +5,10 @@
 
 #include "kernels/codec/codec.hpp"
 #include "kernels/codec/slice.hpp"
-#include "kernels/codec/typed_values.hpp"
 #include "kernels/frames/block_quantizer.hpp"
 #include "kernels/frames/bound_functions.hpp"
 #include "kernels/frames/compiled_algorithm.hpp"
+#include "kernels/frames/typed_values.hpp"
 #include "kernels/frames/words.hpp"
 #include "kernels/host/bytes.hpp"
 #include "kernels/host/quantizer_body.hpp"

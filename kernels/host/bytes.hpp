@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "kernels/codec/lanes.hpp"
 #include "kernels/frames/words.hpp"
-#include "kernels/host/lanes.hpp"
 
 /// Codes of a word of 32 elements as bytes, or as halves of bytes.
 namespace hipress::kernels {

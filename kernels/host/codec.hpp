@@ -7,7 +7,8 @@
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/host/isa.hpp"
 
-/// The Codec interface over compiled algorithms and the host loops; codec/registry.cpp makes these.
+/// The Codec interface over compiled algorithms and the host loops; registry/registry.cpp makes
+/// these.
 namespace hipress::kernels {
 
 template <class Format>

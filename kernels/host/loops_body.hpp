@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "kernels/codec/slice.hpp"
-#include "kernels/codec/typed_values.hpp"
 #include "kernels/frames/casts.hpp"
+#include "kernels/frames/typed_values.hpp"
 #include "kernels/frames/words.hpp"
 #include "kernels/host/loops.hpp"
 

@@ -5,10 +5,10 @@
 
 #include "kernels/codec/codec.hpp"
 #include "kernels/codec/slice.hpp"
-#include "kernels/codec/typed_values.hpp"
 #include "kernels/frames/bound_functions.hpp"
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/frames/quantizer.hpp"
+#include "kernels/frames/typed_values.hpp"
 #include "kernels/frames/words.hpp"
 
 /// The frame around a quantiser on a CPU, for float lanes F. Included by the files of one algorithm

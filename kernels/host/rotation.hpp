@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "kernels/codec/lanes.hpp"
 #include "kernels/frames/block_quantizer.hpp"
-#include "kernels/host/lanes.hpp"
 
 /// The rotation of a block, as frames/block_quantizer.hpp defines it. Whatever is not forced inline
 /// here is a template on F: see host/loops_body.hpp.

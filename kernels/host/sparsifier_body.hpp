@@ -6,11 +6,11 @@
 
 #include "kernels/codec/codec.hpp"
 #include "kernels/codec/slice.hpp"
-#include "kernels/codec/typed_values.hpp"
 #include "kernels/frames/bound_functions.hpp"
 #include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/frames/draws.hpp"
 #include "kernels/frames/sparsifier.hpp"
+#include "kernels/frames/typed_values.hpp"
 #include "kernels/frames/words.hpp"
 
 /// The frame around a sparsifier on a CPU, for float lanes F. Included by the files of one

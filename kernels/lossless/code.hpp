@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/host/lanes.hpp"
+#include "kernels/codec/lanes.hpp"
 
 /// The canonical Huffman codes of the entropy coder (huffman.hpp), for hosts and for GPUs. Arrays
 /// of kSymbols are plain pointers here, since device code knows no std::array.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/codec/item_checks.hpp"
-#include "kernels/codec/typed_values.hpp"
+#include "kernels/frames/typed_values.hpp"
 #include "kernels/lossless/format.hpp"
 #include "kernels/lossless/huffman.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/codec/item.hpp"
-#include "kernels/host/lanes.hpp"
+#include "kernels/codec/lanes.hpp"
 #include "kernels/lossless/code.hpp"
 
 /// How lossless messages are laid out (codec.hpp), for hosts and for GPUs.

@@ -27,7 +27,7 @@ CodecTraits make_traits(int stages, Feedback feedback) {
   CodecTraits traits;
   traits.error_feedback = feedback != Feedback::kNone;
   traits.state_arrays = traits.error_feedback ? 1 : 0;
-  traits.staged = true;
+  traits.additive = true;
   traits.stages = stages;
   return traits;
 }

@@ -26,7 +26,7 @@ struct MatrixShape {
   int rank = 0;  ///< at most as many as the smaller side has
 };
 
-/// An algorithm's parameters, as codec/registry.cpp has read them.
+/// An algorithm's parameters, as registry/registry.cpp has read them.
 using Values = std::map<std::string, double>;
 
 /// Every one of them has these.

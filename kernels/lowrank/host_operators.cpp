@@ -1,7 +1,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "kernels/codec/typed_values.hpp"
+#include "kernels/frames/typed_values.hpp"
 #include "kernels/lowrank/loops.hpp"
 #include "kernels/lowrank/operators.hpp"
 

@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
+#include "kernels/codec/lanes.hpp"
 #include "kernels/codec/slice.hpp"
-#include "kernels/codec/typed_values.hpp"
 #include "kernels/frames/draws.hpp"
-#include "kernels/host/lanes.hpp"
+#include "kernels/frames/typed_values.hpp"
 #include "kernels/lowrank/operators.hpp"
 
 /// The one order in which the operators on low-rank factors add, on every device and instruction

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/codec/lanes.hpp"
 #include "kernels/frames/sparsifier.hpp"
-#include "kernels/host/lanes.hpp"
 
 /// Where the parts of a packed message lie (packed.hpp), for hosts and for GPUs.
 namespace hipress::kernels::sparse {

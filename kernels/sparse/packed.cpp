@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "kernels/codec/item_checks.hpp"
-#include "kernels/codec/typed_values.hpp"
 #include "kernels/frames/sparsifier.hpp"
+#include "kernels/frames/typed_values.hpp"
 
 namespace hipress::kernels::sparse {
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "kernels/cuda/kernels.hpp"
-#include "kernels/cuda/nvrtc.hpp"
 #include "kernels/user/algorithm.hpp"
+#include "kernels/user/nvrtc.hpp"
 
 /// The GPU's half of user/algorithm.hpp.
 namespace hipress::kernels {

@@ -30,7 +30,7 @@ std::string manifest(const std::string& key, std::string_view program) {
 }  // namespace
 
 std::string include_root() {
-  const fs::path header = fs::absolute(io::data_file("kernels/frames/export.hpp"));
+  const fs::path header = fs::absolute(io::data_file("kernels/export/export.hpp"));
   return header.parent_path().parent_path().parent_path().string();
 }
 

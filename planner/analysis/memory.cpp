@@ -24,7 +24,7 @@ class StateBytes {
   std::int64_t of(const casync::Task& encode, std::int64_t slice_bytes) const {
     const kernels::Codec& codec = *codecs_[static_cast<std::size_t>(encode.algorithm)];
     const kernels::CodecTraits& traits = codec.traits();
-    if (!traits.staged) return (traits.error_feedback ? traits.state_arrays : 0) * slice_bytes;
+    if (!traits.additive) return (traits.error_feedback ? traits.state_arrays : 0) * slice_bytes;
     if (encode.stage > 0) return 0;  // counted with the first
     std::int64_t bytes = 0;
     for (const std::uint32_t member : layout_.units[encode.gradient].members) {

@@ -265,7 +265,7 @@ void check(const BroadcastProblem& problem) {
 
 void require_slices(const std::vector<std::string>& algorithms) {
   for (const std::string& name : algorithms) {
-    if (!kernels::make_codec(name)->traits().staged) continue;
+    if (!kernels::make_codec(name)->traits().additive) continue;
     throw io::InputError(fmt::format(
         "{} sends factors that are averaged, which a broadcast does not do: leave it out of "
         "--algorithm",

@@ -77,7 +77,7 @@ std::vector<std::string> of_slices(const std::vector<std::string>& names) {
 
 bool is_staged(const std::string& algorithm) {
   const kernels::AlgorithmRow* const row = kernels::find_algorithm(algorithm);
-  return row != nullptr && row->staged;
+  return row != nullptr && row->additive;
 }
 
 std::string refusal(const Problem& problem, const models::Gradient& gradient,

@@ -1,6 +1,6 @@
 // What wrappers of frameworks call, with an algorithm that is no quantiser: it decodes by itself,
 // keeps two arrays, and its messages vary in length.
-#include "kernels/codec/operator.hpp"
+#include "kernels/export/operator.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

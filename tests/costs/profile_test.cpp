@@ -166,6 +166,32 @@ TEST_CASE("The profile names its algorithms when asked for another") {
                     Contains("'dgc'") && Contains("fp16, in_stages, lossless, onebit"));
 }
 
+TEST_CASE("A profile that says how kernels are estimated has costs of all slices' algorithms") {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::string& estimate) {
+    std::string text = kGood;
+    text.replace(text.find("kernels:\n"), 9, "kernels:\n  estimate: " + estimate + "\n");
+    std::ofstream(folder.path("p.yaml")) << text;
+    return read_profile(folder.path("p.yaml"));
+  };
+  const Profile profile = read("{share_of_memory: 0.5, first_launch: 8us, next_launch: 3us}");
+  CHECK(profile.codec("onebit").encode(1 << 20) == Approx(1e-6 + 1e-9 * (1 << 20)));  // its own
+  // 8.25 bytes an element at half of 10 GB/s, and three launches.
+  CHECK(profile.codec("terngrad(b=4)").encode(1 << 20) ==
+        Approx(8e-6 + 2 * 3e-6 + 8.25 * (1 << 20) / 5e9));
+  CHECK(profile.codec("fp8block").decode(0) == Approx(8e-6));
+  CHECK_THROWS_WITH(profile.codec("powersgd"), Contains("has no costs of algorithm"));
+  CHECK_THROWS_WITH(profile.codec("x.pse"), Contains("has no costs of algorithm"));
+  write_profile(folder.path("written.yaml"), profile);
+  Profile again = read_profile(folder.path("written.yaml"));
+  again.fingerprint = profile.fingerprint;
+  CHECK(again == profile);
+
+  CHECK_THROWS_WITH(read("{share_of_memory: 0, first_launch: 1us, next_launch: 1us}"),
+                    Contains("a share of the memory bandwidth"));
+  CHECK_THROWS_WITH(read("{share_of_memory: 1, first_launch: 1us}"), Contains("next_launch"));
+}
+
 TEST_CASE("A profile that is not there, or has no contents, is refused") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(read_profile(folder.path("absent.yaml")), Contains("absent.yaml"));
@@ -301,7 +327,7 @@ TEST_CASE("Faults of stages are named with file, line and remedy") {
 }
 
 TEST_CASE("Costs have as many stages as the codec") {
-  const kernels::CodecTraits two = {.staged = true, .stages = 2}, none = {};
+  const kernels::CodecTraits two = {.additive = true, .stages = 2}, none = {};
   CHECK(complaint_about_stages("lowrank", two, 2).empty());
   CHECK(complaint_about_stages("onebit", none, 0).empty());
   CHECK_THAT(complaint_about_stages("lowrank", two, 3),
@@ -310,7 +336,7 @@ TEST_CASE("Costs have as many stages as the codec") {
   CHECK_THAT(complaint_about_stages("lowrank", two, 0), Contains("give 2 'stages' and 'decode'"));
   CHECK_THAT(complaint_about_stages("onebit", none, 1), Contains("'decode_add' instead"));
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (!row.staged) continue;
+    if (!row.additive) continue;
     CAPTURE(row.name);
     CHECK_THAT(refusal("onebit:", std::string(row.name) + ":"),
                Contains("bad.yaml:13") && Contains("staged algorithm"));

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -49,6 +50,11 @@ TEST_CASE("A starter profile says that it is an estimate, and is as wide as one"
     CHECK(profile.source.starts_with("estimated"));
     CHECK(profile.notes.size() > 4);
     CHECK(profile.device == "cuda");
+    REQUIRE(profile.estimate);
+    for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
+      CAPTURE(row.name);
+      CHECK(profile.codecs.contains(std::string(row.name)));
+    }
     REQUIRE(profile.spread);
     CHECK(profile.spread->host >= 0.25);
     CHECK(profile.spread->links >= 0.15);
@@ -63,6 +69,21 @@ TEST_CASE("A starter profile says that it is an estimate, and is as wide as one"
   CHECK(h100.link.bandwidth == Approx(47e9));
   CHECK(h100.codec("onebit").encode(1 << 20) ==
         Approx(9e-6 + 12.125 * (1 << 20) / (0.8 * 3350e9)).epsilon(1e-4));
+}
+
+TEST_CASE("What v100_100g lists are the estimates of the algorithms' rows") {
+  const Profile profile = read_profile("v100_100g");
+  for (const auto& [name, costs] : profile.codecs) {
+    if (costs.is_staged() || name == "lossless") continue;  // which memory does not limit
+    CAPTURE(name);
+    const std::optional<CodecCosts> estimated = estimated_costs(profile, name);
+    REQUIRE(estimated);
+    const std::int64_t elements = 1 << 26;
+    CHECK(costs.encode(elements) == Approx(estimated->encode(elements)).epsilon(1e-4));
+    CHECK(costs.decode(elements) == Approx(estimated->decode(elements)).epsilon(1e-4));
+    CHECK(costs.decode_add(elements) == Approx(estimated->decode_add(elements)).epsilon(1e-4));
+  }
+  CHECK_FALSE(estimated_costs(read_profile("sosp21"), "onebit"));
 }
 
 TEST_CASE("No shipped profile beats the memory traffic floor of its hardware") {

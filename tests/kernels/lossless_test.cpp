@@ -9,7 +9,7 @@
 #include <limits>
 #include <random>
 
-#include "kernels/codec/typed_values.hpp"
+#include "kernels/frames/typed_values.hpp"
 #include "kernels/lossless/codec.hpp"
 #include "kernels/lossless/huffman.hpp"
 #include "tests/kernels/reference.hpp"

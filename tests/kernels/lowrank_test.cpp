@@ -224,7 +224,7 @@ TEST_CASE("stages and states have the size of the factors") {
   CHECK(power->stages(shape)[1].bytes == 27 * 2 * 4);
   CHECK(power->stages(shape)[0].additive);
   CHECK(power->stages(shape)[0].rank == 2);
-  CHECK(power->traits().staged);
+  CHECK(power->traits().additive);
   CHECK(power->traits().stages == 2);
 
   const auto turns = make_codec("acpsgd(rank=40)");  // at most 27

@@ -14,7 +14,7 @@
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
-#include "kernels/cuda/nvrtc.hpp"
+#include "kernels/user/nvrtc.hpp"
 
 /// Programs that tests compile at run time. The tests of the bundle run on machines without this
 /// source tree, so all is found as the tools find it.

@@ -68,7 +68,7 @@ if(NOT printed STREQUAL "2\n2\n")
 endif()
 
 # An installed compiler has its wrappers, and what they include, beside it.
-foreach(file kernels/compll/wrappers/pytorch.cpp kernels/codec/operator.hpp)
+foreach(file kernels/compll/wrappers/pytorch.cpp kernels/export/operator.hpp)
   if(NOT EXISTS ${WORK_DIR}/prefix/share/hipress/${file})
     message(FATAL_ERROR "${file} was not installed")
   endif()

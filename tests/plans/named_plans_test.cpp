@@ -47,7 +47,7 @@ TEST_CASE("every algorithm there is names a plan") {
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
     const std::string name(row.name);
     // Those of several stages leave raw what is no matrix.
-    const std::string taken = row.staged ? "" : name;
+    const std::string taken = row.additive ? "" : name;
     CHECK(algorithms_of(name, "onebit") == Algorithms{taken, taken, taken});
   }
 }

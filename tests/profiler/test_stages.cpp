@@ -104,7 +104,7 @@ class FakeCodec : public kernels::Codec {
     take_(costs_[2], costs::decode_work(stages(slice.shape), kernels::elements_of(slice.shape)));
   }
 
-  const kernels::CodecTraits traits_ = {.state_arrays = 1, .staged = true, .stages = 2};
+  const kernels::CodecTraits traits_ = {.state_arrays = 1, .additive = true, .stages = 2};
   const int rank_;
   const std::function<void(const StageCosts&, const costs::StageWork&)> take_;
   const std::array<StageCosts, kWorks> costs_;
@@ -303,7 +303,7 @@ TEST_CASE("stages are measured on a device, and what overlaps is another codec")
 
 TEST_CASE("every staged algorithm can be measured") {
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (!row.staged) continue;
+    if (!row.additive) continue;
     CAPTURE(row.name);
     StageRule rule = small_rule();
     const std::string name(row.name);

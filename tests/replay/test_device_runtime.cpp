@@ -111,7 +111,7 @@ TEST_CASE("devices verify for all strategies, all codecs and ways to move messag
   unsigned seed = 0;
   std::vector<std::string> forms{"raw"};
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (row.staged) continue;  // replays know no stages
+    if (row.additive) continue;  // replays know no stages
     forms.emplace_back(row.name);
   }
   for (const std::string strategy : {"ps", "ring", "allreduce", "allgather"}) {
@@ -384,7 +384,7 @@ TEST_CASE("ranks with different versions of NCCL do not begin") {
 TEST_CASE("GPUs verify as thread ranks over TCP through pinned memory") {
   if (!tests::has_gpu(cuda_devices())) return;
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (row.staged) continue;  // replays know no stages
+    if (row.additive) continue;  // replays know no stages
     for (const std::string strategy : {"ps", "ring", "allreduce", "allgather"}) {
       if (strategy == "allreduce" && !can_be_summed(std::string(row.name))) continue;
       const Case made = make(strategy, 3, 2, std::string(row.name), {1, 33, 1000003});

@@ -18,7 +18,7 @@ namespace {
 std::vector<std::string> staged_algorithms() {
   std::vector<std::string> names;
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (row.staged) names.emplace_back(row.name);
+    if (row.additive) names.emplace_back(row.name);
   }
   return names;
 }

@@ -200,7 +200,7 @@ void check_conservation(const std::function<bool()>& takes) {
     CHECK_FALSE(traits.own_optimizer);
     // Without residuals, rounding at random is off by less and less, and to nearest by as much in
     // every step, but to both sides.
-    const double farthest = traits.error_feedback || row.staged ? 0.02 : 0.08;
+    const double farthest = traits.error_feedback || row.additive ? 0.02 : 0.08;
     int strategies = 0;
     for (const std::string& strategy : averaging_strategies()) {
       for (const bool grouped : {false, true}) {

@@ -55,7 +55,7 @@ TEST_CASE("training with each algorithm comes near to training without compressi
   CHECK(plain.test_accuracy > 0.95);
   CHECK(plain.loss.back() < 0.08);
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (row.staged) continue;  // these compress matrices: see below
+    if (row.additive) continue;  // these compress matrices: see below
     INFO(row.name);
     const Curve curve = train_classifier({std::string(row.name), true});
     REQUIRE(margins.contains(std::string(row.name)));
@@ -78,7 +78,7 @@ TEST_CASE(
   const Curve plain = train_network("none");
   CHECK(plain.test_accuracy > 0.95);
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    if (!row.staged) continue;
+    if (!row.additive) continue;
     const std::string name(row.name);
     CAPTURE(name);
     const Curve curve = train_network(name + "(rank=2,ef=2)");

@@ -31,7 +31,7 @@ void prepare_states_of(const CommandLine& line, const Job& job, std::uint32_t ra
   if (options.load_state.empty()) return;
   for (std::size_t i = 0; i < job.plan.codecs.size(); ++i) {
     const kernels::CodecTraits& traits = job.plan.codecs[i]->traits();
-    if (traits.staged || !traits.error_feedback) continue;
+    if (traits.additive || !traits.error_feedback) continue;
     throw io::InputError(fmt::format(
         "--load-state is for plans whose residuals are of stages alone, and this one compresses "
         "with {}; leave it out, or take another plan",

@@ -11,7 +11,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "kernels/codec/operator.hpp"
+#include "kernels/export/operator.hpp"
 
 #pragma GCC visibility push(hidden)
 $body

@@ -6,7 +6,7 @@
 #include <torch/library.h>
 #include <torch/types.h>
 
-#include "kernels/codec/operator.hpp"
+#include "kernels/export/operator.hpp"
 
 #pragma GCC visibility push(hidden)
 $body

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "kernels/codec/operator.hpp"
+#include "kernels/export/operator.hpp"
 
 #pragma GCC visibility push(hidden)
 $body

@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-#include "kernels/codec/typed_values.hpp"
+#include "kernels/frames/typed_values.hpp"
 #include "kernels/lossless/codec.hpp"
 #include "tests/kernels/device_memory.hpp"
 #include "tests/kernels/reference.hpp"

@@ -1,3 +1,5 @@
+#include "kernels/registry/registry.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -5,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -29,32 +32,33 @@
 #endif
 
 // The algorithms of algorithms/*.pse: one row each, in the order in which they are listed
-// everywhere: name, coarseness, least traffic, help. An encode reads 4 bytes an element and writes
-// the code's bits; error feedback reads and writes the residual (8 more). TernGrad reads twice,
-// since its code needs the minimum and the maximum first. A decode reads the code and writes 4
-// bytes; decode-and-add reads those 4 bytes as well. DGC and GradDrop send 1 % of the entries; DGC
-// reads and writes two arrays of state, GradDrop a residual. A quantiser of blocks sends four bytes
-// for a block besides the codes: 1/64 byte an element for 256 of them, 1/16 for 64, 1/32 for 128.
-#define HIPRESS_TRAFFIC(ENCODE, DECODE, ADD) \
-  Traffic { ENCODE, DECODE, ADD }
+// everywhere: name, coarseness, least traffic and launches, help. An encode reads 4 bytes an
+// element and writes the code's bits; error feedback reads and writes the residual (8 more).
+// TernGrad reads twice, since its code needs the minimum and the maximum first. A decode reads the
+// code and writes 4 bytes; decode-and-add reads those 4 bytes as well. DGC and GradDrop send 1 % of
+// the entries; DGC reads and writes two arrays of state, GradDrop a residual. A quantiser of blocks
+// sends four bytes for a block besides the codes: 1/64 byte an element for 256 of them, 1/16 for
+// 64, 1/32 for 128.
+#define HIPRESS_TRAFFIC(ENCODE, DECODE, ADD, ENCODE_KERNELS, DECODE_KERNELS) \
+  Traffic { ENCODE, DECODE, ADD, ENCODE_KERNELS, DECODE_KERNELS }
 #define HIPRESS_FOR_EACH_PROGRAM(ROW)                                                     \
-  ROW(onebit, 4, HIPRESS_TRAFFIC(12.125, 4.125, 8.125),                                   \
+  ROW(onebit, 4, HIPRESS_TRAFFIC(12.125, 4.125, 8.125, 3, 1),                             \
       "1 bit per element: the sign; decodes to the mean of that sign's values")           \
-  ROW(tbq, 3, HIPRESS_TRAFFIC(12.25, 4.25, 8.25),                                         \
+  ROW(tbq, 3, HIPRESS_TRAFFIC(12.25, 4.25, 8.25, 1, 1),                                   \
       "2 bits per element: +tau, -tau or 0, by comparison with the threshold tau")        \
-  ROW(terngrad, 3, HIPRESS_TRAFFIC(8.25, 4.25, 8.25),                                     \
+  ROW(terngrad, 3, HIPRESS_TRAFFIC(8.25, 4.25, 8.25, 3, 1),                               \
       "b bits per element: unbiased stochastic rounding between the slice's minimum and " \
       "maximum")                                                                          \
-  ROW(dgc, 5, HIPRESS_TRAFFIC(20.1, 4.7, 0.7),                                            \
+  ROW(dgc, 5, HIPRESS_TRAFFIC(20.1, 4.7, 0.7, 12, 2),                                     \
       "the largest rho of all entries; the others wait. With momentum it is an "          \
       "optimizer of its own, no mean")                                                    \
-  ROW(graddrop, 5, HIPRESS_TRAFFIC(12.1, 4.7, 0.7),                                       \
+  ROW(graddrop, 5, HIPRESS_TRAFFIC(12.1, 4.7, 0.7, 12, 2),                                \
       "the largest rho of all entries; the others are added to the next gradient")        \
-  ROW(int8block, 2, HIPRESS_TRAFFIC(5.015625, 5.015625, 9.015625),                        \
+  ROW(int8block, 2, HIPRESS_TRAFFIC(5.015625, 5.015625, 9.015625, 2, 1),                  \
       "8 bits per element: 255 even levels up to the largest magnitude of its block")     \
-  ROW(int4block, 3, HIPRESS_TRAFFIC(4.5625, 4.5625, 8.5625),                              \
+  ROW(int4block, 3, HIPRESS_TRAFFIC(4.5625, 4.5625, 8.5625, 2, 1),                        \
       "4 bits per element: 15 even levels up to the largest magnitude of its block")      \
-  ROW(fp8block, 2, HIPRESS_TRAFFIC(5.03125, 5.03125, 9.03125),                            \
+  ROW(fp8block, 2, HIPRESS_TRAFFIC(5.03125, 5.03125, 9.03125, 2, 1),                      \
       "8 bits per element: an E4M3 float, scaled by the largest magnitude of its block")
 
 #define HIPRESS_DECLARE_PROGRAMS(NAME, COARSENESS, TRAFFIC, HELP)                \
@@ -219,7 +223,7 @@ std::vector<Entry> low_rank_entries() {
 Entry lossless_entry() {
   Entry entry;
   entry.row.name = "lossless";
-  entry.row.traffic = {7.4, 7.4, 11.4};
+  entry.row.traffic = {7.4, 7.4, 11.4, 3, 1};
   entry.row.help = "the same bits: exponents in a Huffman code, signs and mantissas as they are";
   entry.row.lossless = true;
   entry.row.make = [](const Values& /*values*/, Device device) -> std::unique_ptr<Codec> {
@@ -234,7 +238,8 @@ Entry lossless_entry() {
   return entry;
 }
 
-const std::vector<Entry>& entries() {
+/// Entries stay where they are when one is added.
+std::deque<Entry>& entries() {
 #ifdef __x86_64__
 #define HIPRESS_VECTOR_PROGRAMS(NAME) &hipress_##NAME##_avx2, &hipress_##NAME##_avx512
 #else
@@ -253,9 +258,9 @@ const std::vector<Entry>& entries() {
 #define HIPRESS_PROGRAM_ENTRY(NAME, COARSENESS, TRAFFIC, HELP) \
   program_entry(COARSENESS, TRAFFIC, HELP, HIPRESS_PROGRAMS(NAME)),
 #define HIPRESS_CAST_ENTRY(Format) cast_entry<Format>(),
-  static const std::vector<Entry> table = [] {
-    std::vector<Entry> made = {HIPRESS_FOR_EACH_PROGRAM(HIPRESS_PROGRAM_ENTRY)
-                                   HIPRESS_FOR_EACH_CAST(HIPRESS_CAST_ENTRY)};
+  static std::deque<Entry> table = [] {
+    std::deque<Entry> made = {HIPRESS_FOR_EACH_PROGRAM(HIPRESS_PROGRAM_ENTRY)
+                                  HIPRESS_FOR_EACH_CAST(HIPRESS_CAST_ENTRY)};
     for (Entry& entry : low_rank_entries()) made.push_back(std::move(entry));
     made.push_back(lossless_entry());
     return made;
@@ -378,13 +383,48 @@ std::pair<const Entry&, Values> parse(std::string_view text, double compile_time
 
 }  // namespace
 
-const std::vector<AlgorithmRow>& algorithms() {
-  static const std::vector<AlgorithmRow> rows = [] {
+namespace {
+
+std::vector<AlgorithmRow>& rows() {
+  static std::vector<AlgorithmRow> table = [] {
     std::vector<AlgorithmRow> made;
     for (const Entry& entry : entries()) made.push_back(entry.row);
     return made;
   }();
-  return rows;
+  return table;
+}
+
+/// Letters, digits and "_", as a list of algorithms, a profile and a plan's text can hold.
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+}  // namespace
+
+const std::vector<AlgorithmRow>& algorithms() { return rows(); }
+
+void register_algorithm(AlgorithmRow row) {
+  const auto refuse = [&](const std::string& why) {
+    throw std::invalid_argument(
+        fmt::format("algorithm {} cannot be registered: {}", io::quote(row.name), why));
+  };
+  if (!is_plain_name(row.name)) refuse("its name needs letters, digits and '_' alone");
+  if (find_algorithm(row.name) != nullptr || row.name == "none" || row.name == "raw") {
+    refuse("its name is taken; choose another");
+  }
+  if (!row.make) refuse("its row has no 'make'");
+  for (const Parameter& parameter : row.parameters) {
+    if (std::ranges::count(row.parameters, parameter.name, &Parameter::name) > 1) {
+      refuse(fmt::format("its parameter '{}' is there twice", parameter.name));
+    }
+  }
+  rows().push_back(row);
+  const auto make_for = [make = row.make](const Values& values, Isa /*isa*/) {
+    return make(values, Device::kCpu);
+  };
+  entries().push_back({std::move(row), make_for});
 }
 
 const AlgorithmRow* find_algorithm(std::string_view text) {

@@ -1,4 +1,4 @@
-#include "kernels/cuda/nvrtc.hpp"
+#include "kernels/user/nvrtc.hpp"
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -165,7 +165,7 @@ std::vector<std::string> Nvrtc::flags(int architecture) {
 GpuCode Nvrtc::compile(const std::string& path, const std::string& code,
                        const std::vector<std::string>& kernels, int architecture) const {
   const std::string root = include_root();
-  const std::string standard = io::read_file(root + "/kernels/cuda/nvrtc_std.hpp");
+  const std::string standard = io::read_file(root + "/kernels/user/nvrtc_std.hpp");
   const std::vector<const char*> headers(std::size(kStandardHeaders), standard.c_str());
   std::vector<std::string> words = flags(architecture);
   words.push_back("-I" + root);
