@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "planner/baselines/baselines.hpp"
 #include "planner/bound/bound.hpp"
+#include "planner/rules/alone.hpp"
 #include "planner/search/greedy.hpp"
 #include "plans/plan_builder.hpp"
 
