@@ -1,0 +1,192 @@
+
+#include "costs/description.hpp"
+#include "requests/simulate.hpp"
+#include "sim/critical_path.hpp"
+
+namespace hipress::requests {
+
+using namespace sim;
+
+namespace {
+
+using Json = io::Document;
+
+Json path_json(const Prediction& prediction) {
+  Json steps = Json::list();
+  const traces::Timeline& timeline = prediction.result.timeline;
+  for (const casync::TaskId id : prediction.critical_path) {
+    const casync::Task& task = prediction.graph[id];
+    const bool has_gradient = task.kind != casync::Kind::kForward;
+    steps.push_back({{"kind", casync::to_string(task.kind)},
+                     {"gradient", has_gradient ? Json(prediction.names[task.gradient]) : Json()},
+                     {"node", task.node},
+                     {"start_s", casync::to_seconds(timeline.start[id])},
+                     {"end_s", casync::to_seconds(timeline.end[id])}});
+  }
+  return steps;
+}
+
+/// Shares of the path from `begin` to its end, by kind; 0 for kinds that it does not have.
+Json share_json(const Prediction& prediction, Picoseconds begin) {
+  const PathTimes times =
+      path_times(prediction.graph, prediction.result.timeline, prediction.critical_path, begin);
+  const Picoseconds length = prediction.result.iteration - begin;
+  const auto share = [&](Picoseconds time) {
+    return length.count() > 0
+               ? static_cast<double>(time.count()) / static_cast<double>(length.count())
+               : 0.0;
+  };
+  Json shares;
+  for (int kind = 0; kind < casync::kKinds; ++kind) {
+    if (static_cast<casync::Kind>(kind) == casync::Kind::kRecv) continue;  // takes no time
+    shares[casync::to_string(static_cast<casync::Kind>(kind))] =
+        share(times.by_kind[static_cast<std::size_t>(kind)]);
+  }
+  shares["wire"] = share(times.wire);
+  return shares;
+}
+
+Json utilisation_json(const Utilisation& use) {
+  Json nodes = Json::list(), hosts = Json::list();
+  for (std::size_t node = 0; node < use.nodes.size(); ++node) {
+    const NodeUse& at = use.nodes[node];
+    nodes.push_back({{"node", node},
+                     {"compute", at.compute},
+                     {"codec", at.codec},
+                     {"local", at.local},
+                     {"egress", at.egress.utilisation},
+                     {"ingress", at.ingress.utilisation},
+                     {"both_ways", at.both_ways}});
+  }
+  for (const HostUse& host : use.hosts) {
+    hosts.push_back({{"host", host.host}, {"cores", host.utilisation}});
+  }
+  return {{"nodes", nodes}, {"hosts", hosts}};
+}
+
+Json links_json(const Utilisation& use) {
+  Json links = Json::list();
+  const auto add = [&](const char* of, std::size_t number, const char* direction,
+                       const LinkUse& link) {
+    links.push_back({{of, number},
+                     {"direction", direction},
+                     {"bytes", link.bytes},
+                     {"messages", link.messages},
+                     {"utilisation", link.utilisation},
+                     {"busy", link.busy}});
+  };
+  for (std::size_t node = 0; node < use.nodes.size(); ++node) {
+    add("node", node, "egress", use.nodes[node].egress);
+    add("node", node, "ingress", use.nodes[node].ingress);
+  }
+  for (std::size_t host = 0; host < use.host_links.size(); ++host) {
+    add("host", host, "nic out", use.host_links[host].out);
+    add("host", host, "nic in", use.host_links[host].in);
+  }
+  for (std::size_t rack = 0; rack < use.rack_links.size(); ++rack) {
+    add("rack", rack, "rack up", use.rack_links[rack].out);
+    add("rack", rack, "rack down", use.rack_links[rack].in);
+  }
+  return links;
+}
+
+Json replicas_json(const std::optional<Replicas>& replicas) {
+  if (!replicas) return nullptr;
+  return {{"count", replicas->count},
+          {"mean_s", casync::to_seconds(replicas->mean)},
+          {"p10_s", casync::to_seconds(replicas->p10)},
+          {"p50_s", casync::to_seconds(replicas->p50)},
+          {"p90_s", casync::to_seconds(replicas->p90)},
+          {"p99_s", casync::to_seconds(replicas->p99)}};
+}
+
+Json sensitivity_json(const std::vector<Sensitivity>& rows) {
+  if (rows.empty()) return nullptr;
+  Json sensitivities;
+  for (const Sensitivity& row : rows) {
+    sensitivities[std::string(row.name)] = {{"iteration_s", casync::to_seconds(row.iteration)},
+                                            {"change_s", casync::to_seconds(row.change)}};
+  }
+  return sensitivities;
+}
+
+const char* folding_name(const Prediction& prediction) {
+  if (!prediction.graph.folded) return "none";
+  return prediction.folding_bounds ? "bounded" : "exact";
+}
+
+Json folding_bounds_json(const Prediction& prediction) {
+  if (!prediction.folding_bounds) return nullptr;
+  return {{"shortest_slices_s", casync::to_seconds(prediction.folding_bounds->shortest)},
+          {"longest_slices_s", casync::to_seconds(prediction.folding_bounds->longest)}};
+}
+
+Json sources_json(const Scenario& scenario, const Prediction& prediction) {
+  Json sources;
+  for (const SpreadSource& source :
+       explain_interval(prediction.response, costs::spread_of(scenario.profile))) {
+    sources[std::string(source.name)] = {{"deviation", source.deviation},
+                                         {"iteration_s_p10", source.alone.p10_s},
+                                         {"iteration_s_p90", source.alone.p90_s},
+                                         {"share", source.share}};
+  }
+  return sources;
+}
+
+Json steady_json(const Prediction& prediction) {
+  if (!prediction.steady) return nullptr;
+  Json periods = Json::list();
+  for (const Picoseconds period : prediction.steady->periods) {
+    periods.push_back(casync::to_seconds(period));
+  }
+  return {{"periods_s", periods}, {"settled", prediction.steady->settled}};
+}
+
+/// The times, each with its interval beside it.
+Json times_json(const Scenario& scenario, const Prediction& prediction) {
+  const Picoseconds compute = compute_time(prediction);
+  const Intervals intervals = intervals_of(scenario, prediction);
+  Json times;
+  const auto add = [&](const std::string& name, Picoseconds time, const Interval& interval) {
+    times[name + "_s"] = casync::to_seconds(time);
+    times[name + "_s_p10"] = interval.p10_s;
+    times[name + "_s_p90"] = interval.p90_s;
+  };
+  add("iteration", prediction.iteration, intervals.iteration);
+  add("synchronisation", synchronisation_time(prediction), intervals.synchronisation);
+  add("compute", compute, intervals.compute);
+  add("exposed_communication", prediction.iteration - compute, intervals.exposed_communication);
+  return times;
+}
+
+}  // namespace
+
+io::Document document(const Simulated& simulated) {
+  const Scenario& scenario = simulated.scenario;
+  const Prediction& prediction = simulated.prediction;
+  const Result& result = prediction.result;
+  Json report = times_json(scenario, prediction);
+  report.update({{"machines", sentence(costs::describe_machines(scenario.profile, scenario.cluster,
+                                                                scenario.model))},
+                 {"bytes_sent_per_node", bytes_per_iteration(scenario, prediction)},
+                 {"tasks", prediction.graph.tasks()},
+                 {"folding", folding_name(prediction)},
+                 {"folding_bounds", folding_bounds_json(prediction)},
+                 {"orbits", prediction.graph.representatives()},
+                 {"simulation_s", prediction.simulation_s},
+                 {"tasks_per_s", prediction.graph.tasks() / prediction.simulation_s},
+                 {"replicas", replicas_json(prediction.replicas)},
+                 {"critical_path_share", share_json(prediction, Picoseconds{})},
+                 {"exposed_communication_share", share_json(prediction, result.compute)},
+                 {"utilisation", utilisation_json(prediction.utilisation)},
+                 {"links", links_json(prediction.utilisation)},
+                 {"sensitivity", sensitivity_json(prediction.sensitivities)},
+                 {"steady", steady_json(prediction)},
+                 {"critical_path", path_json(prediction)}});
+  if (prediction.explains_interval) {
+    report["interval_sources"] = sources_json(scenario, prediction);
+  }
+  return report;
+}
+
+}  // namespace hipress::requests

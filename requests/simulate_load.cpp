@@ -1,0 +1,113 @@
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "casync/strategy.hpp"
+#include "costs/description.hpp"
+#include "costs/levels.hpp"
+#include "io/error.hpp"
+#include "io/yaml.hpp"
+#include "planner/baselines/named_plans.hpp"
+#include "plans/broadcast.hpp"
+#include "plans/plan_file.hpp"
+#include "requests/simulate.hpp"
+
+namespace hipress::requests {
+
+using namespace sim;
+
+namespace {
+
+constexpr std::string_view kAnyTopology = "best";
+
+/// As asked for; of what the request leaves open, a cluster file decides before a plan YAML.
+std::uint32_t nodes_of(const SimulateRequest& line) {
+  if (line.nodes > 0) return line.nodes;
+  const std::string& file = line.machines.cluster;
+  const bool file_says = !file.empty() && io::YamlNode::load(file).has("nodes");
+  return file_says ? 0 : plans::nodes_of_plan(line.plan).value_or(0);
+}
+
+void say(const Hooks& hooks, const std::vector<std::string>& diagnostics) {
+  for (const std::string& diagnostic : diagnostics) inform(hooks, diagnostic);
+}
+
+/// Of a plan that is made, the topology may be left open; a plan YAML says its own.
+bool leaves_topology_open(const SimulateRequest& line) {
+  if (line.topology != kAnyTopology && line.topology != "BEST") return false;
+  if (planner::is_named_plan(line.plan) || plans::topology_of_plan(line.plan)) return true;
+  throw io::InputError(fmt::format(
+      "--topology BEST is for plans that are made for the machines ({}), and plan {} is not: give "
+      "its topology, {}",
+      planner::named_plans(), io::quote(line.plan),
+      casync::strategy_names(casync::Operation::kMean)));
+}
+
+std::string strategy_of(const SimulateRequest& line) {
+  if (leaves_topology_open(line)) {
+    return plans::topology_of_plan(line.plan).value_or(std::string(kAnyTopology));
+  }
+  const std::string asked(casync::find_strategy(line.topology).name);
+  return line.given.topology ? asked : plans::topology_of_plan(line.plan).value_or(asked);
+}
+
+/// A plan for so many nodes may be for the cluster with its GPUs at another level.
+costs::Cluster at_level_of(const costs::Cluster& cluster, std::uint32_t nodes, const Hooks& hooks) {
+  costs::Cluster found = costs::with_nodes(cluster, nodes);
+  if (found.nodes != cluster.nodes) inform(hooks, costs::describe_levels(found));
+  return found;
+}
+
+}  // namespace
+
+costs::LoadedMachines load_machines(const SimulateRequest& line) {
+  constexpr std::uint32_t kDefaultNodes = 16;
+  return costs::load(line.machines, nodes_of(line), kDefaultNodes);
+}
+
+Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
+  const Network network = parse_network(line.network);
+  const std::string strategy = strategy_of(line);
+  std::vector<std::string> assumed;
+  models::Model model = plans::read_input(line.input, line.plan, strategy, line.times, assumed);
+  say(hooks, assumed);
+  costs::LoadedMachines machines = load_machines(line);
+  say(hooks, machines.diagnostics);
+  for (const std::string& warning : machines.warnings) warn(hooks, warning);
+  const std::optional<std::uint32_t> planned = plans::nodes_of_plan(line.plan);
+  costs::Cluster cluster =
+      at_level_of(machines.cluster, planned.value_or(machines.cluster.nodes), hooks);
+  const plans::PlanContext context = {.model = model,
+                                      .strategy = strategy,
+                                      .nodes = cluster.nodes,
+                                      .algorithm = line.algorithm,
+                                      .trust = line.trust};
+  plans::ResolvedPlan resolved = planner::resolve_plan(
+      line.plan, context, {.profile = machines.profile, .cluster = cluster, .network = network},
+      line.evaluations);
+  plans::apply(line.plan_options, context, resolved);
+  casync::Plan plan = std::move(resolved.plan);
+  if (plan.nodes != cluster.nodes) cluster = at_level_of(cluster, plan.nodes, hooks);
+  plan.gpus_per_node = cluster.gpus_per_node;
+  Scenario scenario{std::move(model), std::move(plan), std::move(machines.profile),
+                    std::move(cluster), network};
+  scenario.iterations = std::max(line.steady, 1);
+  scenario.transfer_order = parse_transfer_order(line.transfer_order);
+  if (!line.given.transfer_order && resolved.transfer_order) {
+    scenario.transfer_order = *resolved.transfer_order;
+  }
+  scenario.draws.seed = line.seed;
+  if (!line.jitter.empty()) {
+    scenario.jitter = std::make_shared<const Jitter>(Jitter::parse(line.jitter));
+  }
+  return scenario;
+}
+
+}  // namespace hipress::requests
