@@ -77,7 +77,7 @@ hipress_status status_of(const std::exception& error) {
 
 /// Leaves the error's document in `result`.
 hipress_status fail(const std::exception& error, const Document& request, char*& result) {
-  const Document answer = requests::describe(error, request);
+  const Document answer = requests::error_document(error, request);
   result = copy_of(answer.print(2));
   return runtime::note(status_of(error), answer.find("error")->find("message")->text()->c_str());
 }

@@ -89,7 +89,7 @@ void read_remedy(std::string_view message, Place& place) {
 
 }  // namespace
 
-io::Document describe(const std::exception& error, const io::Document& request) {
+io::Document error_document(const std::exception& error, const io::Document& request) {
   const std::string message = sentence(io::printable(io::describe(error), "\n\t"));
   Place place;
   if (const auto* of_field = dynamic_cast<const FieldError*>(&error)) {

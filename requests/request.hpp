@@ -30,6 +30,6 @@ io::Document answer(const io::Document& request, const Hooks& hooks);
 /// (the request is wrong), "unmet" (a requirement is not met), "environment" (memory, threads or
 /// disks: the same request may work elsewhere), "interrupted", "internal". `request` is the one
 /// that failed, or null.
-io::Document describe(const std::exception& error, const io::Document& request);
+io::Document error_document(const std::exception& error, const io::Document& request);
 
 }  // namespace hipress::requests
