@@ -1,5 +1,6 @@
 #include "io/file.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,13 +30,31 @@ void require_text(const std::string& path, int line_number, std::string_view lin
   }
 }
 
+/// The shared library that this code is in; empty where it is in the program itself.
+fs::path own_library() {
+  Dl_info info;
+  static const char here = 0;
+  if (::dladdr(&here, &info) == 0 || info.dli_fname == nullptr) return {};
+  std::error_code error;
+  const fs::path file = fs::canonical(info.dli_fname, error);
+  return file.filename().string().find(".so") == std::string::npos ? fs::path() : file;
+}
+
 /// Where data files lie. An installed tool prefers what was installed with it to a source tree that
-/// has moved on.
+/// has moved on; so does an installed library, in whichever program.
 std::vector<fs::path> data_roots() {
   if (const std::string folder = data_folder(); !folder.empty()) return {folder};
   std::error_code error;
   const fs::path binary = fs::read_symlink("/proc/self/exe", error);
-  return {binary.parent_path().parent_path() / "share/hipress", fs::path(HIPRESS_DATA_ROOT)};
+  std::vector<fs::path> roots = {binary.parent_path().parent_path() / "share/hipress"};
+  fs::path above = own_library();
+  constexpr int kLevels = 3;  // of PREFIX/lib/x86_64-linux-gnu/libhipress.so
+  for (int level = 0; level < kLevels && above.has_relative_path(); ++level) {
+    above = above.parent_path();
+    if (level > 0) roots.push_back(above / "share/hipress");
+  }
+  roots.emplace_back(HIPRESS_DATA_ROOT);
+  return roots;
 }
 
 }  // namespace

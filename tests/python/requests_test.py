@@ -6,7 +6,7 @@ import inspect
 import json
 import os
 import pathlib
-import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -316,6 +316,20 @@ class Notebook(unittest.TestCase):
             done = subprocess.run([sys.executable, "-B", "-W", "error::SyntaxWarning", "-c", program], cwd=folder,
                                   capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class Data(unittest.TestCase):
+    def test_models_are_found_beside_an_installed_library(self):
+        with tempfile.TemporaryDirectory() as folder:
+            models, library = pathlib.Path(folder) / "share/hipress/models", pathlib.Path(folder) / "lib/machine/libhipress.so"
+            models.mkdir(parents=True)
+            library.parent.mkdir(parents=True)
+            (models / "tiny.yaml").write_text("name: tiny\nforward: 1ms\ngradients:\n  - {name: a, elements: 1000, ready: 1ms}\n")
+            shutil.copy(hipress.library_path(), library)
+            code = "import hipress; print(hipress.simulate('tiny', plan='none', nnodes=2).compute_s)"
+            done = subprocess.run([sys.executable, "-B", "-c", code],
+                                  env={**os.environ, "HIPRESS_LIBRARY": str(library)}, capture_output=True, text=True, check=False)
+        self.assertEqual(done.stdout, "0.002\n", done.stderr)  # forward, and backward until the gradient is ready
 
 
 class Structures(unittest.TestCase):
