@@ -68,7 +68,25 @@ Document Conversion::from_json(const Json& json) {
   }
 }
 
+// Here, where Member is complete.
+Document::Document() = default;
+Document::Document(std::nullptr_t) {}
+Document::~Document() = default;
+Document::Document(const Document& other) = default;
+Document::Document(Document&& other) noexcept = default;
+Document& Document::operator=(const Document& other) = default;
+Document& Document::operator=(Document&& other) noexcept = default;
+
+Document::Document(const char* text) : value_(std::string(text)) {}
+Document::Document(std::string_view text) : value_(std::string(text)) {}
+Document::Document(std::string text) : value_(std::move(text)) {}
 Document::Document(std::initializer_list<Member> members) : value_(Object(members)) {}
+
+void Document::set(bool value) { value_ = value; }
+void Document::set(std::int64_t value) { value_ = value; }
+void Document::set(std::uint64_t value) { value_ = value; }
+void Document::set(double value) { value_ = value; }
+void Document::set(List values) { value_ = std::move(values); }
 
 Document Document::list(List values) {
   Document made;

@@ -21,29 +21,39 @@ class Document {
   using List = std::vector<Document>;
   using Object = std::vector<Member>;
 
-  Document() = default;  ///< null
-  Document(std::nullptr_t) {}
-  Document(std::same_as<bool> auto value) : value_(value) {}
+  Document();  ///< null
+  Document(std::nullptr_t);
+  ~Document();
+  Document(const Document& other);
+  Document(Document&& other) noexcept;
+  Document& operator=(const Document& other);
+  Document& operator=(Document&& other) noexcept;
+
+  Document(std::same_as<bool> auto value) : Document() { set(value); }
   template <std::signed_integral T>
-  Document(T value) : value_(static_cast<std::int64_t>(value)) {}
+  Document(T value) : Document() {
+    set(static_cast<std::int64_t>(value));
+  }
   template <std::unsigned_integral T>
-  requires(!std::same_as<T, bool>) Document(T value) : value_(static_cast<std::uint64_t>(value)) {}
-  Document(std::floating_point auto value) : value_(static_cast<double>(value)) {}
-  Document(const char* text) : value_(std::string(text)) {}
-  Document(std::string_view text) : value_(std::string(text)) {}
-  Document(std::string text) : value_(std::move(text)) {}
+  requires(!std::same_as<T, bool>) Document(T value) : Document() {
+    set(static_cast<std::uint64_t>(value));
+  }
+  Document(std::floating_point auto value) : Document() { set(static_cast<double>(value)); }
+  Document(const char* text);
+  Document(std::string_view text);
+  Document(std::string text);
   Document(std::initializer_list<Member> members);
   /// Null of an empty one.
   template <class T>
-  Document(const std::optional<T>& value) {
+  Document(const std::optional<T>& value) : Document() {
     if (value) *this = Document(*value);
   }
   template <class T>
-  Document(const std::vector<T>& values) {
+  Document(const std::vector<T>& values) : Document() {
     List all;
     all.reserve(values.size());
     for (const T& value : values) all.emplace_back(value);
-    value_ = std::move(all);
+    set(std::move(all));
   }
 
   static Document list(List values = {});
@@ -82,6 +92,12 @@ class Document {
 
  private:
   friend struct Conversion;
+
+  void set(bool value);
+  void set(std::int64_t value);
+  void set(std::uint64_t value);
+  void set(double value);
+  void set(List values);
 
   std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, List, Object>
       value_;
