@@ -30,29 +30,32 @@ void require_text(const std::string& path, int line_number, std::string_view lin
   }
 }
 
-/// The file that holds this code: a tool, or libhipress.so in whatever program has loaded it.
-fs::path own_file() {
-  Dl_info found{};
+/// The shared library that this code is in; empty where it is in the program itself.
+fs::path own_library() {
+  Dl_info info{};
+  static const char here = 0;
+  if (::dladdr(&here, &info) == 0 || info.dli_fname == nullptr) return {};
   std::error_code error;
-  if (dladdr(reinterpret_cast<const void*>(&own_file), &found) != 0 && found.dli_fname != nullptr) {
-    const fs::path file = fs::canonical(found.dli_fname, error);  // argv[0] of a tool, as called
-    if (!error) return file;
-  }
-  return fs::read_symlink("/proc/self/exe", error);
+  const fs::path file = fs::canonical(info.dli_fname, error);
+  return file.filename().string().find(".so") == std::string::npos ? fs::path() : file;
 }
 
-/// Where data files lie. What is installed prefers what was installed with it to a source tree that
-/// has moved on.
+/// Where data files lie. What is installed, a tool or a library in whichever program, prefers what
+/// was installed with it to a source tree that has moved on.
 std::vector<fs::path> data_roots() {
   if (const std::string folder = data_folder(); !folder.empty()) return {folder};
-  // bin/x, lib/x or lib/hipress/x of a prefix.
-  const fs::path folder = own_file().parent_path();
-  const fs::path beside = folder.parent_path() / "share/hipress",
-                 above = folder.parent_path().parent_path() / "share/hipress";
+  std::vector<fs::path> roots;
+  fs::path above = own_library();
+  constexpr int kLevels = 3;  // of PREFIX/lib/x86_64-linux-gnu/libhipress.so
+  for (int level = 0; level < kLevels && above.has_relative_path(); ++level) {
+    above = above.parent_path();
+    if (level > 0) roots.push_back(above / "share/hipress");
+  }
   std::error_code error;
-  const bool is_library = folder.parent_path().filename() == "lib";
-  return {is_library && !fs::is_directory(beside, error) ? above : beside,
-          fs::path(HIPRESS_DATA_ROOT)};
+  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
+  roots.push_back(binary.parent_path().parent_path() / "share/hipress");
+  roots.emplace_back(HIPRESS_DATA_ROOT);
+  return roots;
 }
 
 }  // namespace

@@ -21,15 +21,6 @@
 #include "io/quantity.hpp"
 
 namespace hipress::io {
-namespace {
-
-/// What a file is that is no input; empty for one that is.
-std::string_view wrong_kind(mode_t mode) {
-  if (S_ISREG(mode) || S_ISFIFO(mode)) return {};
-  if (S_ISDIR(mode)) return "is a folder, give the name of a file";
-  if (S_ISSOCK(mode)) return "is a socket, give a regular file or a pipe";
-  return "is a device or terminal, give a regular file or a pipe";
-}
 
 /// The regular files that were read, by device and number, and by when they were written, since a
 /// number may be another file's when the first is gone.
@@ -53,12 +44,29 @@ class Inputs {
   std::set<Identity> read_;
 };
 
+namespace {
+
+/// What a file is that is no input; empty for one that is.
+std::string_view wrong_kind(mode_t mode) {
+  if (S_ISREG(mode) || S_ISFIFO(mode)) return {};
+  if (S_ISDIR(mode)) return "is a folder, give the name of a file";
+  if (S_ISSOCK(mode)) return "is a socket, give a regular file or a pipe";
+  return "is a device or terminal, give a regular file or a pipe";
+}
+
+thread_local Inputs* of_scope = nullptr;
+
 Inputs& inputs() {
   static Inputs all;
-  return all;
+  return of_scope != nullptr ? *of_scope : all;
 }
 
 }  // namespace
+
+InputScope::InputScope()
+    : inputs_(std::make_unique<Inputs>()), outer_(std::exchange(of_scope, inputs_.get())) {}
+
+InputScope::~InputScope() { of_scope = outer_; }
 
 void refuse_input(const std::string& path) {
   struct stat status {};

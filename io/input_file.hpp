@@ -3,12 +3,15 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "io/descriptors.hpp"
 
 namespace hipress::io {
+
+class Inputs;
 
 /// What an input may cost. Regular files and pipes are inputs, and nothing else is.
 struct ReadLimits {
@@ -53,6 +56,21 @@ class InputFile {
   Descriptor file_;
   std::optional<std::int64_t> size_;
   std::int64_t bytes_read_ = 0;
+};
+
+/// What one request reads: while it lives, refuse_input() on this thread knows the files that this
+/// thread has read within it, and no others. For processes that answer many requests, where a file
+/// may be the output of one and the input of another. Scopes may lie within each other.
+class InputScope {
+ public:
+  InputScope();
+  ~InputScope();
+  InputScope(const InputScope&) = delete;
+  InputScope& operator=(const InputScope&) = delete;
+
+ private:
+  std::unique_ptr<Inputs> inputs_;
+  Inputs* outer_;
 };
 
 }  // namespace hipress::io

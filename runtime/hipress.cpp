@@ -22,6 +22,7 @@
 #include "models/model.hpp"
 #include "models/shape.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/last_error.hpp"
 #include "transport/store.hpp"
 
 using namespace hipress;
@@ -51,7 +52,9 @@ struct LastError {
 };
 thread_local LastError last_error;
 
-hipress_status note(hipress_status status, const char* text, int culprit = -1) noexcept {
+}  // namespace
+
+hipress_status runtime::note(hipress_status status, const char* text, int culprit) noexcept {
   try {
     last_error = {text, culprit};
   } catch (const std::bad_alloc&) {
@@ -60,6 +63,10 @@ hipress_status note(hipress_status status, const char* text, int culprit = -1) n
   }
   return status;
 }
+
+namespace {
+
+using runtime::note;
 
 /// Calls `work`; what it throws becomes a status.
 template <class Work>

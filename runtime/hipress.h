@@ -1,5 +1,5 @@
-/* Averages gradients between the ranks of a job, compressed as a plan says: the C interface of libhipress.so. A
- * program for rank r of 2:
+/* The C interface of libhipress.so. It averages gradients between the ranks of a job, compressed as a plan says, and
+ * answers requests for plans, simulations and sweeps (hipress_call()). A program for rank r of 2 that averages:
  *
  *   hipress_gradient gradients[] = {{"fc.weight", 4096, HIPRESS_FLOAT32}, {"fc.bias", 64, HIPRESS_FLOAT32}};
  *   hipress_options options;
@@ -186,6 +186,51 @@ HIPRESS_API void hipress_abort(hipress_engine* engine, const char* reason);
 /** Waits for what is under way, leaves the job, and frees the engine; works may still be waited for. Also after a
  * failure. Not while another thread uses the engine. Null is nothing. */
 HIPRESS_API void hipress_close(hipress_engine* engine);
+
+/** How far a request is. */
+typedef struct hipress_progress {
+  const char* stage; /**< "search", or of sweeps "plans" and "simulations"; lives until the function returns */
+  double share;      /**< that is done, from 0 to 1 */
+  int64_t done;      /**< of plans or simulations */
+  int64_t all;       /**< of them; 0 in a search */
+  double best_s;     /**< of a search: the best iteration time so far; else 0 */
+} hipress_progress;
+
+/** What happens while a request is answered. Any function may be null. They must not call the library back. */
+typedef struct hipress_call_options {
+  size_t bytes;  /**< of this structure, as hipress_call_options_init() sets it */
+  void* context; /**< the functions' first argument */
+  /** What may mislead, and what was assumed: sentences that live until the function returns; by the calling thread. */
+  void (*warn)(void* context, const char* sentence);
+  void (*inform)(void* context, const char* sentence);
+  /** By one thread at a time, perhaps another than the caller's. */
+  void (*progress)(void* context, const hipress_progress* progress);
+  /** 0, which any thread or signal handler may set to 1: a search for a plan then ends with the best plan so far, and
+   * everything else without a result, when it next looks; a single simulation does between its steps. */
+  const volatile unsigned char* interrupt;
+} hipress_call_options;
+
+/** Sets the defaults: none. */
+HIPRESS_API void hipress_call_options_init(hipress_call_options* options);
+
+/** Answers a request as the command-line tools do: {"request": "plan", "input": "vgg19", "nnodes": 8}. The members are
+ * the long options of hipress-plan ("plan"), hipress-sim ("simulate"), hipress-sim sweep ("sweep") and hipress-import
+ * ("import_trace"), with underscores; {"request": "schema"} answers with their JSON schemas. The result is the object that
+ * the tool prints with --json. Without "output" nothing is written.
+ *
+ * After an error, which the status tells (HIPRESS_INVALID: the request is wrong), the result is {"error": {"kind",
+ * "message", "file", "line", "field", "remedy"}}, with null for what is not known. Kinds are "input", "unmet",
+ * "environment", "interrupted" and "internal"; beside "unmet", "result" may hold what was found out all the same.
+ *
+ * `*result` is a text in UTF-8 for hipress_free_result(), and null only where there is no memory for it. Any number of
+ * threads may call at a time. */
+HIPRESS_API hipress_status hipress_call(const char* request, char** result);
+
+/** The same with options; null: the defaults. */
+HIPRESS_API hipress_status hipress_call_with(const hipress_call_options* options, const char* request, char** result);
+
+/** Frees a result. Null is nothing. */
+HIPRESS_API void hipress_free_result(char* result);
 
 /** What was wrong with the last call of this thread that did not return HIPRESS_OK; valid until the next. */
 HIPRESS_API const char* hipress_last_error(void);

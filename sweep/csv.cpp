@@ -3,6 +3,8 @@
 
 #include <ostream>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "sweep/sweep.hpp"
 
@@ -34,46 +36,65 @@ std::string field(const std::string& text) {
 /// Its column stands behind those of results, where readers by place do not look for others.
 bool is_last(std::size_t axis) { return axis == kComputeTime; }
 
-void write_header(std::ostream& out) {
-  for (std::size_t axis = 0; axis < kAxes; ++axis) {
-    if (!is_last(axis)) out << axes()[axis].column << ',';
-  }
-  out << "iteration_s,synchronisation_s,compute_s,exposed_communication_s,speedup,tasks,"
-         "speedup_over_ddp,"
-      << axes()[kComputeTime].column << '\n';
-}
-
-std::string axis_field(const SweepSpec& spec, const SweepRow& row, std::size_t axis) {
+SweepCell axis_cell(const SweepSpec& spec, const SweepRow& row, std::size_t axis) {
   switch (axis) {
     case kComputeTime: {
       const std::optional<double> given = spec.values[axis][row.point[axis]].number;
-      return given ? fmt::format("{:.15g}", *given) : "";
+      return {given ? fmt::format("{:.15g}", *given) : "", true};
     }
     case kBandwidth:
-      return fmt::format("{:.15g}", row.bandwidth);
+      return {fmt::format("{:.15g}", row.bandwidth), true};
     case kLatency:
-      return fmt::format("{:.15g}", row.latency_s);
+      return {fmt::format("{:.15g}", row.latency_s), true};
     case kOverhead:
-      return fmt::format("{:.15g}", row.overhead_s);
+      return {fmt::format("{:.15g}", row.overhead_s), true};
     default:
-      return field(spec.values[axis][row.point[axis]].text);
+      return {spec.values[axis][row.point[axis]].text, axes()[axis].numeric};
   }
 }
 
 }  // namespace
 
+std::vector<std::string> sweep_columns() {
+  std::vector<std::string> names;
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    if (!is_last(axis)) names.emplace_back(axes()[axis].column);
+  }
+  for (const char* result : {"iteration_s", "synchronisation_s", "compute_s",
+                             "exposed_communication_s", "speedup", "tasks", "speedup_over_ddp"}) {
+    names.emplace_back(result);
+  }
+  names.emplace_back(axes()[kComputeTime].column);
+  return names;
+}
+
+std::vector<SweepCell> sweep_cells(const SweepSpec& spec, const SweepRow& row) {
+  std::vector<SweepCell> cells;
+  for (std::size_t axis = 0; axis < kAxes; ++axis) {
+    if (!is_last(axis)) cells.push_back(axis_cell(spec, row, axis));
+  }
+  const auto number = [&](std::string text) { cells.push_back({std::move(text), true}); };
+  number(exact_seconds(row.iteration));
+  number(exact_seconds(row.synchronisation));
+  number(exact_seconds(row.compute));
+  number(exact_seconds(row.iteration - row.compute));
+  number(fmt::format("{:.6g}", row.speedup));
+  number(std::to_string(row.tasks));
+  number(row.speedup_over_ddp ? fmt::format("{:.6g}", *row.speedup_over_ddp) : "");
+  cells.push_back(axis_cell(spec, row, kComputeTime));
+  return cells;
+}
+
 void write_sweep(std::ostream& out, const SweepSpec& spec, const Shard& shard,
                  const std::vector<SweepRow>& rows) {
-  if (shard.index == 1) write_header(out);
+  if (shard.index == 1) fmt::print(out, "{}\n", fmt::join(sweep_columns(), ","));
   for (const SweepRow& row : rows) {
-    for (std::size_t axis = 0; axis < kAxes; ++axis) {
-      if (!is_last(axis)) out << axis_field(spec, row, axis) << ',';
+    std::string_view separator;
+    for (const SweepCell& cell : sweep_cells(spec, row)) {
+      out << separator << field(cell.text);
+      separator = ",";
     }
-    fmt::print(out, "{},{},{},{},{:.6g},{},{},{}\n", exact_seconds(row.iteration),
-               exact_seconds(row.synchronisation), exact_seconds(row.compute),
-               exact_seconds(row.iteration - row.compute), row.speedup, row.tasks,
-               row.speedup_over_ddp ? fmt::format("{:.6g}", *row.speedup_over_ddp) : "",
-               axis_field(spec, row, kComputeTime));
+    out << '\n';
   }
 }
 

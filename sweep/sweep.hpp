@@ -5,6 +5,7 @@
 #include <iosfwd>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -91,6 +92,18 @@ class Sweep {
   class State;
   std::unique_ptr<State> state_;
 };
+
+/// The names of the CSV's columns, with their units.
+std::vector<std::string> sweep_columns();
+
+/// A value of the CSV, as it is written there: empty where there is none.
+struct SweepCell {
+  std::string text;
+  bool number = false;  ///< of a column of numbers
+};
+
+/// A row's values, in the order of the columns.
+std::vector<SweepCell> sweep_cells(const SweepSpec& spec, const SweepRow& row);
 
 /// The rows as CSV, exact to the picosecond; the first shard begins with the names of the columns.
 void write_sweep(std::ostream& out, const SweepSpec& spec, const Shard& shard,

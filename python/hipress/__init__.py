@@ -1,17 +1,23 @@
-"""Trains with gradients that are synchronised as a plan of hipress-plan says.
+"""Plans compressed gradient synchronisation, predicts it, and trains with it.
 
     import hipress
+    print(hipress.plan("vgg19", profile="v100_100g", nnodes=8, output="plan.yaml"))
     model = torch.nn.parallel.DistributedDataParallel(model)
     hipress.attach(model, plan="plan.yaml")
 
+plan(), simulate(), sweep() and import_trace() answer what the command-line tools answer, and need neither torch nor a process.
 Everything is in libhipress.so; this package calls it, whatever the versions of Python and torch.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any, List
 
+from hipress._call import Progress, answer
 from hipress._engine import Error, InvalidRequest, RankLost
+from hipress._errors import EnvironmentFailure, HipressError, HipressWarning, InputError, Interrupted, UnmetError
 from hipress._library import Gradient, LibraryError, library_path
+from hipress._requests import import_trace, plan, simulate, sweep
+from hipress._results import Plan, Result, Simulation, Sweep, Trace
 from hipress._version import version as _version
 
 if TYPE_CHECKING:
@@ -24,8 +30,10 @@ if TYPE_CHECKING:
 
 __version__ = _version()
 
-__all__ = ["Capture", "Error", "Gradient", "Hook", "InvalidRequest", "LibraryError", "RankLost", "Verification", "attach",
-           "capture", "library_path", "synchronise", "verify"]
+__all__ = ["Capture", "EnvironmentFailure", "Error", "Gradient", "HipressError", "HipressWarning", "Hook", "InputError",
+           "Interrupted", "InvalidRequest", "LibraryError", "Plan", "Progress", "RankLost", "Result", "Simulation", "Sweep",
+           "Trace", "UnmetError", "Verification", "answer", "attach", "capture", "import_trace", "library_path", "plan",
+           "simulate", "sweep", "synchronise", "verify"]
 
 #: What needs torch, and the module that has it.
 _NEED_TORCH = {"Capture": "_capture", "Hook": "_ddp", "attach": "_ddp", "synchronise": "_ddp", "Verification": "_verify",

@@ -6,13 +6,14 @@ import weakref
 from typing import Any, Optional, Sequence, Tuple
 
 from hipress import _library
+from hipress._errors import HipressError
 from hipress._library import CGradient, COptions, Gradient, library
 
 #: A wait in the library returns this often, so that Python can look after its signals.
 LOOK_S = 0.1
 
 
-class Error(RuntimeError):
+class Error(HipressError, RuntimeError):
     """A synchronisation failed on this rank."""
 
 

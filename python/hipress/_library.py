@@ -53,6 +53,25 @@ class CTensor(ctypes.Structure):
                 ("event", ctypes.c_void_p)]
 
 
+class CProgress(ctypes.Structure):
+    """hipress_progress."""
+
+    _fields_ = [("stage", ctypes.c_char_p), ("share", ctypes.c_double), ("done", ctypes.c_int64), ("all", ctypes.c_int64),
+                ("best_s", ctypes.c_double)]
+
+
+#: Functions of hipress_call_options.
+CallSentence = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
+CallProgress = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(CProgress))
+
+
+class CCallOptions(ctypes.Structure):
+    """hipress_call_options."""
+
+    _fields_ = [("bytes", ctypes.c_size_t), ("context", ctypes.c_void_p), ("warn", CallSentence), ("inform", CallSentence),
+                ("progress", CallProgress), ("interrupt", ctypes.POINTER(ctypes.c_ubyte))]
+
+
 class Gradient:
     """A gradient that every rank submits once per iteration: `name` as in plans, `shape` from the outermost dimension (none: a
     scalar), `type` one of FLOAT32, FLOAT16, BFLOAT16, `ready_s` seconds after backward began (0: not known)."""
@@ -90,6 +109,9 @@ _FUNCTIONS = {
     "hipress_read_model": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(_POINTER)]),
     "hipress_model_gradients": (ctypes.POINTER(CGradient), [_POINTER, ctypes.POINTER(ctypes.c_size_t)]),
     "hipress_free_model": (None, [_POINTER]),
+    "hipress_call_options_init": (None, [ctypes.POINTER(CCallOptions)]),
+    "hipress_call_with": (ctypes.c_int, [ctypes.POINTER(CCallOptions), ctypes.c_char_p, ctypes.POINTER(_POINTER)]),
+    "hipress_free_result": (None, [_POINTER]),
     "hipress_last_error": (ctypes.c_char_p, []),
     "hipress_culprit": (ctypes.c_int, []),
 }

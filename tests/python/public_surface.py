@@ -1,4 +1,6 @@
 """Uses all of the public surface."""
+import pathlib
+
 import hipress
 import torch
 from torch._C._distributed_c10d import GradBucket
@@ -9,7 +11,30 @@ def step(ddp: torch.nn.Module) -> None:
     ddp(torch.ones(1)).sum().backward()
 
 
+def show(progress: hipress.Progress) -> None:
+    print(progress.stage, progress.share, progress.best_s)
+
+
+def ask() -> None:
+    plan: hipress.Plan = hipress.plan("vgg19", nnodes=4, output=pathlib.Path("plan.yaml"), explain=True, progress=show)
+    simulation: hipress.Simulation = hipress.simulate("vgg19", plan="plan.yaml", steady=4)
+    sweep: hipress.Sweep = hipress.sweep({"model": "vgg19", "nodes": [2, 4]}, progress=show)
+    trace: hipress.Trace = hipress.import_trace("trace.json", output="model.yaml")
+    results: list[hipress.Result] = [plan, simulation, sweep, trace]
+    print(results, plan.verdict, simulation.iteration_s, len(sweep), [row["iteration_s"] for row in sweep], trace.steps)
+    print(hipress.answer({"request": "schema"}), plan.to_frame(), sweep.plot("nodes").get_xlabel())
+    try:
+        hipress.plan("vgg19", nnodes=0)
+    except hipress.InputError as error:
+        print(error.file, error.line, error.field, error.remedy)
+    except hipress.UnmetError as error:
+        print(error.result)
+    except (hipress.EnvironmentFailure, hipress.Interrupted, hipress.HipressError) as error:
+        print(error.kind, hipress.HipressWarning)
+
+
 def main() -> None:
+    ask()
     with hipress.capture(torch.nn.Linear(1, 1), "model.yaml", optimizer=None, warmup=1) as capture:
         pass
     text: str = capture.text()

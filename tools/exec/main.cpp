@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -87,7 +86,7 @@ int run(CommandLine& line) {
   if (line.json) {
     auto json = replay::to_json(report);
     if (forecast) json["predicted_for"] = predicted_for;
-    std::cout << json.dump() << "\n";
+    std::cout << json.print() << "\n";
   } else {
     replay::print(std::cout, report);
     if (forecast) std::cout << "predicted for " << predicted_for << "\n";

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "io/quantity.hpp"
@@ -30,8 +29,8 @@ std::optional<double> minus(std::optional<double> value, double subtrahend) {
   return value ? std::optional(*value - subtrahend) : std::nullopt;
 }
 
-nlohmann::ordered_json to_json(const std::vector<traces::KindComparison>& kinds) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+io::Document to_json(const std::vector<traces::KindComparison>& kinds) {
+  io::Document rows = io::Document::list();
   for (const traces::KindComparison& row : kinds) {
     rows.push_back({{"kind", casync::to_string(row.kind)},
                     {"tasks", row.tasks},
@@ -39,11 +38,6 @@ nlohmann::ordered_json to_json(const std::vector<traces::KindComparison>& kinds)
                     {"measured_s", row.measured_s}});
   }
   return rows;
-}
-
-template <class T>
-nlohmann::ordered_json or_null(const std::optional<T>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
 using Predicted = std::optional<Report::Predicted>;
@@ -58,18 +52,15 @@ std::optional<bool> within_interval(const Predicted& predicted, double measured)
 }
 
 /// The time under `key`, and its interval beside it; null without one.
-void add_prediction(nlohmann::ordered_json& json, const std::string& key,
-                    const Predicted& predicted) {
-  json[key] = or_null(time_of(predicted));
-  json[key + "_p10"] = predicted ? nlohmann::ordered_json(predicted->interval.p10_s) : nullptr;
-  json[key + "_p90"] = predicted ? nlohmann::ordered_json(predicted->interval.p90_s) : nullptr;
+void add_prediction(io::Document& json, const std::string& key, const Predicted& predicted) {
+  json[key] = time_of(predicted);
+  json[key + "_p10"] = predicted ? io::Document(predicted->interval.p10_s) : nullptr;
+  json[key + "_p90"] = predicted ? io::Document(predicted->interval.p90_s) : nullptr;
 }
 
-nlohmann::ordered_json drift_json(const std::optional<Drift>& drift) {
+io::Document drift_json(const std::optional<Drift>& drift) {
   if (!drift) return nullptr;
-  return {{"copy", or_null(drift->copy)},
-          {"codec", or_null(drift->codec)},
-          {"transport", or_null(drift->transport)}};
+  return {{"copy", drift->copy}, {"codec", drift->codec}, {"transport", drift->transport}};
 }
 
 void print_interval(std::ostream& out, const Predicted& predicted, double measured) {
@@ -119,12 +110,12 @@ Report make_report(const models::Model& model, const casync::TaskGraph& graph,
   return report;
 }
 
-nlohmann::ordered_json to_json(const Report& report) {
+io::Document to_json(const Report& report) {
   const auto& measured = report.measured_iteration_s;
   const double exposed_s = measured.median - report.compute_s;
   const auto predicted_s = time_of(report.predicted);
   const auto predicted_exposed_s = minus(predicted_s, report.compute_s);
-  nlohmann::ordered_json json = {
+  io::Document json = {
       {"ranks", report.ranks},
       {"iterations", report.each_iteration_s.size()},
       {"measured_iteration_s",
@@ -132,19 +123,17 @@ nlohmann::ordered_json to_json(const Report& report) {
       {"each_measured_iteration_s", report.each_iteration_s},
       {"process_cpu_s", report.process_cpu_s}};
   add_prediction(json, "predicted_iteration_s", report.predicted);
-  json["relative_error"] = or_null(relative_error(predicted_s, measured.median));
-  json["within_interval"] = or_null(within_interval(report.predicted, measured.median));
+  json["relative_error"] = relative_error(predicted_s, measured.median);
+  json["within_interval"] = within_interval(report.predicted, measured.median);
   json["drift"] = drift_json(report.drift);
-  json["drifted"] = report.drift ? nlohmann::ordered_json(report.drifted) : nullptr;
+  json["drifted"] = report.drift ? io::Document(report.drifted) : nullptr;
   add_prediction(json, "reprobed_iteration_s", report.reprobed);
-  json["reprobed_relative_error"] =
-      or_null(relative_error(time_of(report.reprobed), measured.median));
+  json["reprobed_relative_error"] = relative_error(time_of(report.reprobed), measured.median);
   json["notes"] = report.notes;
   json["compute_s"] = report.compute_s;
   json["measured_exposed_communication_s"] = exposed_s;
-  json["predicted_exposed_communication_s"] = or_null(predicted_exposed_s);
-  json["exposed_communication_relative_error"] =
-      or_null(relative_error(predicted_exposed_s, exposed_s));
+  json["predicted_exposed_communication_s"] = predicted_exposed_s;
+  json["exposed_communication_relative_error"] = relative_error(predicted_exposed_s, exposed_s);
   json["verified"] = report.verified;
   json["bytes_sent_per_node"] = report.bytes_sent;
   json["kinds"] = to_json(report.kinds);

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "casync/task_graph.hpp"
+#include "io/document.hpp"
 #include "models/model.hpp"
 #include "replay/drift.hpp"
 #include "replay/replay.hpp"
@@ -50,7 +50,7 @@ struct Report {
 Report make_report(const models::Model& model, const casync::TaskGraph& graph,
                    const ReplayResult& replayed);
 
-nlohmann::ordered_json to_json(const Report& report);
+io::Document to_json(const Report& report);
 void print(std::ostream& out, const Report& report);
 
 }  // namespace hipress::replay

@@ -4,7 +4,6 @@
 #include <fmt/ostream.h>
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "io/quantity.hpp"
@@ -13,48 +12,11 @@
 namespace hipress::traces {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-template <typename Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json();
-}
-
-Json step_json(const TracedStep& step) {
-  return {{"name", step.name},
-          {"step_s", or_null(step.length_s)},
-          {"forward_s", or_null(step.forward_s)},
-          {"compute_s", or_null(step.compute_s)},
-          {"communication_s", or_null(step.communication_s)},
-          {"exposed_communication_s", or_null(step.exposed_communication_s)},
-          {"idle_s", or_null(step.idle_s)},
-          {"collective_elements", or_null(step.collective_elements())}};
-}
-
 std::string or_dash(const std::optional<double>& seconds) {
   return seconds ? io::format_duration(*seconds) : "-";
 }
 
 }  // namespace
-
-void print_json(const Imported& trace, const ImportedModel* imported,
-                const std::vector<std::string>& diagnostics) {
-  Json steps = Json::array();
-  for (const TracedStep& step : trace.steps) steps.push_back(step_json(step));
-  Json report = {{"format", trace.format},
-                 {"events", trace.events},
-                 {"steps", steps},
-                 {"gradients", imported ? Json(imported->model.gradients.size()) : Json()},
-                 {"elements", imported ? Json(models::total_elements(imported->model)) : Json()},
-                 {"world_size", or_null(trace.world_size)},
-                 {"hardware", trace.hardware.empty() ? Json() : Json(trace.hardware)},
-                 {"collectives", trace.collectives},
-                 {"cpu_duplicates", trace.cpu_duplicates},
-                 {"not_told", trace.not_told},
-                 {"diagnostics", diagnostics}};
-  if (imported && imported->traced) report["most_gain"] = models::most_gain(*imported->traced);
-  std::cout << report.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
-}
 
 void print_report(const Imported& trace, const ImportedModel* imported,
                   const std::vector<std::string>& diagnostics) {

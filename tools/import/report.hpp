@@ -8,10 +8,7 @@
 /// What hipress-import prints on stdout; print_report() logs diagnostics on stderr.
 namespace hipress::traces {
 
-/// For programs; `imported` is null where no model was made.
-void print_json(const Imported& trace, const ImportedModel* imported,
-                const std::vector<std::string>& diagnostics);
-/// For people.
+/// For people; `imported` is null where no model was made.
 void print_report(const Imported& trace, const ImportedModel* imported,
                   const std::vector<std::string>& diagnostics);
 

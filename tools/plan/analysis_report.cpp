@@ -4,7 +4,6 @@
 #include <fmt/ostream.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "io/quantity.hpp"
@@ -12,8 +11,6 @@
 
 namespace hipress::planner {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kManyRows = 40;  // from which a table is summarised first
 
@@ -24,10 +21,6 @@ std::string difference(double seconds) {
 
 std::string percent(double value, double of) {
   return of > 0 ? fmt::format("{:+.1f} %", 100 * (value / of - 1)) : "";
-}
-
-Json number_or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
 }
 
 /// The length of the longest text, at least that of `title`.
@@ -47,18 +40,6 @@ void print_passes_run(std::ostream& out, const Analysis& analysis) {
                io::format_duration(pass.iteration_before_s),
                io::format_duration(pass.iteration_after_s), io::format_duration(pass.seconds, 2));
   }
-}
-
-Json json_of(const std::vector<PassReport>& passes) {
-  Json list = Json::array();
-  for (const PassReport& pass : passes) {
-    list.push_back({{"name", pass.name},
-                    {"s", pass.seconds},
-                    {"iteration_before_s", pass.iteration_before_s},
-                    {"iteration_after_s", pass.iteration_after_s},
-                    {"changed", pass.changed}});
-  }
-  return list;
 }
 
 // ---- robust ----
@@ -81,22 +62,6 @@ void print_robust(std::ostream& out, const RobustChoice& choice) {
                io::format_duration(spread.p90_s),
                candidate == &choice.candidates[choice.best] ? "  chosen" : "");
   }
-}
-
-Json json_of(const RobustChoice& choice) {
-  const auto spread = [](const RobustCandidate& candidate) {
-    return Json{{"name", candidate.name},
-                {"replicas", candidate.spread.replicas},
-                {"mean_s", candidate.spread.mean_s},
-                {"p50_s", candidate.spread.p50_s},
-                {"p90_s", candidate.spread.p90_s}};
-  };
-  Json candidates = Json::array();
-  for (const RobustCandidate& candidate : choice.candidates)
-    candidates.push_back(spread(candidate));
-  return {{"nominal", spread(choice.candidates.front())},
-          {"robust", spread(choice.candidates[choice.best])},
-          {"candidates", candidates}};
 }
 
 // ---- explanation ----
@@ -165,26 +130,6 @@ void print_explanation(std::ostream& out, const models::Model& model,
   }
 }
 
-Json json_of(const models::Model& model, const Explanation& explanation) {
-  Json rows = Json::array();
-  for (const GradientRow& row : explanation.rows) {
-    const models::Gradient& gradient = model.gradients[row.gradient];
-    rows.push_back({{"name", gradient.name},
-                    {"elements", gradient.elements},
-                    {"ready_s", row.ready_s},
-                    {"done_s", row.done_s},
-                    {"on_critical_path_s", row.on_path_s},
-                    {"option", row.option},
-                    {"runner_up", row.runner_up ? Json(*row.runner_up) : Json(nullptr)},
-                    {"runner_up_cost_s", number_or_null(row.runner_up_cost_s)},
-                    {"why", row.why()}});
-  }
-  return {{"residual_bytes_per_node", explanation.memory.residual_bytes},
-          {"buffer_bytes_per_node", explanation.memory.buffer_bytes},
-          {"runner_up_costs_on_network_port", explanation.estimated},
-          {"gradients", rows}};
-}
-
 // ---- comparison ----
 
 struct Figure {
@@ -246,29 +191,6 @@ void print_comparison(std::ostream& out, const std::string& first, const std::st
   }
 }
 
-Json json_of(const PlanFigures& figures) {
-  return {{"iteration_s", figures.iteration_s},
-          {"exposed_communication_s", figures.exposed_s},
-          {"bytes_sent_per_node", figures.bytes_per_node},
-          {"compressed", figures.compressed},
-          {"residual_bytes_per_node", figures.memory.residual_bytes},
-          {"buffer_bytes_per_node", figures.memory.buffer_bytes}};
-}
-
-Json json_of(const PlanComparison& comparison) {
-  Json differences = Json::array();
-  for (const Difference& row : comparison.differences) {
-    differences.push_back({{"what", row.what},
-                           {"first", row.first},
-                           {"second", row.second},
-                           {"alone_s", number_or_null(row.alone_s)}});
-  }
-  return {{"first", json_of(comparison.first)},
-          {"second", json_of(comparison.second)},
-          {"worth_on_network_port", comparison.estimated},
-          {"differences", differences}};
-}
-
 }  // namespace
 
 void print_analysis(std::ostream& out, const AnalysisOptions& options, const Problem& problem,
@@ -285,17 +207,6 @@ void print_analysis(std::ostream& out, const AnalysisOptions& options, const Pro
     print_comparison(out, options.plan.empty() ? "this plan" : options.plan, options.compare,
                      *analysis.comparison);
   }
-}
-
-void add_to(nlohmann::ordered_json& report, const Problem& problem, const Analysis& analysis) {
-  report["passes"] = json_of(analysis.passes);
-  if (const auto& dense = analysis.dense) {
-    report["dense"] = {
-        {"above", dense->above}, {"algorithm", dense->algorithm}, {"K", dense->partitions}};
-  }
-  if (analysis.robust) report["robust"] = json_of(*analysis.robust);
-  if (analysis.explanation) report["explain"] = json_of(problem.model, *analysis.explanation);
-  if (analysis.comparison) report["compare"] = json_of(*analysis.comparison);
 }
 
 void print_passes(std::ostream& out) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <iosfwd>
-#include <nlohmann/json_fwd.hpp>
 
 #include "planner/advice/analysis.hpp"
 
@@ -14,8 +13,5 @@ void print_passes(std::ostream& out);
 /// For people: passes, robust choice, explanation and comparison, as far as there are any.
 void print_analysis(std::ostream& out, const AnalysisOptions& options, const Problem& problem,
                     const Analysis& analysis);
-
-/// Adds "passes", and what else there is of "dense", "robust", "explain" and "compare".
-void add_to(nlohmann::ordered_json& report, const Problem& problem, const Analysis& analysis);
 
 }  // namespace hipress::planner

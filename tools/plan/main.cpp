@@ -7,14 +7,11 @@
 
 #include <iostream>
 #include <optional>
-#include <string>
 
-#include "io/file.hpp"
 #include "io/interrupts.hpp"
 #include "io/quantity.hpp"
 #include "models/traced.hpp"
-#include "planner/advice/advice.hpp"
-#include "plans/plan_file.hpp"
+#include "requests/plan.hpp"
 #include "tools/frame.hpp"
 #include "tools/plan/analysis_report.hpp"
 #include "tools/plan/broadcast.hpp"
@@ -26,46 +23,11 @@ using namespace hipress;
 using planner::Options;
 
 /// A bar on terminals only.
-void show_progress(double share, double best_s) {
+void show_progress(const requests::Progress& progress) {
   constexpr int kWidth = 30;
-  const int done = static_cast<int>(share * kWidth);
+  const int done = static_cast<int>(progress.share * kWidth);
   fmt::print(stderr, "\r[{:=<{}}{:<{}}] best {:>10} ", "", done, "", kWidth - done,
-             io::format_duration(best_s));
-}
-
-planner::Hooks hooks() {
-  planner::Hooks made;
-  made.warn = [](const std::string& sentence) { tools::warn(sentence); };
-  made.interrupted = &io::InterruptScope::flag();
-  if (isatty(STDERR_FILENO) == 0) return made;
-  made.progress = show_progress;
-  made.searched = [] { fmt::print(stderr, "\n"); };
-  return made;
-}
-
-/// Writes a plan that was searched, and prints what is known of it.
-void finish(const Options& options, const planner::PreparedRequest& prepared,
-            planner::Advice& advice) {
-  for (const std::string& warning : advice.analysis.warnings) tools::warn(warning);
-  planner::SearchResult& found = advice.found;
-  if (prepared.searches()) {
-    add_replay_diagnostics(options, prepared.model, prepared.profile, found);
-    write_plan(options, prepared.model, found, prepared.profile, advice.comparison,
-               advice.analysis.dense);
-  }
-  for (const std::string& diagnostic : found.diagnostics) tools::inform(diagnostic);
-  const std::optional<models::Traced> traced = models::read_traced(prepared.request.input);
-  if (options.json) {
-    print_json(advice, traced);
-    return;
-  }
-  const planner::Problem& problem = *advice.problem;
-  fmt::print(std::cout, "{}\n", advice.verdict.sentence);
-  if (traced) fmt::print(std::cout, "{}\n", models::most_gain(*traced));
-  fmt::print(std::cout, "{}\n", machines_of(prepared, problem));
-  print_report(options, problem, found.plan);
-  if (options.prints_times()) print_table(options, problem, prepared.profile, advice.comparison);
-  planner::print_analysis(std::cout, options.request.analysis, problem, advice.analysis);
+             io::format_duration(progress.best_s.value_or(0)));
 }
 
 /// Whoever waits for long should know that what is found is not lost.
@@ -75,31 +37,53 @@ void announce(const planner::Request& request) {
   tools::inform("searching; an interrupt ends the search with the best plan so far");
 }
 
+/// Other searches than those that optimise are soon done, and an interrupt ends the program.
+requests::Hooks hooks_of(const Options& options, std::optional<io::InterruptScope>& scope) {
+  requests::Hooks made;
+  made.warn = tools::warn;
+  made.inform = tools::inform;
+  made.interrupted = &io::InterruptScope::flag();
+  made.optimises = [&] {
+    scope.emplace();
+    announce(options.request.request);
+  };
+  if (isatty(STDERR_FILENO) == 0) return made;
+  made.progress = show_progress;
+  made.stage_done = [] { fmt::print(stderr, "\n"); };
+  return made;
+}
+
+void print(const Options& options, const requests::Planned& planned) {
+  const planner::PreparedRequest& prepared = planned.prepared;
+  const planner::Advice& advice = planned.advice;
+  const planner::Problem& problem = *advice.problem;
+  fmt::print(std::cout, "{}\n", advice.verdict.sentence);
+  if (planned.traced) fmt::print(std::cout, "{}\n", models::most_gain(*planned.traced));
+  fmt::print(std::cout, "{}\n", machines_of(prepared, problem));
+  print_report(options, problem, advice.found.plan);
+  if (options.prints_times()) print_table(options, problem, prepared.profile, advice.comparison);
+  planner::print_analysis(std::cout, prepared.request.analysis, problem, advice.analysis);
+}
+
 int run(const Options& options) {
   if (options.list_passes) {
     planner::print_passes(std::cout);
     return 0;
   }
-  if (options.job == "broadcast") {
-    planner::run_broadcast(options);
+  std::optional<io::InterruptScope> scope;
+  requests::Hooks hooks = hooks_of(options, scope);
+  if (options.request.job == "broadcast") {
+    hooks.optimises = {};
+    hooks.progress = {};
+    planner::run_broadcast(options, hooks);
     return 0;
   }
-  planner::refuse_broadcast_options(options.broadcast);
-  sim::parse_network(options.request.network);  // refused before files are read
-  const planner::PreparedRequest prepared(options.request, options.form(), hooks());
-  if (prepared.searches()) {
-    io::require_writable(options.output);
-    io::refuse_input(options.output);
-    if (!options.yaml()) plans::require_text_names(prepared.model);
+  const auto planned = requests::plan(options.request, hooks);
+  if (options.json) {
+    std::cout << document(*planned).print(2) << '\n';
+  } else {
+    print(options, *planned);
   }
-  // Other searches are soon done, and an interrupt ends the program.
-  std::optional<io::InterruptScope> scope;
-  if (prepared.optimises()) {
-    scope.emplace();
-    announce(options.request);
-  }
-  planner::Advice advice = planner::advise(prepared);
-  finish(options, prepared, advice);
   return 0;
 }
 

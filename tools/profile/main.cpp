@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -70,7 +69,7 @@ int run(profiler::CommandLine& line) {
   }
   costs::write_profile(line.output, profile);
   if (line.json) {
-    fmt::print("{}\n", profiler::to_json(profile, line.output).dump(2));
+    fmt::print("{}\n", profiler::to_json(profile, line.output).print(2));
   } else {
     profiler::print(profile, line.output);
   }

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
-#include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "costs/traffic.hpp"
@@ -41,11 +42,26 @@ double decode_rate(const costs::CodecCosts& costs) {
   return rate_of(costs::stage_seconds(costs.decode_stages, kElements, factors, kRank));
 }
 
-nlohmann::json to_json_staged(const costs::CodecCosts& costs) {
+io::Document to_json_staged(const costs::CodecCosts& costs) {
   return {{"encode_Bps", encode_rate(costs)},
           {"decode_Bps", decode_rate(costs)},
           {"stages", costs.stages.size()},
           {"rank", kRank}};
+}
+
+/// All members in the order of their names.
+io::Document sorted(const io::Document& document) {
+  if (const io::Document::List* items = document.items()) {
+    io::Document::List all;
+    for (const io::Document& item : *items) all.push_back(sorted(item));
+    return io::Document::list(std::move(all));
+  }
+  if (document.members() == nullptr) return document;
+  io::Document::Object members = *document.members();
+  std::ranges::sort(members, {}, &io::Document::Member::name);
+  io::Document object = io::Document::object();
+  for (const io::Document::Member& member : members) object[member.name] = sorted(member.value);
+  return object;
 }
 
 void print_spread(const costs::Profile& profile) {
@@ -60,8 +76,8 @@ void print_spread(const costs::Profile& profile) {
 
 }  // namespace
 
-nlohmann::json to_json(const costs::Profile& profile, const std::string& path) {
-  nlohmann::json codecs = nlohmann::json::object();
+io::Document to_json(const costs::Profile& profile, const std::string& path) {
+  io::Document codecs = io::Document::object();
   for (const auto& [name, costs] : profile.codecs) {
     if (costs.is_staged()) {
       codecs[name] = to_json_staged(costs);
@@ -82,7 +98,7 @@ nlohmann::json to_json(const costs::Profile& profile, const std::string& path) {
     codecs[name]["encode_of_ceiling"] = share(costs.encode, traffic->encode);
     codecs[name]["decode_of_ceiling"] = share(costs.decode, traffic->decode);
   }
-  nlohmann::json links = nlohmann::json::array();
+  io::Document links = io::Document::list();
   for (const NcclRow& row : nccl_rows(profile)) {
     links.push_back({{"test", row.test},
                      {"ranks", row.ranks},
@@ -91,34 +107,34 @@ nlohmann::json to_json(const costs::Profile& profile, const std::string& path) {
                      {"algbw_Bps", row.algbw},
                      {"busbw_Bps", row.busbw}});
   }
-  return {{"profile", path},
-          {"hardware", profile.hardware},
-          {"device", profile.device},
-          {"memory_bandwidth_Bps", profile.memory_bandwidth},
-          {"codecs", codecs},
-          {"overlap",
-           {{"compute_codec", profile.overlap.compute_codec},
-            {"compute_transfer", profile.overlap.compute_transfer},
-            {"codec_transfer", profile.overlap.codec_transfer}}},
-          {"nccl_tests", links},
-          {"spread",
-           {{"host", profile.spread->host},
-            {"links", profile.spread->links},
-            {"compute", profile.spread->compute},
-            {"model", profile.spread->model},
-            {"iterations", profile.spread->iterations}}},
-          {"probes",
-           {{"copy_Bps", profile.probes.copy},
-            {"codec_Bps", profile.probes.codec},
-            {"transport_Bps", profile.probes.transport}}},
-          {"notes", profile.notes},
-          {"link",
-           {{"bandwidth_Bps", profile.link.bandwidth},
-            {"overhead_s", profile.link.overhead_s},
-            {"latency_s", profile.link.latency_s},
-            {"core_s_per_byte", profile.link.core_s_per_byte},
-            {"core_factor_interrupting", profile.link.core_factor_interrupting},
-            {"core_s_per_message", profile.link.core_s_per_message}}}};
+  return sorted({{"profile", path},
+                 {"hardware", profile.hardware},
+                 {"device", profile.device},
+                 {"memory_bandwidth_Bps", profile.memory_bandwidth},
+                 {"codecs", codecs},
+                 {"overlap",
+                  {{"compute_codec", profile.overlap.compute_codec},
+                   {"compute_transfer", profile.overlap.compute_transfer},
+                   {"codec_transfer", profile.overlap.codec_transfer}}},
+                 {"nccl_tests", links},
+                 {"spread",
+                  {{"host", profile.spread->host},
+                   {"links", profile.spread->links},
+                   {"compute", profile.spread->compute},
+                   {"model", profile.spread->model},
+                   {"iterations", profile.spread->iterations}}},
+                 {"probes",
+                  {{"copy_Bps", profile.probes.copy},
+                   {"codec_Bps", profile.probes.codec},
+                   {"transport_Bps", profile.probes.transport}}},
+                 {"notes", profile.notes},
+                 {"link",
+                  {{"bandwidth_Bps", profile.link.bandwidth},
+                   {"overhead_s", profile.link.overhead_s},
+                   {"latency_s", profile.link.latency_s},
+                   {"core_s_per_byte", profile.link.core_s_per_byte},
+                   {"core_factor_interrupting", profile.link.core_factor_interrupting},
+                   {"core_s_per_message", profile.link.core_s_per_message}}}});
 }
 
 void print(const costs::Profile& profile, const std::string& path) {

@@ -4,12 +4,12 @@
 #include <fmt/ostream.h>
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "costs/description.hpp"
 #include "costs/machine_options.hpp"
+#include "io/document.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "io/utf8.hpp"
@@ -21,8 +21,6 @@
 
 namespace hipress::sim {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct ChakraOptions {
   std::string folder;
@@ -82,7 +80,7 @@ Result simulate_again(const ChakraOptions& options, const traces::ChakraGraph& e
 }
 
 void print_json(const traces::ChakraGraph& exported, const Result& result, bool same) {
-  const Json report = {
+  const io::Document report = {
       {"model", io::printable(exported.model)},
       {"plan", io::printable(exported.plan)},
       {"nodes", exported.graph.nodes},
@@ -94,7 +92,7 @@ void print_json(const traces::ChakraGraph& exported, const Result& result, bool 
       {"exported_iteration_ps", exported.iteration.count()},
       {"every_task_as_exported", same},
       {"bytes_sent_per_node", result.bytes_sent}};
-  std::cout << report.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  std::cout << report.print(2) << '\n';
 }
 
 void print_report(const traces::ChakraGraph& exported, const Result& result, bool same) {

@@ -19,6 +19,7 @@ namespace {
 
 using casync::Kind;
 using casync::TaskId;
+using requests::Prediction;
 
 std::string duration(Picoseconds time) {
   const std::string text = io::format_duration(casync::to_seconds(std::chrono::abs(time)));
@@ -227,24 +228,6 @@ std::string describe_iteration(const Prediction& prediction) {
 }
 
 }  // namespace
-
-Intervals intervals_of(const Scenario& scenario, const Prediction& prediction) {
-  const costs::Spread spread = costs::spread_of(scenario.profile);
-  const double iteration_s = casync::to_seconds(prediction.iteration);
-  const double compute_s = casync::to_seconds(compute_time(prediction));
-  const double forward_s = iteration_s - casync::to_seconds(synchronisation_time(prediction));
-  const Response& all = prediction.response;
-  return {interval(all, spread), interval(without_compute(all, forward_s), spread),
-          interval({.time_s = compute_s, .floor_s = compute_s}, spread),
-          interval(without_compute(all, compute_s), spread)};
-}
-
-std::vector<std::int64_t> bytes_per_iteration(const Scenario& scenario,
-                                              const Prediction& prediction) {
-  std::vector<std::int64_t> bytes = prediction.result.bytes_sent;
-  for (std::int64_t& of_node : bytes) of_node /= scenario.iterations;
-  return bytes;
-}
 
 void print_report(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
   const Result& result = prediction.result;

@@ -1,63 +1,13 @@
 #pragma once
 
 #include <iosfwd>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "sim/folding.hpp"
-#include "sim/forecast.hpp"
-#include "sim/replicas.hpp"
-#include "sim/scenario.hpp"
-#include "sim/sensitivity.hpp"
-#include "sim/utilisation.hpp"
+#include "requests/prediction.hpp"
 
 namespace hipress::sim {
 
-/// What came of simulating a scenario.
-struct Prediction {
-  casync::TaskGraph graph;
-  std::vector<std::string> names;               ///< of gradients and bulk groups, by Task::gradient
-  std::string why_whole;                        ///< of a graph that is not folded: why
-  std::optional<FoldingBounds> folding_bounds;  ///< of one that is folded with an error
-  Result result;                                ///< with its timeline; of all iterations
-  Picoseconds iteration{};                      ///< one iteration's time
-  Response response;                            ///< of that time
-  std::optional<SteadyState> steady;            ///< of back-to-back iterations
-  std::vector<casync::TaskId> critical_path;    ///< in order of time
-  Utilisation utilisation;
-  std::vector<Sensitivity> sensitivities;  ///< empty unless asked for
-  std::optional<Replicas> replicas = {};   ///< none unless asked for
-  bool explains_interval = false;          ///< whether reports say what the interval comes of
-  double simulation_s = 0;                 ///< real time
-  std::string default_profile = {};        ///< which, and why it speaks; empty: one was given
-};
-
-/// Forward and backward of one iteration, as they were simulated.
-inline Picoseconds compute_time(const Prediction& prediction) {
-  return prediction.steady ? prediction.steady->compute : prediction.result.compute;
-}
-
-/// From the start of backward, on the node that is there first, to the end of the iteration; back
-/// to back, the period without the forward tasks.
-inline Picoseconds synchronisation_time(const Prediction& prediction) {
-  return prediction.iteration -
-         (prediction.steady ? prediction.steady->forward : prediction.result.forward);
-}
-
-/// 10th and 90th percentile of the times above, by how the profile's costs are spread.
-struct Intervals {
-  Interval iteration, synchronisation, compute, exposed_communication;
-};
-Intervals intervals_of(const Scenario& scenario, const Prediction& prediction);
-
-/// Per node; of one iteration.
-std::vector<std::int64_t> bytes_per_iteration(const Scenario& scenario,
-                                              const Prediction& prediction);
-
 /// For people: times, bytes, where the critical path goes, how busy resources are.
-void print_report(std::ostream& out, const Scenario& scenario, const Prediction& prediction);
-/// For programs: one JSON object with everything.
-void print_json(std::ostream& out, const Scenario& scenario, const Prediction& prediction);
+void print_report(std::ostream& out, const Scenario& scenario,
+                  const requests::Prediction& prediction);
 
 }  // namespace hipress::sim

@@ -3,53 +3,34 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "io/file.hpp"
-#include "io/memory.hpp"
-#include "io/processors.hpp"
-#include "kernels/codec/algorithm_list.hpp"
-#include "sweep/sweep.hpp"
+#include "requests/sweep.hpp"
 #include "tools/frame.hpp"
-#include "tools/options/shared.hpp"
-#include "tools/validators.hpp"
+#include "tools/options/fields.hpp"
 
 namespace hipress::sweep {
 namespace {
 
 struct SweepOptions {
   std::string spec;
-  std::string output;
-  unsigned jobs = 0;  ///< 0: one per usable core
-  std::string shard = "1/1";
-  std::string algorithms;
-  std::int64_t evaluations = planner::kEvaluations;
-  plans::Trust trust;
+  requests::SweepRequest request;
 };
 
 void declare_options(CLI::App& app, SweepOptions& options) {
-  app.add_option("SPEC", options.spec, "YAML that lists the values of each axis")->required();
-  app.add_option("--output", options.output, "CSV to write: one row per point, whole or not at all")
-      ->required();
-  app.add_option("--jobs", options.jobs,
-                 "Threads; the output does not depend on it (default: one per core)")
-      ->check(tools::count_from(1, 4096));
-  app.add_option("--shard", options.shard,
-                 "I/M: the I-th of M contiguous parts. Only the first has the header, so that the "
-                 "parts' files one after the other are the whole file")
-      ->capture_default_str();
-  app.add_option("--algorithm", options.algorithms,
-                 "Programs (x.pse,y.pse) that the spec and its plans may bring");
-  app.add_option("--evaluations", options.evaluations,
-                 "Plans that the search for plan 'best' simulates at each point; more: a better "
-                 "plan, later")
-      ->capture_default_str()
-      ->check(tools::count_from(1));
-  tools::declare(app, options.trust);
+  for (const requests::Field& field : fields(options.request)) {
+    if (field.name == "spec") {
+      app.add_option("SPEC", options.spec, field.help)->required();
+    } else {
+      CLI::Option& option = tools::bind(app, field);
+      if (field.name == "output") option.required();
+    }
+  }
 }
 
 /// The axes and the plans that are made, for --help.
@@ -93,47 +74,17 @@ class ProgressLine {
   bool shown_ = false;
 };
 
-std::unique_ptr<Sweep> plan_with_progress(const SweepSpec& spec, const Shard& shard,
-                                          std::int64_t evaluations, unsigned jobs) {
-  ProgressLine line("plans");
-  return std::make_unique<Sweep>(
-      spec, shard,
-      Planning{.evaluations = evaluations,
-               .jobs = jobs,
-               .progress = [&](std::int64_t done, std::int64_t all) { line.show(done, all); }});
-}
-
-std::vector<SweepRow> run_with_progress(Sweep& sweep, unsigned jobs) {
-  ProgressLine line("simulations");
-  return sweep.run(jobs, [&](std::int64_t done, std::int64_t all) { line.show(done, all); });
-}
-
-void warn_of_unused(const SweepSpec& spec, const Shard& shard, const std::vector<SweepRow>& rows) {
-  if (shard.count > 1) return;  // a part does not tell
-  for (const std::string_view axis : axes_without_effect(spec, rows)) {
-    tools::warn(fmt::format("axis {} has no effect: all its values give the same times", axis));
-  }
-}
-
 int run(const SweepOptions& options) {
-  const Shard shard = parse_shard(options.shard);
-  plans::Trust trust = options.trust;
-  trust.named = kernels::split_algorithms(options.algorithms);
-  const SweepSpec spec = read_sweep(options.spec, trust);
-  io::require_writable(options.output);
-  io::refuse_input(options.output);
-  const unsigned jobs =
-      options.jobs > 0 ? options.jobs : static_cast<unsigned>(io::usable_cores().size());
-  const auto sweep = plan_with_progress(spec, shard, options.evaluations, jobs);
-  const SweepSize& size = sweep->size();
-  tools::inform(
-      fmt::format("{} points, {} plans made, {} graphs, {} simulations, about {:.3g} tasks in all",
-                  size.points, size.planned, size.graphs, size.simulations, size.tasks));
-  sweep->require_room(jobs, io::available_memory());
-  const std::vector<SweepRow> rows = run_with_progress(*sweep, jobs);
-  io::refuse_input(options.output);
-  io::write_file(options.output, [&](std::ostream& out) { write_sweep(out, spec, shard, rows); });
-  warn_of_unused(spec, shard, rows);
+  requests::SweepRequest request = options.request;
+  request.spec = options.spec;
+  std::optional<ProgressLine> line;
+  requests::Hooks hooks = {.warn = tools::warn, .inform = tools::inform};
+  hooks.progress = [&](const requests::Progress& progress) {
+    if (!line) line.emplace(progress.stage);
+    line->show(progress.done, progress.all);
+  };
+  hooks.stage_done = [&] { line.reset(); };
+  requests::sweep(request, hooks);
   return 0;
 }
 

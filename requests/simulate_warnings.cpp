@@ -1,4 +1,3 @@
-#include "tools/sim/warnings.hpp"
 
 #include <algorithm>
 #include <string>
@@ -7,13 +6,16 @@
 #include "costs/all_reduce.hpp"
 #include "costs/description.hpp"
 #include "planner/baselines/named_plans.hpp"
-#include "tools/frame.hpp"
-#include "tools/sim/load.hpp"
+#include "requests/simulate.hpp"
 
-namespace hipress::sim {
+namespace hipress::requests {
+
+using namespace sim;
+
+namespace {
 
 void warn_of_unused(const Scenario& scenario, const Prediction& prediction,
-                    const CommandLine& line) {
+                    const SimulateRequest& line, const Hooks& hooks) {
   Given given = line.given;
   given.plan = line.plan;
   given.plan_options = line.plan_options;
@@ -38,22 +40,29 @@ void warn_of_unused(const Scenario& scenario, const Prediction& prediction,
   if (at_given_levels) given.cluster = line.machines.cluster;
   for (const std::string& sentence :
        without_effect(scenario, prediction.graph, prediction.result, given)) {
-    tools::warn(sentence);
+    warn(hooks, sentence);
   }
 }
 
-void warn_of_estimates(const Scenario& scenario, const Prediction& prediction) {
+void warn_of_estimates(const Scenario& scenario, const Prediction& prediction, const Hooks& hooks) {
   for (const casync::Algorithm& algorithm : scenario.plan.algorithms) {
     const std::string diagnostic = costs::foreign_costs(scenario.profile, algorithm.name);
-    if (!diagnostic.empty()) tools::warn(diagnostic);
+    if (!diagnostic.empty()) warn(hooks, diagnostic);
   }
   for (casync::TaskId id = 0; id < prediction.graph.tasks(); ++id) {
     if (prediction.graph[id].kind != casync::Kind::kAllReduce) continue;
     const costs::AllReduceCosts costs(scenario.profile);
     const std::string diagnostic = costs.diagnostic(prediction.graph.nodes);
-    if (!diagnostic.empty()) tools::warn(diagnostic);
+    if (!diagnostic.empty()) warn(hooks, diagnostic);
     return;
   }
 }
 
-}  // namespace hipress::sim
+}  // namespace
+
+void warn_of(const SimulateRequest& request, const Simulated& simulated, const Hooks& hooks) {
+  warn_of_estimates(simulated.scenario, simulated.prediction, hooks);
+  warn_of_unused(simulated.scenario, simulated.prediction, request, hooks);
+}
+
+}  // namespace hipress::requests

@@ -1,4 +1,3 @@
-#include "tools/sim/load.hpp"
 
 #include <fmt/format.h>
 
@@ -18,27 +17,30 @@
 #include "planner/baselines/named_plans.hpp"
 #include "plans/broadcast.hpp"
 #include "plans/plan_file.hpp"
-#include "tools/frame.hpp"
+#include "requests/simulate.hpp"
 
-namespace hipress::sim {
+namespace hipress::requests {
+
+using namespace sim;
+
 namespace {
 
 constexpr std::string_view kAnyTopology = "best";
 
-/// As asked for; of what the command line leaves open, a cluster file decides before a plan YAML.
-std::uint32_t nodes_of(const CommandLine& line) {
+/// As asked for; of what the request leaves open, a cluster file decides before a plan YAML.
+std::uint32_t nodes_of(const SimulateRequest& line) {
   if (line.nodes > 0) return line.nodes;
   const std::string& file = line.machines.cluster;
   const bool file_says = !file.empty() && io::YamlNode::load(file).has("nodes");
   return file_says ? 0 : plans::nodes_of_plan(line.plan).value_or(0);
 }
 
-void say(const std::vector<std::string>& diagnostics) {
-  for (const std::string& diagnostic : diagnostics) tools::inform(diagnostic);
+void say(const Hooks& hooks, const std::vector<std::string>& diagnostics) {
+  for (const std::string& diagnostic : diagnostics) inform(hooks, diagnostic);
 }
 
 /// Of a plan that is made, the topology may be left open; a plan YAML says its own.
-bool leaves_topology_open(const CommandLine& line) {
+bool leaves_topology_open(const SimulateRequest& line) {
   if (line.topology != kAnyTopology && line.topology != "BEST") return false;
   if (planner::is_named_plan(line.plan) || plans::topology_of_plan(line.plan)) return true;
   throw io::InputError(fmt::format(
@@ -48,7 +50,7 @@ bool leaves_topology_open(const CommandLine& line) {
       casync::strategy_names(casync::Operation::kMean)));
 }
 
-std::string strategy_of(const CommandLine& line) {
+std::string strategy_of(const SimulateRequest& line) {
   if (leaves_topology_open(line)) {
     return plans::topology_of_plan(line.plan).value_or(std::string(kAnyTopology));
   }
@@ -57,30 +59,31 @@ std::string strategy_of(const CommandLine& line) {
 }
 
 /// A plan for so many nodes may be for the cluster with its GPUs at another level.
-costs::Cluster at_level_of(const costs::Cluster& cluster, std::uint32_t nodes) {
+costs::Cluster at_level_of(const costs::Cluster& cluster, std::uint32_t nodes, const Hooks& hooks) {
   costs::Cluster found = costs::with_nodes(cluster, nodes);
-  if (found.nodes != cluster.nodes) tools::inform(costs::describe_levels(found));
+  if (found.nodes != cluster.nodes) inform(hooks, costs::describe_levels(found));
   return found;
 }
 
 }  // namespace
 
-costs::LoadedMachines load_machines(const CommandLine& line) {
+costs::LoadedMachines load_machines(const SimulateRequest& line) {
   constexpr std::uint32_t kDefaultNodes = 16;
   return costs::load(line.machines, nodes_of(line), kDefaultNodes);
 }
 
-Scenario load_scenario(const CommandLine& line) {
+Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   const Network network = parse_network(line.network);
   const std::string strategy = strategy_of(line);
   std::vector<std::string> assumed;
   models::Model model = plans::read_input(line.input, line.plan, strategy, line.times, assumed);
-  say(assumed);
+  say(hooks, assumed);
   costs::LoadedMachines machines = load_machines(line);
-  say(machines.diagnostics);
-  for (const std::string& warning : machines.warnings) tools::warn(warning);
+  say(hooks, machines.diagnostics);
+  for (const std::string& warning : machines.warnings) warn(hooks, warning);
   const std::optional<std::uint32_t> planned = plans::nodes_of_plan(line.plan);
-  costs::Cluster cluster = at_level_of(machines.cluster, planned.value_or(machines.cluster.nodes));
+  costs::Cluster cluster =
+      at_level_of(machines.cluster, planned.value_or(machines.cluster.nodes), hooks);
   const plans::PlanContext context = {.model = model,
                                       .strategy = strategy,
                                       .nodes = cluster.nodes,
@@ -91,7 +94,7 @@ Scenario load_scenario(const CommandLine& line) {
       line.evaluations);
   plans::apply(line.plan_options, context, resolved);
   casync::Plan plan = std::move(resolved.plan);
-  if (plan.nodes != cluster.nodes) cluster = at_level_of(cluster, plan.nodes);
+  if (plan.nodes != cluster.nodes) cluster = at_level_of(cluster, plan.nodes, hooks);
   plan.gpus_per_node = cluster.gpus_per_node;
   Scenario scenario{std::move(model), std::move(plan), std::move(machines.profile),
                     std::move(cluster), network};
@@ -107,4 +110,4 @@ Scenario load_scenario(const CommandLine& line) {
   return scenario;
 }
 
-}  // namespace hipress::sim
+}  // namespace hipress::requests

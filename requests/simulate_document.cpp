@@ -1,17 +1,18 @@
-#include <nlohmann/json.hpp>
-#include <ostream>
 
 #include "costs/description.hpp"
+#include "requests/simulate.hpp"
 #include "sim/critical_path.hpp"
-#include "tools/sim/report.hpp"
 
-namespace hipress::sim {
+namespace hipress::requests {
+
+using namespace sim;
+
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = io::Document;
 
 Json path_json(const Prediction& prediction) {
-  Json steps = Json::array();
+  Json steps = Json::list();
   const traces::Timeline& timeline = prediction.result.timeline;
   for (const casync::TaskId id : prediction.critical_path) {
     const casync::Task& task = prediction.graph[id];
@@ -46,7 +47,7 @@ Json share_json(const Prediction& prediction, Picoseconds begin) {
 }
 
 Json utilisation_json(const Utilisation& use) {
-  Json nodes = Json::array(), hosts = Json::array();
+  Json nodes = Json::list(), hosts = Json::list();
   for (std::size_t node = 0; node < use.nodes.size(); ++node) {
     const NodeUse& at = use.nodes[node];
     nodes.push_back({{"node", node},
@@ -64,7 +65,7 @@ Json utilisation_json(const Utilisation& use) {
 }
 
 Json links_json(const Utilisation& use) {
-  Json links = Json::array();
+  Json links = Json::list();
   const auto add = [&](const char* of, std::size_t number, const char* direction,
                        const LinkUse& link) {
     links.push_back({{of, number},
@@ -134,7 +135,7 @@ Json sources_json(const Scenario& scenario, const Prediction& prediction) {
 
 Json steady_json(const Prediction& prediction) {
   if (!prediction.steady) return nullptr;
-  Json periods = Json::array();
+  Json periods = Json::list();
   for (const Picoseconds period : prediction.steady->periods) {
     periods.push_back(casync::to_seconds(period));
   }
@@ -160,30 +161,32 @@ Json times_json(const Scenario& scenario, const Prediction& prediction) {
 
 }  // namespace
 
-void print_json(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
+io::Document document(const Simulated& simulated) {
+  const Scenario& scenario = simulated.scenario;
+  const Prediction& prediction = simulated.prediction;
   const Result& result = prediction.result;
   Json report = times_json(scenario, prediction);
-  report.update(
-      {{"machines", costs::describe_machines(scenario.profile, scenario.cluster, scenario.model)},
-       {"bytes_sent_per_node", bytes_per_iteration(scenario, prediction)},
-       {"tasks", prediction.graph.tasks()},
-       {"folding", folding_name(prediction)},
-       {"folding_bounds", folding_bounds_json(prediction)},
-       {"orbits", prediction.graph.representatives()},
-       {"simulation_s", prediction.simulation_s},
-       {"tasks_per_s", prediction.graph.tasks() / prediction.simulation_s},
-       {"replicas", replicas_json(prediction.replicas)},
-       {"critical_path_share", share_json(prediction, Picoseconds{})},
-       {"exposed_communication_share", share_json(prediction, result.compute)},
-       {"utilisation", utilisation_json(prediction.utilisation)},
-       {"links", links_json(prediction.utilisation)},
-       {"sensitivity", sensitivity_json(prediction.sensitivities)},
-       {"steady", steady_json(prediction)},
-       {"critical_path", path_json(prediction)}});
+  report.update({{"machines", sentence(costs::describe_machines(scenario.profile, scenario.cluster,
+                                                                scenario.model))},
+                 {"bytes_sent_per_node", bytes_per_iteration(scenario, prediction)},
+                 {"tasks", prediction.graph.tasks()},
+                 {"folding", folding_name(prediction)},
+                 {"folding_bounds", folding_bounds_json(prediction)},
+                 {"orbits", prediction.graph.representatives()},
+                 {"simulation_s", prediction.simulation_s},
+                 {"tasks_per_s", prediction.graph.tasks() / prediction.simulation_s},
+                 {"replicas", replicas_json(prediction.replicas)},
+                 {"critical_path_share", share_json(prediction, Picoseconds{})},
+                 {"exposed_communication_share", share_json(prediction, result.compute)},
+                 {"utilisation", utilisation_json(prediction.utilisation)},
+                 {"links", links_json(prediction.utilisation)},
+                 {"sensitivity", sensitivity_json(prediction.sensitivities)},
+                 {"steady", steady_json(prediction)},
+                 {"critical_path", path_json(prediction)}});
   if (prediction.explains_interval) {
     report["interval_sources"] = sources_json(scenario, prediction);
   }
-  out << report.dump(2) << '\n';
+  return report;
 }
 
-}  // namespace hipress::sim
+}  // namespace hipress::requests

@@ -1,4 +1,3 @@
-#include "tools/sim/predict.hpp"
 
 #include <fmt/format.h>
 
@@ -10,23 +9,29 @@
 #include "casync/layout.hpp"
 #include "casync/strategy.hpp"
 #include "costs/description.hpp"
+#include "costs/spread.hpp"
 #include "io/error.hpp"
 #include "io/memory.hpp"
 #include "io/processors.hpp"
+#include "requests/simulate.hpp"
 #include "sim/critical_path.hpp"
 #include "sim/graph_size.hpp"
 
-namespace hipress::sim {
+namespace hipress::requests {
+
+using namespace sim;
+
 namespace {
 
 constexpr std::uint32_t kStressed = 2;  // simulations that an interval takes
 
-unsigned jobs_of(const CommandLine& line) {
+unsigned jobs_of(const SimulateRequest& line) {
   return line.jobs > 0 ? line.jobs : static_cast<unsigned>(io::usable_cores().size());
 }
 
 /// What would make the graph of this scenario smaller.
-std::string smaller(const Scenario& scenario, casync::Folding folding, const CommandLine& line) {
+std::string smaller(const Scenario& scenario, casync::Folding folding,
+                    const SimulateRequest& line) {
   using casync::Foldability;
   std::string text = "give ";
   const Foldability verdict = foldability(scenario);
@@ -45,7 +50,7 @@ std::string smaller(const Scenario& scenario, casync::Folding folding, const Com
   return text + "fewer nodes (--nnodes), or fewer partitions K per gradient (a plan file)";
 }
 
-void expand(const Scenario& scenario, const CommandLine& line, Prediction& prediction) {
+void expand(const Scenario& scenario, const SimulateRequest& line, Prediction& prediction) {
   Fold fold = parse_fold(line.fold);
   for (const auto& [option, given] : {std::pair("--trace", !line.trace.empty()),
                                       std::pair("--export-chakra", !line.chakra.empty())}) {
@@ -68,13 +73,33 @@ void expand(const Scenario& scenario, const CommandLine& line, Prediction& predi
 
 }  // namespace
 
-Prediction predict(const Scenario& scenario, const CommandLine& line) {
+Intervals intervals_of(const Scenario& scenario, const Prediction& prediction) {
+  const costs::Spread spread = costs::spread_of(scenario.profile);
+  const double iteration_s = casync::to_seconds(prediction.iteration);
+  const double compute_s = casync::to_seconds(compute_time(prediction));
+  const double forward_s = iteration_s - casync::to_seconds(synchronisation_time(prediction));
+  const Response& all = prediction.response;
+  return {interval(all, spread), interval(without_compute(all, forward_s), spread),
+          interval({.time_s = compute_s, .floor_s = compute_s}, spread),
+          interval(without_compute(all, compute_s), spread)};
+}
+
+std::vector<std::int64_t> bytes_per_iteration(const Scenario& scenario,
+                                              const Prediction& prediction) {
+  std::vector<std::int64_t> bytes = prediction.result.bytes_sent;
+  for (std::int64_t& of_node : bytes) of_node /= scenario.iterations;
+  return bytes;
+}
+
+Prediction predict(const Scenario& scenario, const SimulateRequest& line, const Hooks& hooks) {
+  look_for_interrupt(hooks);
   Prediction prediction;
   expand(scenario, line, prediction);
   if (line.machines.profile.empty()) {
     prediction.default_profile = costs::describe_origin(scenario.profile, false);
   }
   prediction.names = casync::unit_names(casync::make_layout(scenario.model, scenario.plan));
+  look_for_interrupt(hooks);
   const auto start = std::chrono::steady_clock::now();
   prediction.result = simulate(scenario, prediction.graph, Timelines::kRecorded);
   prediction.simulation_s =
@@ -85,19 +110,22 @@ Prediction predict(const Scenario& scenario, const CommandLine& line) {
         steady_state(prediction.graph, prediction.result.timeline, scenario.iterations);
     prediction.iteration = prediction.steady->period;
   }
+  look_for_interrupt(hooks);
   prediction.response =
       respond(scenario, prediction.graph, casync::to_seconds(prediction.iteration),
               casync::to_seconds(compute_time(prediction)), jobs_of(line));
   prediction.critical_path = critical_path(prediction.graph, prediction.result.timeline);
   prediction.utilisation = utilisation(scenario, prediction.graph, prediction.result);
+  look_for_interrupt(hooks);
   if (line.replicas > 1) {
     prediction.replicas = run_replicas(scenario, prediction.graph, line.replicas, jobs_of(line));
   }
   prediction.explains_interval = line.explains_interval;
+  look_for_interrupt(hooks);
   if (line.sensitivity) {
     prediction.sensitivities = sensitivities(scenario, prediction.graph, prediction.iteration);
   }
   return prediction;
 }
 
-}  // namespace hipress::sim
+}  // namespace hipress::requests

@@ -1,0 +1,48 @@
+"""What this package raises and warns of."""
+
+from typing import Any, Dict, Optional
+
+
+class HipressError(Exception):
+    """A call of this package failed. The message says what is wrong, where, and what would be accepted; `kind` is that of the
+    error documents of hipress.h, and file, line, field and remedy are None where they are not known."""
+
+    def __init__(self, message: str, kind: str = "internal", file: Optional[str] = None, line: Optional[int] = None,
+                 field: Optional[str] = None, remedy: Optional[str] = None) -> None:
+        super().__init__(message)
+        self.kind, self.file, self.line, self.field, self.remedy = kind, file, line, field, remedy
+
+
+class InputError(HipressError, ValueError):
+    """The request is wrong: an unknown name, an impossible value, a malformed file."""
+
+
+class UnmetError(HipressError):
+    """A requirement is not met, as by a trace that does not tell enough for a model; `result` is a dictionary of what was found
+    out all the same, or None."""
+
+    result: Optional[Dict[str, Any]] = None
+
+
+class EnvironmentFailure(HipressError, RuntimeError):
+    """Memory, threads or room on a disk ran out, or a file cannot be written: the same request may work elsewhere."""
+
+
+class Interrupted(HipressError):
+    """The request was interrupted before there was a result, by other means than KeyboardInterrupt."""
+
+
+class HipressWarning(UserWarning):
+    """What may mislead in an answer: an option without effect, costs that nobody measured."""
+
+
+_BY_KIND = {"input": InputError, "unmet": UnmetError, "environment": EnvironmentFailure, "interrupted": Interrupted}
+
+
+def error_of(document: Dict[str, Any]) -> HipressError:
+    """The exception that an error document of hipress_call() stands for."""
+    said = dict(document["error"])
+    error = _BY_KIND.get(said["kind"], HipressError)(said.pop("message"), **said)
+    if isinstance(error, UnmetError):
+        error.result = document.get("result")
+    return error

@@ -1,0 +1,242 @@
+"""Requests as functions; written by scripts/python_requests.py from the library's schemas."""
+
+import os
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
+
+from hipress._call import Progress, answer
+from hipress._results import Plan, Simulation, Sweep, Trace
+
+#: A text, or a path for one.
+Text = Union[str, "os.PathLike[str]"]
+
+
+def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Optional[Text] = None,
+         dtype: Optional[Text] = None, root: Optional[int] = None, chunks: Optional[int] = None,
+         lossless: bool = False, topology: Optional[Text] = None, nnodes: Optional[int] = None,
+         profile: Optional[Text] = None, cluster: Optional[Text] = None, bandwidth: Optional[Text] = None,
+         latency: Optional[Text] = None, overhead: Optional[Text] = None, gpus_per_node: Optional[int] = None,
+         gpu_bandwidth: Optional[Text] = None, scale_kernels: Union[Text, bool, None] = None,
+         assume_cost: Optional[Sequence[str]] = None, compute_time: Optional[Text] = None,
+         forward: Optional[Text] = None, algorithm: Optional[Text] = None, write: Optional[Text] = None,
+         coarsest: Optional[Text] = None, accuracy: Optional[Sequence[str]] = None, search: Optional[Text] = None,
+         grouping: Optional[Text] = None, transfer_order: Optional[Text] = None, network: Optional[Text] = None,
+         budget: Optional[float] = None, evaluations: Optional[int] = None, tolerance: Optional[float] = None,
+         seed: Optional[int] = None, jobs: Optional[int] = None, output: Optional[Text] = None,
+         trust_plan: bool = False, explain: bool = False, compare: Optional[Text] = None,
+         plan: Optional[Text] = None, robust: bool = False, jitter: Optional[Text] = None,
+         bandwidth_uncertainty: Optional[float] = None, replicas: Optional[int] = None,
+         disable_pass: Optional[Text] = None, progress: Optional[Callable[[Progress], Any]] = None) -> Plan:
+    """Decides which gradients to compress, and into how many partitions to cut them, as hipress-plan does. Answers as the tool
+    prints with --json: a Plan, whose attributes are that object's keys. Arguments are the tool's long options; those that are
+    None are not given.
+
+    input                  Gradients: name,elements lines, CSV, model YAML or a shipped model [input.txt]
+    job                    What is planned: mean (gradients are averaged), or broadcast (one node's tensors go to all others:
+                           parameters at the start, weights to samplers) [mean]
+    bytes                  Broadcast one tensor of so many, say 64MB
+    dtype                  Of --bytes: float32 (the default), float16 or bfloat16
+    root                   Node that broadcasts (default 0)
+    chunks                 Chunks of the largest tensor of a broadcast (default: the best of all counts)
+    lossless               Refuse algorithms that change what is broadcast
+    topology               One of ps, ring, allreduce, allgather (allreduce: nothing compressed but by low rank), or BEST: all of
+                           them, and all-reduce for what others do not compress (search timeline); of a broadcast chain, binomial,
+                           scatter_allgather, chain_p2p (which encodes anew on every node, for comparison), or BEST, the default
+                           [PS]
+    nnodes                 Number of nodes (default: the cluster's, else 16)
+    profile                Costs: a profile.yaml or a shipped profile, such as h100-100g (default: published with SeCoPa)
+    cluster                Cluster YAML: hosts, speeds, slow links between pairs of hosts (docs/profiles.md); what it leaves out
+                           is the profile's
+    bandwidth              Of the links between nodes: 25Gbps (default: the cluster's, else the profile's)
+    latency                Of these links, on the wire: 20us
+    overhead               Of these links, what a message costs both of its ports: 20us
+    gpus_per_node          GPUs that sum up gradients in a node first (default: the cluster's, else 1)
+    gpu_bandwidth          Of the links between a node's GPUs (default: the cluster's, else 250GB/s)
+    scale_kernels          Scale kernels to a memory bandwidth: 3.35TB/s (without a value: to the profile's
+                           hardware.memory_bandwidth)
+    assume_cost            Charge a program that is not measured yet what another algorithm costs: tern.pse=int4block; may be
+                           given several times
+    compute_time           Of forward and backward together, 120ms: for a model without ready times, or to scale those that it
+                           has. Of all micro-steps together, where a model has several
+    forward                Of the forward pass, and of the optimizer before it, together: 40ms (default: the model's, else a third
+                           of --compute-time). Of one pass alone, where a model has several micro-steps
+    algorithm              Algorithms that the plan may use, separated by commas (fp16 only if it is listed), or none;
+                           'powersgd(rank=1|2|4)' for one with several values. All average gradients but dgc with a momentum,
+                           which is an optimizer of its own. Default of a broadcast: those that lose nothing [onebit,fp16]
+    write                  What is written where compressing is not advised: advised (the best plan without compression), or
+                           fastest [advised]
+    coarsest               Leave out algorithms that give up more than this one: none, lossless < fp16, bf16 < int8block, fp8block
+                           < tbq, terngrad, int4block < onebit < dgc, graddrop, powersgd, acpsgd, rsketch
+    accuracy               Place of a program in that order: tern.pse=terngrad, or 1 (fp16) to 4 (default: 4, as coarse as dgc);
+                           may be given several times
+    search                 One of: secopa, greedy, timeline, exhaustive (default: timeline with a profile or cluster, else secopa)
+    grouping               Whether to search bulk groups and batches too: any, none, or auto (any if the output is X.yaml, which
+                           can say them) [auto]
+    transfer_order         Which waiting message goes first: ready, need (as in hipress-sim), or the best; of plans that are
+                           given, else as they say [ready]
+    network                port (one message at a time) or fair (max-min) [fair]
+    budget                 Seconds for search timeline, and the passes after it (default 2)
+    evaluations            Simulations for search timeline, instead of --budget
+    tolerance              How much longer an iteration may be, relatively, for compressing less [0.005]
+    seed                   Of the search's random moves [0]
+    jobs                   Threads that simulate (default: one per core, at most 4)
+    output                 Plan to write: SeCoPa's text, or X.yaml with everything
+    trust_plan             Compile and run whatever programs (x.pse) the plan brings, not only those that --algorithm names
+    explain                Say of every gradient why it is decided so, what the next best option would cost, and what memory the
+                           plan takes
+    compare                Lay the plan beside this one (a file, or none, all, fp16 …): times, bytes, and what each difference is
+                           worth alone
+    plan                   Explain or compare this plan (a file or a name) instead of searching one; nothing is written
+    robust                 Choose the plan with the best 90th percentile of the iteration time, under --jitter and
+                           --bandwidth-uncertainty
+    jitter                 Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE (as in hipress-sim)
+    bandwidth_uncertainty  0.2 for links with 80 to 120 % of their bandwidth
+    replicas               Draws that plans are compared on (default 100)
+    disable_pass           Passes to leave out, with commas
+    progress               Called now and then with a Progress, perhaps on another thread
+
+    InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt ends it.
+    """
+    return Plan(answer({"request": "plan", "input": input, "job": job, "bytes": bytes, "dtype": dtype, "root": root,
+                        "chunks": chunks, "lossless": lossless or None, "topology": topology, "nnodes": nnodes,
+                        "profile": profile, "cluster": cluster, "bandwidth": bandwidth, "latency": latency,
+                        "overhead": overhead, "gpus_per_node": gpus_per_node, "gpu_bandwidth": gpu_bandwidth,
+                        "scale_kernels": scale_kernels, "assume_cost": assume_cost, "compute_time": compute_time,
+                        "forward": forward, "algorithm": algorithm, "write": write, "coarsest": coarsest,
+                        "accuracy": accuracy, "search": search, "grouping": grouping,
+                        "transfer_order": transfer_order, "network": network, "budget": budget,
+                        "evaluations": evaluations, "tolerance": tolerance, "seed": seed, "jobs": jobs,
+                        "output": output, "trust_plan": trust_plan or None, "explain": explain or None,
+                        "compare": compare, "plan": plan, "robust": robust or None, "jitter": jitter,
+                        "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
+                        "disable_pass": disable_pass}, progress))
+
+
+def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[int] = None,
+             topology: Optional[Text] = None, nnodes: Optional[int] = None, algorithm: Optional[Text] = None,
+             profile: Optional[Text] = None, cluster: Optional[Text] = None, bandwidth: Optional[Text] = None,
+             latency: Optional[Text] = None, overhead: Optional[Text] = None,
+             gpus_per_node: Optional[int] = None, gpu_bandwidth: Optional[Text] = None,
+             scale_kernels: Union[Text, bool, None] = None, assume_cost: Optional[Sequence[str]] = None,
+             compute_time: Optional[Text] = None, forward: Optional[Text] = None,
+             network: Optional[Text] = None, fold: Optional[Text] = None,
+             transfer_order: Optional[Text] = None, jitter: Optional[Text] = None, seed: Optional[int] = None,
+             replicas: Optional[int] = None, jobs: Optional[int] = None, trace: Optional[Text] = None,
+             export_chakra: Optional[Text] = None, bulk_threshold: Optional[Text] = None,
+             bulk_wait: Optional[Text] = None, bulk_limit: Optional[Text] = None,
+             batch_threshold: Optional[Text] = None, batch_wait: Optional[Text] = None,
+             batch_limit: Optional[Text] = None, density: Optional[float] = None, raw_allreduce: bool = False,
+             no_pipelining: bool = False, no_bulk: bool = False, no_selection: bool = False,
+             trust_plan: bool = False, steady: Union[int, bool, None] = None, sensitivity: bool = False,
+             explain_interval: bool = False) -> Simulation:
+    """Predicts one iteration of a plan: when every gradient is synchronised, and what that waits for, as hipress-sim does. Answers
+    as the tool prints with --json: a Simulation, whose attributes are that object's keys. Arguments are the tool's long options;
+    those that are None are not given.
+
+    input             Gradients: name,elements lines, CSV, model YAML or a shipped model; not needed with the plan YAML of a
+                      broadcast
+    plan              Plan file, none, all, threshold[:ELEMENTS], an algorithm's name, or one that is made for these machines:
+                      best, best_uncompressed, threshold_262144, secopa, greedy, ddp, ddp_fp16, ddp_powersgd, none_grouped,
+                      fp16_grouped, all_grouped, secopa_grouped
+    evaluations       Plans that a search for --plan simulates; more: a better plan, later [300]
+    topology          one of ps, ring, allreduce, allgather, BEST for a plan that is made, or of a broadcast chain, binomial,
+                      scatter_allgather, chain_p2p (default: what a plan YAML says, else ps)
+    nnodes            Number of nodes (default: the cluster's, else what a plan YAML says, else 16)
+    algorithm         Codec of plan entries that are compressed but name none [onebit]
+    profile           Costs: a profile.yaml or a shipped profile, such as h100-100g (default: sosp21, published for V100s)
+    cluster           Cluster YAML: hosts, speeds, slow links between pairs of hosts (docs/profiles.md); what it leaves out is the
+                      profile's
+    bandwidth         Of the links between nodes: 25Gbps (default: the cluster's, else the profile's)
+    latency           Of these links, on the wire: 20us
+    overhead          Of these links, what a message costs both of its ports: 20us
+    gpus_per_node     GPUs that sum up gradients in a node first (default: the cluster's, else 1)
+    gpu_bandwidth     Of the links between a node's GPUs (default: the cluster's, else 250GB/s)
+    scale_kernels     Scale kernels to a memory bandwidth: 3.35TB/s (without a value: to the profile's hardware.memory_bandwidth)
+    assume_cost       Charge a program that is not measured yet what another algorithm costs: tern.pse=int4block; may be given
+                      several times
+    compute_time      Of forward and backward together, 120ms: for a model without ready times, or to scale those that it has. Of
+                      all micro-steps together, where a model has several
+    forward           Of the forward pass, and of the optimizer before it, together: 40ms (default: the model's, else a third of
+                      --compute-time). Of one pass alone, where a model has several micro-steps
+    network           port (one message at a time) or fair (max-min) [fair]
+    fold              Simulate one node for all where they do the same: auto (where that is exact), never, or always (with bounds
+                      where slices are unequal) [auto]
+    transfer_order    ready (first come, first served) or need (of the next forward pass); default: what the plan says, else ready
+    jitter            Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE
+    seed              Of the jitter's draws [0]
+    replicas          Simulate so many draws of the jitter, and print the percentiles [1]
+    jobs              Replicas at a time (default: one per core)
+    trace             Write the timeline as Chrome/Perfetto JSON
+    export_chakra     Write the simulated graph as Chakra execution traces, one per node, into a folder
+    bulk_threshold    Synchronise gradients smaller than this together (64KiB; 0B: each alone)
+    bulk_wait         … but none that is ready later than so long after the first (1ms)
+    bulk_limit        … and no group larger than this (4MiB)
+    batch_threshold   Encode, decode and add slices smaller than this in one launch (64KiB; 0B: alone)
+    batch_wait        … but none whose gradient is ready later than so long after the first (1ms)
+    batch_limit       … and no launch larger than this (4MiB)
+    density           Send sparse gradients at this density (above 0, at most 1) instead of the plan's; above the plan's
+                      break-even, send them dense
+    raw_allreduce     Gradients that are not compressed use the library's all-reduce
+    no_pipelining     Gradients one after the other, each in phases that do not overlap on a node
+    no_bulk           Neither bulk groups nor batches, whatever the plan says
+    no_selection      Compress every gradient with the plan's algorithm, K = N
+    trust_plan        Compile and run whatever programs (x.pse) the plan brings, not only those that --algorithm names
+    steady            Iterations back to back, without a barrier: the period that so many (8) settle to
+    sensitivity       Also simulate with bandwidth, latency, codecs, compute … each 10 % better
+    explain_interval  Say how much of the interval comes of kernels, links, computation and the simulator's own error
+
+    InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt ends it.
+    """
+    return Simulation(answer({"request": "simulate", "input": input, "plan": plan, "evaluations": evaluations,
+                              "topology": topology, "nnodes": nnodes, "algorithm": algorithm, "profile": profile,
+                              "cluster": cluster, "bandwidth": bandwidth, "latency": latency, "overhead": overhead,
+                              "gpus_per_node": gpus_per_node, "gpu_bandwidth": gpu_bandwidth,
+                              "scale_kernels": scale_kernels, "assume_cost": assume_cost,
+                              "compute_time": compute_time, "forward": forward, "network": network, "fold": fold,
+                              "transfer_order": transfer_order, "jitter": jitter, "seed": seed,
+                              "replicas": replicas, "jobs": jobs, "trace": trace, "export_chakra": export_chakra,
+                              "bulk_threshold": bulk_threshold, "bulk_wait": bulk_wait, "bulk_limit": bulk_limit,
+                              "batch_threshold": batch_threshold, "batch_wait": batch_wait,
+                              "batch_limit": batch_limit, "density": density,
+                              "raw_allreduce": raw_allreduce or None, "no_pipelining": no_pipelining or None,
+                              "no_bulk": no_bulk or None, "no_selection": no_selection or None,
+                              "trust_plan": trust_plan or None, "steady": steady,
+                              "sensitivity": sensitivity or None, "explain_interval": explain_interval or None}))
+
+
+def sweep(spec: Union[Text, Mapping[str, Any]], *, output: Optional[Text] = None, jobs: Optional[int] = None,
+          shard: Optional[Text] = None, algorithm: Optional[Text] = None, evaluations: Optional[int] = None,
+          trust_plan: bool = False, progress: Optional[Callable[[Progress], Any]] = None) -> Sweep:
+    """Predicts every combination of the values that a spec lists, one row each, as hipress-sim sweep does. Answers as the tool
+    prints with --json: a Sweep, whose attributes are that object's keys. Arguments are the tool's long options; those that are
+    None are not given.
+
+    spec         YAML that lists the values of each axis
+    output       CSV to write: one row per point, whole or not at all
+    jobs         Threads; the output does not depend on it (default: one per core)
+    shard        I/M: the I-th of M contiguous parts. Only the first has the header, so that the parts' files one after the other
+                 are the whole file [1/1]
+    algorithm    Programs (x.pse,y.pse) that the spec and its plans may bring
+    evaluations  Plans that the search for plan 'best' simulates at each point; more: a better plan, later [300]
+    trust_plan   Compile and run whatever programs (x.pse) the plan brings, not only those that --algorithm names
+    progress     Called now and then with a Progress, perhaps on another thread
+
+    InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt ends it.
+    """
+    return Sweep(answer({"request": "sweep", "spec": spec, "output": output, "jobs": jobs, "shard": shard,
+                         "algorithm": algorithm, "evaluations": evaluations, "trust_plan": trust_plan or None}, progress))
+
+
+def import_trace(trace: Text, *, output: Optional[Text] = None, every_all_reduce: bool = False) -> Trace:
+    """Reads a trace of a training job: how much of a step is communication that nothing hides, and the model that the job trains,
+    as hipress-import does. Answers as the tool prints with --json: a Trace, whose attributes are that object's keys. Arguments
+    are the tool's long options; those that are None are not given.
+
+    trace             One rank's trace: PyTorch's profiler or execution trace (JSON), or a Chakra execution trace; plain or
+                      gzipped
+    output            Write the model YAML that the other tools read
+    every_all_reduce  Every all-reduce carries gradients: where the trace does not tell which do
+
+    InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt ends it.
+    """
+    return Trace(answer({"request": "import_trace", "trace": trace, "output": output,
+                         "every_all_reduce": every_all_reduce or None}))

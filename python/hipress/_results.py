@@ -1,0 +1,205 @@
+"""What requests are answered with: the keys of `--json` as attributes."""
+
+import copy
+import html
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import pandas
+
+
+def duration(seconds: Optional[float]) -> str:
+    """"12.3 ms"; "unknown" of None."""
+    if seconds is None:
+        return "unknown"
+    for unit, length in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if abs(seconds) >= length:
+            return f"{seconds / length:.4g} {unit}"
+    return f"{seconds / 1e-9:.4g} ns" if seconds else "0 s"
+
+
+def _frame(rows: Any, **options: Any) -> "pandas.DataFrame":
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("to_frame() needs pandas: install Debian's python3-pandas, or pandas from PyPI, for this interpreter "
+                          f"({error}); to_dict() needs nothing") from error
+    return pandas.DataFrame(rows, **options)
+
+
+class Result:
+    """An answer: a document whose keys are attributes. docs/ says of each tool what the keys of its `--json` mean."""
+
+    def __init__(self, document: Dict[str, Any]) -> None:
+        self._document = document
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._document:
+            known = ", ".join(self.__dict__.get("_document", {}))
+            raise AttributeError(f"{type(self).__name__} has no attribute '{name}' (known: {known})")
+        return self._document[name]
+
+    def __dir__(self) -> List[str]:
+        return sorted({*super().__dir__(), *self._document})
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}\n" + "\n".join(f"  {line}" for line in self._lines()) + ">"
+
+    def _repr_html_(self) -> str:
+        return f"<b>{type(self).__name__}</b><br>" + "<br>".join(html.escape(line) for line in self._lines())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Result) and type(self) is type(other) and self._document == other._document
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_dict(self) -> Dict[str, Any]:
+        """A copy of the document: what the tool prints with --json."""
+        return copy.deepcopy(self._document)
+
+    def _lines(self) -> Sequence[str]:
+        raise NotImplementedError
+
+
+class Plan(Result):
+    """What plan() answers: the verdict, the predicted time, and those of baselines."""
+
+    verdict: str
+    predicted_iteration_s: Optional[float]
+
+    def _lines(self) -> Sequence[str]:
+        if "verdict" not in self._document:  # of a broadcast
+            return [f"broadcast by {self.topology}, codec {self.algorithm}, {self.chunks} chunks",
+                    f"predicted {duration(self.predicted_s)}, {self.nodes} nodes"]
+        lines = [self.verdict, f"{self.compressed} of {self.gradients} gradients compressed, by {self.topology}"]
+        if self.predicted_iteration_s is not None:
+            lines.append(f"iteration {duration(self.predicted_iteration_s)} "
+                         f"({duration(self.predicted_iteration_s_p10)} … {duration(self.predicted_iteration_s_p90)})")
+        return lines
+
+    def records(self) -> List[Dict[str, Any]]:
+        """Iteration times with their 10th and 90th percentiles, a dictionary a plan: each baseline, and "this plan". Of a
+        broadcast: its choices."""
+        if "verdict" not in self._document:
+            return [dict(choice) for choice in self.choices]
+        rows = [{"plan": name, "iteration_s": time, "p10_s": self.baselines_p10[name], "p90_s": self.baselines_p90[name],
+                 "faster_than": self.faster_than[name]} for name, time in (self.baselines or {}).items()]
+        return [*rows, {"plan": "this plan", "iteration_s": self.predicted_iteration_s, "p10_s": self.predicted_iteration_s_p10,
+                        "p90_s": self.predicted_iteration_s_p90, "faster_than": None}]
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """records() as a pandas frame. ImportError without pandas."""
+        return _frame(self.records())
+
+    def plot(self, ax: Optional["matplotlib.axes.Axes"] = None) -> "matplotlib.axes.Axes":
+        """Draws the times of records() with their intervals, into `ax` or axes of their own, which it returns. ImportError without
+        matplotlib."""
+        from hipress import _plots
+
+        return _plots.plan(self, ax)
+
+
+class Simulation(Result):
+    """What simulate() answers: times with their intervals, where they go, how busy everything is."""
+
+    iteration_s: float
+    compute_s: float
+    exposed_communication_s: float
+    synchronisation_s: float
+
+    #: What has an interval.
+    TIMES = ("iteration", "synchronisation", "compute", "exposed_communication")
+
+    def _lines(self) -> Sequence[str]:
+        said = self._document
+        times = [f"{name.replace('_', ' ')} {duration(said[name + '_s'])} "
+                 f"({duration(said[name + '_s_p10'])} … {duration(said[name + '_s_p90'])})" for name in self.TIMES]
+        return [*times, self.machines]
+
+    def records(self) -> List[Dict[str, Any]]:
+        """Times with their 10th and 90th percentiles, a dictionary each."""
+        said = self._document
+        return [{"time": name, "s": said[name + "_s"], "p10_s": said[name + "_s_p10"], "p90_s": said[name + "_s_p90"]}
+                for name in self.TIMES]
+
+    def to_frame(self, key: Optional[str] = None) -> "pandas.DataFrame":
+        """records() as a pandas frame; with a key, the list of that name, such as "critical_path" or "links". ImportError without
+        pandas."""
+        return _frame(self.records() if key is None else getattr(self, key))
+
+    def plot(self, ax: Optional["matplotlib.axes.Axes"] = None) -> "matplotlib.axes.Axes":
+        """Draws what the critical path consists of, by kind of task, into `ax` or axes of their own, which it returns. ImportError
+        without matplotlib."""
+        from hipress import _plots
+
+        return _plots.simulation(self, ax)
+
+
+class Sweep(Result):
+    """What sweep() answers: `columns`, and `rows` of values in their order. Iterating gives a dictionary a row."""
+
+    columns: List[str]
+    rows: List[List[Any]]
+
+    def _lines(self) -> Sequence[str]:
+        varying = ", ".join(self.varying()) or "nothing varies"
+        return [f"{len(self.rows)} rows of {len(self.columns)} columns", f"axes: {varying}",
+                f"{self.simulations} simulations, {self.plans} plans made"]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Dict[str, Any]]:
+        return (dict(zip(self.columns, row)) for row in self.rows)
+
+    def records(self) -> List[Dict[str, Any]]:
+        """The rows as dictionaries."""
+        return list(self)
+
+    def varying(self) -> List[str]:
+        """The columns before those of results that have several values."""
+        last = self.columns.index("iteration_s")
+        return [name for place, name in enumerate(self.columns[:last]) if len({row[place] for row in self.rows}) > 1]
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """The rows as a pandas frame. ImportError without pandas."""
+        return _frame(self.rows, columns=self.columns)
+
+    def plot(self, x: Optional[str] = None, y: str = "iteration_s",
+             ax: Optional["matplotlib.axes.Axes"] = None) -> "matplotlib.axes.Axes":
+        """Draws column `y` over column `x`, a line for each combination of the other axes, into `ax` or axes of their own, which it
+        returns. x: the axis of numbers that has most values, the last of equals. ImportError without matplotlib."""
+        from hipress import _plots
+
+        return _plots.sweep(self, x, y, ax)
+
+
+class Trace(Result):
+    """What import_trace() answers: the steps of a trace, and where their time went."""
+
+    steps: List[Dict[str, Any]]
+    diagnostics: List[str]
+
+    def _lines(self) -> Sequence[str]:
+        lines = [f"{self.format}, {len(self.steps)} steps"]
+        if self.gradients is not None:
+            lines.append(f"{self.gradients} gradients, {self.elements} elements")
+        if "most_gain" in self._document:
+            lines.append(self.most_gain)
+        return [*lines, *(f"not told: {sentence}" for sentence in self.not_told)]
+
+    def records(self) -> List[Dict[str, Any]]:
+        """The steps, a dictionary each."""
+        return [dict(step) for step in self.steps]
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """records() as a pandas frame. ImportError without pandas."""
+        return _frame(self.records())
+
+    def plot(self, ax: Optional["matplotlib.axes.Axes"] = None) -> "matplotlib.axes.Axes":
+        """Draws the steps, as computation, exposed communication and idle time, into `ax` or axes of their own, which it returns.
+        ImportError without matplotlib."""
+        from hipress import _plots
+
+        return _plots.trace(self, ax)

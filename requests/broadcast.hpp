@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "costs/machine_options.hpp"
+#include "planner/broadcast/broadcast.hpp"
+#include "requests/plan.hpp"
+#include "sim/forecast.hpp"
+
+/// The request "plan" with job broadcast.
+namespace hipress::requests {
+
+/// What is asked for, with what it is planned on, and what came of it.
+struct PlannedBroadcast {
+  /// Reads and checks everything, then plans.
+  PlannedBroadcast(const PlanRequest& asked, const Hooks& hooks);
+
+  const PlanRequest request;
+  const std::string output;  ///< empty: nothing is written
+  const models::Model model;
+  const costs::LoadedMachines loaded;
+  const std::vector<std::string> strategies;
+  const std::vector<std::string> algorithms;
+  std::optional<planner::Machines> machines;
+  planner::BroadcastResult found;
+  std::optional<sim::Interval> range;  ///< of the best time
+};
+
+/// Plans a broadcast, and writes the plan if an output is named. io::InputError for a request that
+/// cannot be done.
+std::unique_ptr<const PlannedBroadcast> plan_broadcast(const PlanRequest& request,
+                                                       const Hooks& hooks);
+
+/// What --json prints.
+io::Document document(const PlannedBroadcast& planned);
+
+/// The codec of a choice, or "none".
+std::string codec_name(const planner::BroadcastChoice& choice);
+
+/// io::InputError for fields of broadcasts where the job is another.
+void refuse_broadcast_fields(const BroadcastRequest& request);
+
+}  // namespace hipress::requests

@@ -1,0 +1,21 @@
+#include "requests/hooks.hpp"
+
+namespace hipress::requests {
+
+void look_for_interrupt(const Hooks& hooks) {
+  if (hooks.interrupted != nullptr && hooks.interrupted->load(std::memory_order_relaxed)) {
+    throw Interrupted();
+  }
+}
+
+void warn(const Hooks& hooks, const std::string& sentence) {
+  if (hooks.warn) hooks.warn(sentence);
+}
+
+void inform(const Hooks& hooks, const std::string& sentence) {
+  if (hooks.inform) hooks.inform(sentence);
+}
+
+std::string sentence(const std::string& text) { return text; }
+
+}  // namespace hipress::requests

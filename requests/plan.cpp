@@ -1,0 +1,148 @@
+#include "requests/plan.hpp"
+
+#include <fmt/format.h>
+
+#include "casync/strategy.hpp"
+#include "costs/all_reduce.hpp"
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "plans/plan_builder.hpp"
+#include "plans/plan_file.hpp"
+#include "requests/broadcast.hpp"
+
+namespace hipress::requests {
+
+using namespace planner;
+
+namespace {
+
+/// A text plan that compresses with one algorithm says only that it compresses; which, the tools
+/// that replay it must be told if it is not the one that they take for granted. Empty: they need
+/// not.
+std::string diagnose_algorithm(const models::Model& model, const casync::Plan& plan) {
+  const std::vector<std::string> used = used_algorithms(model, plan);
+  if (used.size() != 1 || used.front() == plans::PlanContext{.model = model}.algorithm) return {};
+  if (is_staged(used.front())) return {};  // the text says it
+  return fmt::format(
+      "the plan compresses with {}, which its text does not say: take --output X.yaml, or replay "
+      "with --algorithm {}",
+      used.front(), io::quote(used.front()));
+}
+
+/// Writes the plan as the output's name says, in a YAML with its fallback.
+void write_plan(const PlanRequest& options, const models::Model& model, const SearchResult& found,
+                const costs::Profile& profile, const Comparison& comparison,
+                const std::optional<plans::DenseFallback>& dense) {
+  if (!options.yaml()) return plans::write_plan_text(options.output, model, found.plan);
+  plans::write_plan_yaml(options.output, model, found.plan,
+                         {.predicted_iteration_s = comparison.planned_s,
+                          .search = options.request.search_name(),
+                          .profile = profile.name + " " + profile.fingerprint,
+                          .network = options.request.network,
+                          .lower_bound_s = comparison.lower_bound_s,
+                          .transfer_order = found.transfer_order,
+                          .dense = dense});
+}
+
+/// Adds what whoever replays the plan from its file must know.
+void add_replay_diagnostics(const PlanRequest& options, const models::Model& model,
+                            const costs::Profile& profile, SearchResult& found) {
+  const std::string raw = raw_strategy_of(found.plan);
+  if (sends_raw_alone(raw)) {
+    const std::string estimate = costs::AllReduceCosts(profile).diagnostic(found.plan.nodes);
+    if (!estimate.empty()) found.diagnostics.push_back(estimate);
+  }
+  if (!options.yaml()) {
+    const std::string algorithm = diagnose_algorithm(model, found.plan);
+    if (!algorithm.empty()) found.diagnostics.push_back(algorithm);
+  }
+  if (!found.plan.raw_strategy.empty() && !options.yaml()) {
+    found.diagnostics.push_back(fmt::format(
+        "raw gradients go by {}, which only a plan YAML says: take --output X.yaml{}", raw,
+        sends_raw_alone(raw)
+            ? fmt::format(", or replay with --topology {} --raw-allreduce", found.plan.strategy)
+            : ""));
+  }
+  if (found.transfer_order == sim::TransferOrder::kNeed) {
+    found.diagnostics.push_back(
+        options.yaml() ? "the plan is for transfer order need, in which hipress-exec cannot run it"
+                       : "the plan is for --transfer-order need, which only a plan YAML says: take "
+                         "--output X.yaml, or replay with hipress-sim --transfer-order need");
+  }
+  const bool grouped = found.plan.bulk.threshold_bytes > 0 || found.plan.batch.threshold_bytes > 0;
+  if (grouped && !options.yaml()) {
+    found.diagnostics.push_back(
+        "the plan has bulk groups or batches, which only a plan YAML says: take --output X.yaml");
+  }
+}
+
+planner::Hooks hooks_of(const Hooks& hooks) {
+  planner::Hooks made;
+  made.warn = [hooks](const std::string& text) { warn(hooks, text); };
+  made.interrupted = hooks.interrupted;
+  made.searched = hooks.stage_done;
+  if (!hooks.progress) return made;
+  made.progress = [report = hooks.progress](double share, double best_s) {
+    report({.stage = "search", .share = share, .best_s = best_s});
+  };
+  return made;
+}
+
+}  // namespace
+
+std::size_t count_compressed(const models::Model& model, const casync::Plan& plan) {
+  std::size_t count = 0;
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    count += plans::is_raw(model.gradients[g], plan, plan.decisions[g]) ? 0 : 1;
+  }
+  return count;
+}
+
+std::vector<std::string> used_algorithms(const models::Model& model, const casync::Plan& plan) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < plan.algorithms.size(); ++i) {
+    bool used = false;
+    for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+      used = used || (plan.decisions[g].algorithm == static_cast<std::int8_t>(i) &&
+                      !plans::is_raw(model.gradients[g], plan, plan.decisions[g]));
+    }
+    if (used) names.push_back(plan.algorithms[i].name);
+  }
+  return names;
+}
+
+Planned::Planned(const PlanRequest& asked, const Hooks& hooks)
+    : request(asked), prepared(asked.request, asked.form(), hooks_of(hooks)) {}
+
+std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hooks) {
+  refuse_broadcast_fields(request.broadcast);
+  sim::parse_network(request.request.network);  // refused before files are read
+  auto planned = std::make_unique<Planned>(request, hooks);
+  const PreparedRequest& prepared = planned->prepared;
+  const bool writes = prepared.searches() && !request.output.empty();
+  if (writes) {
+    io::require_writable(request.output);
+    io::refuse_input(request.output);
+    if (!request.yaml()) plans::require_text_names(prepared.model);
+  }
+  if (prepared.optimises() && hooks.optimises) hooks.optimises();
+  planned->advice = advise(prepared);
+  const Advice& advice = planned->advice;
+  for (const std::string& warning : advice.analysis.warnings) warn(hooks, warning);
+  SearchResult& found = planned->advice.found;
+  if (writes) {
+    add_replay_diagnostics(request, prepared.model, prepared.profile, found);
+    write_plan(request, prepared.model, found, prepared.profile, advice.comparison,
+               advice.analysis.dense);
+  }
+  for (const std::string& diagnostic : found.diagnostics) inform(hooks, diagnostic);
+  planned->traced = models::read_traced(request.request.input);
+  return planned;
+}
+
+io::Document answer(const PlanRequest& request, const Hooks& hooks) {
+  if (request.job == "broadcast") return document(*plan_broadcast(request, hooks));
+  return document(*plan(request, hooks));
+}
+
+}  // namespace hipress::requests

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/yaml.hpp"
+#include "models/traced.hpp"
+#include "planner/advice/advice.hpp"
+#include "requests/field.hpp"
+#include "requests/hooks.hpp"
+
+/// The request "plan", which hipress-plan makes of its command line.
+namespace hipress::requests {
+
+/// What job broadcast asks for.
+struct BroadcastRequest {
+  std::string bytes = {};  ///< of one tensor; empty: `input` says what is sent
+  std::optional<std::string> dtype = {};
+  std::optional<std::uint32_t> root = {};
+  std::optional<std::int32_t> chunks = {};
+  bool lossless = false;
+};
+
+struct PlanRequest {
+  planner::Request request;
+  std::string job = "mean";
+  BroadcastRequest broadcast;
+  bool input_given = false;
+  bool algorithms_given = false;
+  /// The plan to write; empty: none is, and the plan is one that SeCoPa's text can say.
+  std::string output;
+
+  bool yaml() const { return io::is_yaml_name(output); }
+  planner::PlanForm form() const {
+    return yaml() ? planner::PlanForm::kYaml : planner::PlanForm::kText;
+  }
+};
+
+/// Its fields; they point into the request.
+Fields fields(PlanRequest& request);
+
+/// A plan for averaging gradients, and what is known of it.
+struct Planned {
+  Planned(const PlanRequest& asked, const Hooks& hooks);
+
+  const PlanRequest request;
+  const planner::PreparedRequest prepared;
+  planner::Advice advice;
+  std::optional<models::Traced> traced;  ///< of the job that the model was made of
+};
+
+/// Plans, and writes the plan if an output is named. io::InputError, before any search, for what
+/// cannot be done or written.
+std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hooks);
+
+/// What --json prints.
+io::Document document(const Planned& planned);
+
+/// How many gradients the plan compresses.
+std::size_t count_compressed(const models::Model& model, const casync::Plan& plan);
+
+/// The algorithms that the plan really compresses with.
+std::vector<std::string> used_algorithms(const models::Model& model, const casync::Plan& plan);
+
+/// Answers the request, of whichever job.
+io::Document answer(const PlanRequest& request, const Hooks& hooks);
+
+}  // namespace hipress::requests

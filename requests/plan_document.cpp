@@ -1,0 +1,155 @@
+#include "planner/bound/bound.hpp"
+#include "requests/plan.hpp"
+
+namespace hipress::requests {
+
+using namespace planner;
+
+namespace {
+
+using Json = io::Document;
+
+Json json_of(const std::vector<PassReport>& passes) {
+  Json list = Json::list();
+  for (const PassReport& pass : passes) {
+    list.push_back({{"name", pass.name},
+                    {"s", pass.seconds},
+                    {"iteration_before_s", pass.iteration_before_s},
+                    {"iteration_after_s", pass.iteration_after_s},
+                    {"changed", pass.changed}});
+  }
+  return list;
+}
+
+Json json_of(const RobustChoice& choice) {
+  const auto spread = [](const RobustCandidate& candidate) {
+    return Json{{"name", candidate.name},
+                {"replicas", candidate.spread.replicas},
+                {"mean_s", candidate.spread.mean_s},
+                {"p50_s", candidate.spread.p50_s},
+                {"p90_s", candidate.spread.p90_s}};
+  };
+  Json candidates = Json::list();
+  for (const RobustCandidate& candidate : choice.candidates)
+    candidates.push_back(spread(candidate));
+  return {{"nominal", spread(choice.candidates.front())},
+          {"robust", spread(choice.candidates[choice.best])},
+          {"candidates", candidates}};
+}
+
+Json json_of(const models::Model& model, const Explanation& explanation) {
+  Json rows = Json::list();
+  for (const GradientRow& row : explanation.rows) {
+    const models::Gradient& gradient = model.gradients[row.gradient];
+    rows.push_back({{"name", gradient.name},
+                    {"elements", gradient.elements},
+                    {"ready_s", row.ready_s},
+                    {"done_s", row.done_s},
+                    {"on_critical_path_s", row.on_path_s},
+                    {"option", row.option},
+                    {"runner_up", row.runner_up},
+                    {"runner_up_cost_s", row.runner_up_cost_s},
+                    {"why", sentence(row.why())}});
+  }
+  return {{"residual_bytes_per_node", explanation.memory.residual_bytes},
+          {"buffer_bytes_per_node", explanation.memory.buffer_bytes},
+          {"runner_up_costs_on_network_port", explanation.estimated},
+          {"gradients", rows}};
+}
+
+Json json_of(const PlanFigures& figures) {
+  return {{"iteration_s", figures.iteration_s},
+          {"exposed_communication_s", figures.exposed_s},
+          {"bytes_sent_per_node", figures.bytes_per_node},
+          {"compressed", figures.compressed},
+          {"residual_bytes_per_node", figures.memory.residual_bytes},
+          {"buffer_bytes_per_node", figures.memory.buffer_bytes}};
+}
+
+Json json_of(const PlanComparison& comparison) {
+  Json differences = Json::list();
+  for (const Difference& row : comparison.differences) {
+    differences.push_back({{"what", row.what},
+                           {"first", row.first},
+                           {"second", row.second},
+                           {"alone_s", row.alone_s}});
+  }
+  return {{"first", json_of(comparison.first)},
+          {"second", json_of(comparison.second)},
+          {"worth_on_network_port", comparison.estimated},
+          {"differences", differences}};
+}
+
+/// Adds "passes", and what else there is of "dense", "robust", "explain" and "compare".
+void add_to(Json& report, const Problem& problem, const Analysis& analysis) {
+  report["passes"] = json_of(analysis.passes);
+  if (const auto& dense = analysis.dense) {
+    report["dense"] = {
+        {"above", dense->above}, {"algorithm", dense->algorithm}, {"K", dense->partitions}};
+  }
+  if (analysis.robust) report["robust"] = json_of(*analysis.robust);
+  if (analysis.explanation) report["explain"] = json_of(problem.model, *analysis.explanation);
+  if (analysis.comparison) report["compare"] = json_of(*analysis.comparison);
+}
+
+}  // namespace
+
+io::Document document(const Planned& planned) {
+  const Advice& advice = planned.advice;
+  const std::optional<models::Traced>& traced = planned.traced;
+  const Problem& problem = *advice.problem;
+  const SearchResult& found = advice.found;
+  const Comparison& comparison = advice.comparison;
+  const Verdict& verdict = advice.verdict;
+  const auto add_time = [&](Json& to, const std::string& name, const std::optional<double>& time_s,
+                            const std::optional<sim::Response>& response) {
+    std::optional<sim::Interval> range;
+    if (response) range = sim::interval(*response, comparison.spread);
+    to[name] = time_s;
+    to[name + "_p10"] = range ? Json(range->p10_s) : Json();
+    to[name + "_p90"] = range ? Json(range->p90_s) : Json();
+  };
+  Json baselines, baselines_p10, baselines_p90, faster_than;
+  for (const Baseline& baseline : comparison.baselines) {
+    const std::string name(baseline.name);
+    Json times;
+    add_time(times, name, baseline.iteration_s, baseline.response);
+    baselines[name] = times[name];
+    baselines_p10[name] = times[name + "_p10"];
+    baselines_p90[name] = times[name + "_p90"];
+    faster_than[name] =
+        comparison.planned && baseline.response
+            ? Json(sim::saving(*comparison.planned, *baseline.response, comparison.spread)
+                       .probability)
+            : Json();
+  }
+  Json report = {{"gradients", found.plan.decisions.size()},
+                 {"compressed", count_compressed(problem.model, found.plan)},
+                 {"topology", found.plan.strategy},
+                 {"raw_topology", raw_strategy_of(found.plan)},
+                 {"advice", to_string(verdict.answer)},
+                 {"advice_probability", verdict.probability},
+                 {"verdict", sentence(verdict.sentence)}};
+  add_time(report, "predicted_iteration_s", comparison.planned_s, comparison.planned);
+  const auto& raw = comparison.uncompressed;
+  add_time(report, "best_uncompressed_s", raw ? std::optional(raw->plan.iteration_s) : std::nullopt,
+           raw ? raw->response : std::nullopt);
+  if (traced) {
+    report["traced"] = {{"step_s", traced->step_s},
+                        {"exposed_communication_s", traced->exposed_communication_s},
+                        {"most_gain", traced->exposed_communication_s / traced->step_s}};
+  }
+  report.update(Json{{"lower_bound_s", comparison.lower_bound_s},
+                     {"gap", comparison.gap()},
+                     {"proved_optimal", comparison.proved_optimal},
+                     {"evaluations", found.evaluations},
+                     {"search_s", advice.search_s},
+                     {"baselines", baselines},
+                     {"baselines_p10", baselines_p10},
+                     {"baselines_p90", baselines_p90},
+                     {"faster_than", faster_than}});
+  add_to(report, problem, advice.analysis);
+  return report;
+}
+
+}  // namespace hipress::requests

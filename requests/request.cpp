@@ -1,0 +1,93 @@
+#include "requests/request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "io/input_file.hpp"
+#include "io/suggestion.hpp"
+#include "requests/import_trace.hpp"
+#include "requests/plan.hpp"
+#include "requests/simulate.hpp"
+#include "requests/sweep.hpp"
+
+namespace hipress::requests {
+namespace {
+
+template <class Request>
+io::Document schema_of(const RequestRow& row) {
+  Request request;
+  return schema(row.name, row.help, fields(request));
+}
+
+template <class Request>
+io::Document read_and_answer(const io::Document& given, const Hooks& hooks) {
+  Request request;
+  read(given, fields(request));
+  return answer(request, hooks);
+}
+
+template <class Request>
+constexpr RequestRow row_of(std::string_view name, std::string_view help) {
+  return {name, help, schema_of<Request>, read_and_answer<Request>};
+}
+
+constexpr RequestRow kRequests[] = {
+    row_of<PlanRequest>("plan",
+                        "Decides which gradients to compress, and into how many partitions to cut "
+                        "them, as hipress-plan does."),
+    row_of<SimulateRequest>("simulate",
+                            "Predicts one iteration of a plan: when every gradient is "
+                            "synchronised, and what that waits for, as hipress-sim does."),
+    row_of<SweepRequest>("sweep",
+                         "Predicts every combination of the values that a spec lists, one row "
+                         "each, as hipress-sim sweep does."),
+    row_of<ImportRequest>("import_trace",
+                          "Reads a trace of a training job: how much of a step is communication "
+                          "that nothing hides, and the model that the job trains, as "
+                          "hipress-import does."),
+};
+constexpr std::string_view kSchema = "schema";
+
+io::Document all_schemas() {
+  io::Document all = io::Document::object();
+  for (const RequestRow& row : kRequests) all[row.name] = row.schema(row);
+  return all;
+}
+
+/// What "request" says.
+std::string name_of(const io::Document& request) {
+  std::vector<std::string_view> known;
+  for (const RequestRow& row : kRequests) known.push_back(row.name);
+  known.push_back(kSchema);
+  if (request.members() == nullptr) {
+    throw FieldError("", fmt::format("a request must be an object, got {}", request.describe()),
+                     R"(give {"request": "plan", …})");
+  }
+  const io::Document* said = request.find("request");
+  if (said == nullptr || said->text() == nullptr) {
+    throw FieldError("request",
+                     fmt::format("\"request\" must be one of {}, got {}", fmt::join(known, ", "),
+                                 said == nullptr ? "none" : said->describe()));
+  }
+  if (std::ranges::find(known, *said->text()) == known.end()) {
+    throw FieldError("request", fmt::format("unknown request {}{}", io::quote(*said->text()),
+                                            io::suggestion(*said->text(), known)));
+  }
+  return *said->text();
+}
+
+}  // namespace
+
+std::span<const RequestRow> requests() { return kRequests; }
+
+io::Document answer(const io::Document& request, const Hooks& hooks) {
+  const std::string name = name_of(request);
+  if (name == kSchema) return all_schemas();
+  const io::InputScope inputs;  // the output of one request may be the input of the next
+  look_for_interrupt(hooks);
+  return std::ranges::find(kRequests, name, &RequestRow::name)->answer(request, hooks);
+}
+
+}  // namespace hipress::requests

@@ -1,0 +1,88 @@
+#include "requests/shared_fields.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "costs/cluster.hpp"
+#include "io/quantity.hpp"
+
+namespace hipress::requests {
+
+void add(Fields& fields, costs::MachineOptions& options, std::string_view without_profile) {
+  fields
+      .add("profile", &options.profile,
+           fmt::format("Costs: a profile.yaml or a shipped profile, such as h100-100g ({})",
+                       without_profile))
+      .file();
+  fields
+      .add("cluster", &options.cluster,
+           "Cluster YAML: hosts, speeds, slow links between pairs of hosts (docs/profiles.md); "
+           "what it leaves out is the profile's")
+      .file();
+  fields.add("bandwidth", &options.bandwidth,
+             "Of the links between nodes: 25Gbps (default: the cluster's, else the profile's)");
+  fields.add("latency", &options.latency, "Of these links, on the wire: 20us");
+  fields.add("overhead", &options.overhead,
+             "Of these links, what a message costs both of its ports: 20us");
+  fields
+      .add("gpus_per_node", &options.gpus_per_node,
+           "GPUs that sum up gradients in a node first (default: the cluster's, else 1)")
+      .from(1, costs::kMaxGpus);
+  fields.add("gpu_bandwidth", &options.gpu_bandwidth,
+             fmt::format("Of the links between a node's GPUs (default: the cluster's, else {})",
+                         io::format_bandwidth(costs::kUsualGpuLink.bandwidth)));
+  fields
+      .add("scale_kernels", &options.scale_kernels,
+           "Scale kernels to a memory bandwidth: 3.35TB/s (without a value: to the profile's "
+           "hardware.memory_bandwidth)")
+      .alone_means(std::string(costs::kAsHardware));
+  fields
+      .add("assume_cost", &options.assumed_costs,
+           "Charge a program that is not measured yet what another algorithm costs: "
+           "tern.pse=int4block; may be given several times")
+      .repeated();
+}
+
+void add(Fields& fields, models::TimeOptions& options) {
+  fields.add("compute_time", &options.compute_time,
+             "Of forward and backward together, 120ms: for a model without ready times, or to "
+             "scale those that it has. Of all micro-steps together, where a model has several");
+  fields.add(
+      "forward", &options.forward,
+      "Of the forward pass, and of the optimizer before it, together: 40ms (default: the "
+      "model's, else a third of --compute-time). Of one pass alone, where a model has several "
+      "micro-steps");
+}
+
+void add(Fields& fields, plans::PlanOptions& options) {
+  fields.add("bulk_threshold", &options.bulk_threshold,
+             "Synchronise gradients smaller than this together (64KiB; 0B: each alone)");
+  fields.add("bulk_wait", &options.bulk_wait,
+             "… but none that is ready later than so long after the first (1ms)");
+  fields.add("bulk_limit", &options.bulk_limit, "… and no group larger than this (4MiB)");
+  fields.add("batch_threshold", &options.batch_threshold,
+             "Encode, decode and add slices smaller than this in one launch (64KiB; 0B: alone)");
+  fields.add("batch_wait", &options.batch_wait,
+             "… but none whose gradient is ready later than so long after the first (1ms)");
+  fields.add("batch_limit", &options.batch_limit, "… and no launch larger than this (4MiB)");
+  fields.add("density", &options.density,
+             "Send sparse gradients at this density (above 0, at most 1) instead of the "
+             "plan's; above the plan's break-even, send them dense");
+  fields.add("raw_allreduce", &options.raw_allreduce,
+             "Gradients that are not compressed use the library's all-reduce");
+  fields.add("no_pipelining", &options.no_pipelining,
+             "Gradients one after the other, each in phases that do not overlap on a node");
+  fields.add("no_bulk", &options.no_bulk,
+             "Neither bulk groups nor batches, whatever the plan says");
+  fields.add("no_selection", &options.no_selection,
+             "Compress every gradient with the plan's algorithm, K = N");
+}
+
+void add(Fields& fields, plans::Trust& trust) {
+  fields.add("trust_plan", &trust.everything,
+             "Compile and run whatever programs (x.pse) the plan brings, not only those that "
+             "--algorithm names");
+}
+
+}  // namespace hipress::requests

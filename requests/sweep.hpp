@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plans/trust.hpp"
+#include "requests/field.hpp"
+#include "requests/hooks.hpp"
+#include "sweep/sweep.hpp"
+
+/// The request "sweep", which hipress-sim sweep makes of its command line.
+namespace hipress::requests {
+
+struct SweepRequest {
+  io::Document spec;   ///< the name of a YAML file, or what would be in it
+  std::string output;  ///< CSV to write; empty: none is
+  unsigned jobs = 0;   ///< 0: one per usable core
+  std::string shard = "1/1";
+  std::string algorithms;
+  std::int64_t evaluations = planner::kEvaluations;
+  plans::Trust trust;
+};
+
+/// Its fields; they point into the request.
+Fields fields(SweepRequest& request);
+
+/// What was swept, and what came of it.
+struct Swept {
+  sweep::SweepSpec spec;
+  sweep::SweepSize size;
+  std::vector<sweep::SweepRow> rows;
+};
+
+/// Reads the spec, makes its plans, simulates its points, and writes the CSV if an output is named.
+/// io::InputError, with the line of the spec, for what makes no sense.
+Swept sweep(const SweepRequest& request, const Hooks& hooks);
+
+/// The columns of the CSV, its rows with numbers as numbers and null where there is none, and what
+/// was simulated for them.
+io::Document document(const Swept& swept);
+
+/// Answers the request.
+io::Document answer(const SweepRequest& request, const Hooks& hooks);
+
+}  // namespace hipress::requests

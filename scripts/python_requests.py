@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Writes python/hipress/_requests.py, whose functions have the arguments that the schemas of requests name, from the schemas that
+the built library tells: HIPRESS_LIBRARY=build/release/runtime/libhipress.so scripts/python_requests.py [FILE]."""
+
+import pathlib
+import sys
+import textwrap
+from typing import Any, Dict, List
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "python"))
+
+from hipress._call import answer  # noqa: E402
+
+OUTPUT = ROOT / "python/hipress/_requests.py"
+WIDTH = 132
+
+#: Function: its result, and the argument that may be given without its name.
+FUNCTIONS = {"plan": ("Plan", "input"), "simulate": ("Simulation", "input"), "sweep": ("Sweep", "spec"),
+             "import_trace": ("Trace", "trace")}
+#: Those whose stages report progress.
+PROGRESS = {"plan", "sweep"}
+TYPES = {"string": "Text", "integer": "int", "number": "float", "boolean": "bool", "array": "Sequence[str]",
+         "object": "Mapping[str, Any]"}
+
+HEAD = '''"""Requests as functions; written by scripts/python_requests.py from the library's schemas."""
+
+import os
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
+
+from hipress._call import Progress, answer
+from hipress._results import Plan, Simulation, Sweep, Trace
+
+#: A text, or a path for one.
+Text = Union[str, "os.PathLike[str]"]
+'''
+
+
+def annotation(field: Dict[str, Any], required: bool) -> str:
+    """The type hint of an argument, with its default."""
+    kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
+    names = [TYPES[kind] for kind in kinds]
+    if required:
+        return names[0] if len(names) == 1 else f"Union[{', '.join(names)}]"
+    if kinds == ["boolean"]:
+        return "bool = False"
+    return f"Optional[{names[0]}] = None" if len(names) == 1 else f"Union[{', '.join(names)}, None] = None"
+
+
+def described(name: str, field: Dict[str, Any], column: int) -> str:
+    """The lines of a docstring about an argument."""
+    text = field["description"]
+    if "default" in field and field["default"] is not False:
+        text += f" [{field['default']}]"
+    lines = textwrap.wrap(text, WIDTH - 8 - column, break_long_words=False, break_on_hyphens=False)
+    return "\n".join([f"    {name:<{column}}  {lines[0]}"] + [" " * (column + 6) + line for line in lines[1:]])
+
+
+def function(name: str, schema: Dict[str, Any]) -> str:
+    """The source of a function."""
+    result, first = FUNCTIONS[name]
+    fields = {key: field for key, field in schema["properties"].items() if key != "request"}
+    arguments = [f"{first}: {annotation(fields[first], first in schema['required'])}", "*"]
+    arguments += [f"{key}: {annotation(field, key in schema['required'])}" for key, field in fields.items() if key != first]
+    if name in PROGRESS:
+        arguments.append("progress: Optional[Callable[[Progress], Any]] = None")
+    opening = f"def {name}("
+    signature = textwrap.wrap(", ".join(arguments).replace(" ", "\0").replace(",\0*", ", *").replace(",\0", ", "),
+                              WIDTH - len(opening) - 12 - len(result), break_long_words=False, break_on_hyphens=False)
+    head = opening + ("\n" + " " * len(opening)).join(signature).replace("\0", " ") + f") -> {result}:"
+    column = max(len(key) for key in [*fields, "progress"])
+    ask = f"as the tool prints with --json: a {result}, whose attributes are that object's keys."
+    intro = textwrap.wrap(f"{schema['description']} Answers {ask} Arguments are the tool's long options; those that are None are "
+                          "not given.", WIDTH - 7, break_on_hyphens=False)
+    lines = [f'    """{intro[0]}', *(f"    {line}" for line in intro[1:]), ""]
+    lines += [described(key, field, column) for key, field in fields.items()]
+    if name in PROGRESS:
+        called = {"description": "Called now and then with a Progress, perhaps on another thread"}
+        lines.append(described("progress", called, column))
+    lines += ["", "    InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt "
+              "ends it.", '    """']
+    # Flags that are False are not given.
+    flags = {key for key, field in fields.items() if field["type"] == "boolean"}
+    members = [f'"request": "{name}"'] + [f'"{key}": {key} or None' if key in flags else f'"{key}": {key}' for key in fields]
+    body_head = f"    return {result}(answer({{"
+    calls = textwrap.wrap(", ".join(member.replace(" ", "\0") for member in members), WIDTH - len(body_head) - 16,
+                          break_long_words=False, break_on_hyphens=False)
+    body = body_head + ("\n" + " " * len(body_head)).join(calls).replace("\0", " ")
+    body += "}, progress))" if name in PROGRESS else "}))"
+    return "\n".join([head, *lines, body])
+
+
+def source() -> str:
+    """The whole file."""
+    schemas = answer({"request": "schema"})
+    parts: List[str] = [function(name, schemas[name]) for name in FUNCTIONS]
+    return HEAD + "".join(f"\n\n{part}\n" for part in parts)
+
+
+def main() -> None:
+    output = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else OUTPUT
+    output.write_text(source())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,343 @@
+"""plan(), simulate(), sweep() and import_trace(): without torch, and as the command line and C answer."""
+
+import ctypes
+import importlib.util
+import inspect
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import warnings
+
+import hipress
+from hipress import _library
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOOLS = pathlib.Path(os.environ["HIPRESS_TOOLS"])
+TRACES = ROOT / "tests/data/traces"
+SPEC = {"model": "vgg19", "plan": ["none", "all"], "nodes": [2, 4], "bandwidth": ["10Gbps", "25Gbps"]}
+#: Seconds that were measured, which no two runs share.
+MEASURED = {"search_s", "simulation_s", "tasks_per_s", "s"}
+
+
+def without_measured(value):
+    """The document without what was measured."""
+    if isinstance(value, dict):
+        return {key: without_measured(one) for key, one in value.items() if key not in MEASURED}
+    return [without_measured(one) for one in value] if isinstance(value, list) else value
+
+
+def of_c(request):
+    """The document that hipress_call() answers."""
+    library = ctypes.CDLL(str(hipress.library_path()))
+    result = ctypes.c_void_p()
+    library.hipress_call(json.dumps(request).encode(), ctypes.byref(result))
+    document = json.loads(ctypes.string_at(result.value))
+    library.hipress_free_result(result)
+    return document
+
+
+def of_tool(request, folder):
+    """The document that the request's tool prints."""
+    tool = {"plan": ["hipress-plan"], "simulate": ["hipress-sim"], "import_trace": ["hipress-import"]}[request["request"]]
+    arguments = []
+    for key, value in request.items():
+        option = "--" + key.replace("_", "-")
+        if key == "trace" and request["request"] == "import_trace":
+            arguments.append(str(value))
+        elif isinstance(value, list):
+            for one in value:
+                arguments += [option, str(one)]
+        elif key != "request" and value is not False:
+            arguments += [option] if value is True else [option, str(value)]
+    done = subprocess.run([str(TOOLS / tool[0]), *arguments, "--json"], cwd=folder, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+class Doors(unittest.TestCase):
+    """The same request gives the same document from Python, C and the command line."""
+
+    REQUESTS = (
+        {"request": "plan", "input": "vgg19", "topology": "PS", "nnodes": 16},
+        {"request": "plan", "input": "resnet50", "profile": "v100_100g", "nnodes": 4, "evaluations": 60, "topology": "BEST",
+         "jobs": 1, "explain": True, "compare": "all", "output": "plan.yaml"},
+        {"request": "plan", "input": "vgg19", "profile": "v100_100g", "nnodes": 4, "plan": "all", "explain": True,
+         "bandwidth": "7Gbps"},
+        {"request": "plan", "input": "vgg19", "nnodes": 4, "evaluations": 30, "profile": "v100_100g", "algorithm": "none",
+         "robust": True, "jitter": "lognormal:0.1", "replicas": 5, "jobs": 1},
+        {"request": "plan", "job": "broadcast", "bytes": "16MB", "nnodes": 4, "evaluations": 10, "output": "b.yaml"},
+        {"request": "simulate", "input": "vgg19", "plan": "all", "nnodes": 8, "sensitivity": True, "explain_interval": True},
+        {"request": "simulate", "input": "resnet50", "plan": "ddp", "nnodes": 4, "profile": "v100_100g", "steady": True},
+        {"request": "simulate", "input": "vgg19", "plan": "all", "nnodes": 2, "scale_kernels": True, "profile": "v100_100g",
+         "jitter": "uniform:0.1", "replicas": 3, "seed": 5},
+        {"request": "import_trace", "trace": str(TRACES / "resnet50_ddp_2xa100.kineto.json.gz")},
+    )
+
+    def test_three_doors_answer_alike(self):
+        for request in self.REQUESTS:
+            with self.subTest(request=request), tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+                warnings.simplefilter("ignore", hipress.HipressWarning)
+                arguments = {key: value for key, value in request.items() if key != "request"}
+                before = os.getcwd()
+                os.chdir(folder)
+                try:
+                    of_python = getattr(hipress, request["request"])(**arguments).to_dict()
+                    c = of_c(request)
+                finally:
+                    os.chdir(before)
+                tool = of_tool(request, folder)
+                self.assertEqual(without_measured(c), without_measured(of_python))
+                self.assertEqual(without_measured(tool), without_measured(of_python))
+
+    def test_a_sweep_has_the_rows_of_its_csv(self):
+        with tempfile.TemporaryDirectory() as folder:
+            spec, output = pathlib.Path(folder) / "spec.yaml", pathlib.Path(folder) / "sweep.csv"
+            spec.write_text(json.dumps(SPEC))
+            swept = hipress.sweep(spec, jobs=1)
+            subprocess.run([str(TOOLS / "hipress-sim"), "sweep", str(spec), "--output", str(output)], capture_output=True,
+                           check=True)
+            lines = output.read_text().splitlines()
+        self.assertEqual(lines[0].split(","), swept.columns)
+        self.assertEqual(len(lines) - 1, len(swept))
+        for line, row in zip(lines[1:], swept.rows):
+            for text, value in zip(line.split(","), row):
+                self.assertEqual(text if isinstance(value, str) else float(text) if text else None, value)
+        self.assertEqual(hipress.sweep(SPEC), swept)
+        self.assertEqual(without_measured(of_c({"request": "sweep", "spec": SPEC})), swept.to_dict())
+
+
+class Signatures(unittest.TestCase):
+    def test_functions_are_what_the_schemas_say(self):
+        sys.path.insert(0, str(ROOT / "scripts"))
+        import python_requests
+
+        self.assertEqual(python_requests.OUTPUT.read_text(), python_requests.source(), "run scripts/python_requests.py")
+        schemas = hipress.answer({"request": "schema"})
+        self.assertEqual(set(schemas), set(python_requests.FUNCTIONS))
+        for name, schema in schemas.items():
+            arguments = set(inspect.signature(getattr(hipress, name)).parameters) - {"progress"}
+            self.assertEqual(arguments, set(schema["properties"]) - {"request"})
+
+    def test_torch_is_not_needed(self):
+        code = ("import sys; sys.modules['torch'] = None\nimport hipress\n"
+                "print(hipress.simulate('vgg19', plan='none', nnodes=2).iteration_s > 0)")
+        done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, check=False)
+        self.assertEqual((done.stdout, done.returncode), ("True\n", 0), done.stderr)
+
+
+class Results(unittest.TestCase):
+    def test_keys_are_attributes(self):
+        result = hipress.simulate("vgg19", plan="all", nnodes=4)
+        document = result.to_dict()
+        self.assertEqual(result.iteration_s, document["iteration_s"])
+        self.assertIn("critical_path", dir(result))
+        document["iteration_s"] = 0  # a copy
+        self.assertNotEqual(result.iteration_s, 0)
+        with self.assertRaisesRegex(AttributeError, r"Simulation has no attribute 'iteration' \(known: iteration_s, "):
+            _ = result.iteration
+
+    def test_they_print_well(self):
+        for result in (hipress.simulate("vgg19", plan="all", nnodes=4), hipress.plan("vgg19", nnodes=4), hipress.sweep(SPEC),
+                       hipress.plan(job="broadcast", bytes="1MB", nnodes=4, evaluations=5),
+                       hipress.import_trace(TRACES / "resnet50_ddp_2xa100.kineto.json.gz")):
+            with self.subTest(kind=type(result).__name__):
+                text = repr(result)
+                self.assertRegex(text, rf"^<{type(result).__name__}\n  \S")
+                self.assertLess(text.count("\n"), 12)
+                self.assertIn(f"<b>{type(result).__name__}</b>", result._repr_html_())
+                self.assertTrue(result.records())
+
+    def test_a_plan_is_written_where_a_path_says(self):
+        with tempfile.TemporaryDirectory() as folder:
+            output = pathlib.Path(folder) / "plan.yaml"
+            plan = hipress.plan("vgg19", profile="v100_100g", nnodes=4, evaluations=20, jobs=1, output=output)
+            simulated = hipress.simulate("vgg19", plan=output, profile="v100_100g")
+            # The plan is simulated as it was found, on the same machines.
+            self.assertAlmostEqual(simulated.iteration_s, plan.predicted_iteration_s, delta=1e-9)
+            hipress.plan("vgg19", profile="v100_100g", nnodes=4, evaluations=20, jobs=1, output=output)
+
+    def test_a_sweep_gives_rows(self):
+        swept = hipress.sweep(SPEC)
+        # 2 plans at 2 sizes and 2 bandwidths.
+        self.assertEqual(len(swept), 8)
+        self.assertEqual(swept.varying(), ["nodes", "plan", "bandwidth_bytes_per_s"])
+        self.assertEqual({row["plan"] for row in swept}, {"none", "all"})
+
+    @unittest.skipIf(importlib.util.find_spec("pandas") is None, "needs pandas")
+    def test_frames(self):
+        self.assertEqual(len(hipress.sweep(SPEC).to_frame()), 8)
+        self.assertIn("kind", hipress.simulate("vgg19", plan="all", nnodes=2).to_frame("critical_path").columns)
+
+    @unittest.skipIf(importlib.util.find_spec("pandas") is not None, "pandas is there")
+    def test_without_pandas_frames_say_what_they_need(self):
+        with self.assertRaisesRegex(ImportError, r"to_frame\(\) needs pandas"):
+            hipress.sweep(SPEC).to_frame()
+
+    @unittest.skipIf(importlib.util.find_spec("matplotlib") is None, "needs matplotlib")
+    def test_they_draw_themselves(self):
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+
+        swept = hipress.sweep(SPEC)
+        axes = swept.plot()
+        self.assertEqual(axes.get_xlabel(), "bandwidth_bytes_per_s")
+        self.assertEqual(len(axes.lines), 4)  # 2 plans at 2 sizes
+        with self.assertRaisesRegex(ValueError, "there is no column 'bandwith'"):
+            swept.plot("bandwith")
+        plan = hipress.plan("vgg19", nnodes=4)
+        self.assertEqual(len(plan.plot().patches), sum(row["iteration_s"] is not None for row in plan.records()))
+        self.assertIs(hipress.simulate("vgg19", plan="all", nnodes=2).plot(axes), axes)
+        hipress.import_trace(TRACES / "resnet50_ddp_2xa100.kineto.json.gz").plot()
+        hipress.plan(job="broadcast", bytes="1MB", nnodes=4, evaluations=5).plot()
+        pyplot.close("all")
+
+
+class Errors(unittest.TestCase):
+    def test_a_wrong_request_is_an_input_error(self):
+        with self.assertRaises(hipress.InputError) as caught:
+            hipress.simulate("vgg19", plan="all", nnodes=0)
+        self.assertIsInstance(caught.exception, ValueError)
+        self.assertIsInstance(caught.exception, hipress.HipressError)
+        self.assertEqual((caught.exception.kind, caught.exception.field), ("input", "nnodes"))
+        self.assertEqual(str(caught.exception), "nnodes must be a whole number from 1 to 1048576, got the number 0")
+
+    def test_it_has_file_and_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "model.yaml"
+            model.write_text("name: m\nforward: 1.5\ngradients:\n  - {name: a, elements: 10}\n")
+            with self.assertRaises(hipress.InputError) as caught:
+                hipress.plan(model)
+        self.assertEqual((caught.exception.file, caught.exception.line, caught.exception.field), (str(model), 2, "input"))
+
+    def test_an_unknown_member_has_a_remedy(self):
+        with self.assertRaises(hipress.InputError) as caught:
+            hipress.answer({"request": "plan", "nodes": 4})
+        self.assertEqual((caught.exception.field, caught.exception.remedy), ("nodes", "did you mean 'nnodes'?"))
+
+    def test_what_is_no_value_is_refused(self):
+        with self.assertRaisesRegex(TypeError, "is no value of a request"):
+            hipress.plan(object())
+
+    def test_a_trace_without_a_model_gives_what_it_tells(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder) / "trace.json"
+            trace.write_text('{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::add", "ts": 1, "dur": 2}]}')
+            with self.assertRaises(hipress.UnmetError) as caught:
+                hipress.import_trace(trace)
+        self.assertEqual(caught.exception.result["format"], "PyTorch profiler")
+
+    def test_what_misleads_is_a_warning(self):
+        with self.assertWarnsRegex(hipress.HipressWarning, "--budget has no effect"):
+            hipress.plan("vgg19", search="secopa", nnodes=4, budget=3)
+
+    def test_notes_go_to_the_log(self):
+        with self.assertLogs("hipress", "INFO") as log:
+            hipress.sweep(SPEC)
+        self.assertRegex(log.output[0], "8 points")
+
+    def test_all_errors_have_one_base(self):
+        for name in ("Error", "InvalidRequest", "RankLost", "InputError", "UnmetError", "EnvironmentFailure", "Interrupted"):
+            self.assertTrue(issubclass(getattr(hipress, name), hipress.HipressError), name)
+
+
+class Threads(unittest.TestCase):
+    #: A search that would go on for minutes.
+    LONG = {"profile": "v100_100g", "nnodes": 8, "topology": "BEST", "budget": 300.0, "jobs": 1}
+
+    def test_other_threads_go_on(self):
+        counted = [0]
+        ended = threading.Event()
+
+        def count():
+            while not ended.is_set():
+                counted[0] += 1
+                time.sleep(0.001)
+
+        thread = threading.Thread(target=count)
+        thread.start()
+        try:
+            hipress.plan("resnet50", **{**self.LONG, "budget": 0.5})
+        finally:
+            ended.set()
+            thread.join()
+        # With the GIL it would stand still for the half second of the search.
+        self.assertGreater(counted[0], 20)
+
+    def test_progress_is_told(self):
+        told = []
+        hipress.sweep(SPEC, progress=told.append)
+        self.assertEqual((told[-1].stage, told[-1].share, told[-1].done), ("simulations", 1.0, told[-1].all))
+
+    def test_an_error_of_the_progress_function_ends_the_request(self):
+        def refuse(_):
+            raise RuntimeError("enough")
+
+        begin = time.monotonic()
+        with self.assertRaisesRegex(RuntimeError, "enough"):
+            hipress.plan("resnet50", progress=refuse, **self.LONG)
+        self.assertLess(time.monotonic() - begin, 100)
+
+    def test_keyboard_interrupt_ends_a_search(self):
+        threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        begin = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            hipress.plan("resnet50", **self.LONG)
+        self.assertLess(time.monotonic() - begin, 100)
+
+    def test_several_threads_ask_at_a_time(self):
+        found = []
+        threads = [threading.Thread(target=lambda: found.append(hipress.simulate("vgg19", plan="all", nnodes=4).iteration_s))
+                   for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(found), 4)
+        self.assertEqual(len(set(found)), 1)
+
+
+class Notebook(unittest.TestCase):
+    @unittest.skipIf(importlib.util.find_spec("matplotlib") is None, "needs matplotlib")
+    def test_the_notebook_runs(self):
+        notebook = json.loads((ROOT / "examples/notebook/vgg19.ipynb").read_text())
+        code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        self.assertNotRegex("\n".join(code), "subprocess|os.system|^!")
+        program = "\n".join(["import matplotlib; matplotlib.use('Agg')", *code])
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-B", "-W", "error::SyntaxWarning", "-c", program], cwd=folder,
+                                  capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class Data(unittest.TestCase):
+    def test_models_are_found_beside_an_installed_library(self):
+        with tempfile.TemporaryDirectory() as folder:
+            models, library = pathlib.Path(folder) / "share/hipress/models", pathlib.Path(folder) / "lib/machine/libhipress.so"
+            models.mkdir(parents=True)
+            library.parent.mkdir(parents=True)
+            (models / "tiny.yaml").write_text("name: tiny\nforward: 1ms\ngradients:\n  - {name: a, elements: 1000, ready: 1ms}\n")
+            shutil.copy(hipress.library_path(), library)
+            code = "import hipress; print(hipress.simulate('tiny', plan='none', nnodes=2).compute_s)"
+            done = subprocess.run([sys.executable, "-B", "-c", code],
+                                  env={**os.environ, "HIPRESS_LIBRARY": str(library)}, capture_output=True, text=True, check=False)
+        self.assertEqual(done.stdout, "0.002\n", done.stderr)  # forward, and backward until the gradient is ready
+
+
+class Structures(unittest.TestCase):
+    def test_the_options_have_the_size_that_the_library_expects(self):
+        options = _library.CCallOptions()
+        _library.library().hipress_call_options_init(ctypes.byref(options))
+        self.assertEqual(options.bytes, ctypes.sizeof(options))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,277 @@
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "requests/request.hpp"
+
+using namespace hipress;
+using io::Document;
+using requests::answer;
+using requests::error_document;
+using requests::Hooks;
+
+namespace {
+
+/// A folder that is gone at the end of the test.
+struct Folder {
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string operator/(const std::string& name) const { return (path / name).string(); }
+  const std::filesystem::path path = std::filesystem::temp_directory_path() /
+                                     ("hipress_requests_test_" + std::to_string(::getpid()));
+};
+
+/// A plan that is soon made.
+Document plan_request() {
+  return {{"request", "plan"}, {"input", "vgg19"},  {"profile", "v100_100g"},
+          {"nnodes", 4},       {"evaluations", 20}, {"jobs", 1}};
+}
+
+Document sweep_request() {
+  return {{"request", "sweep"},
+          {"jobs", 1},
+          {"spec",
+           {{"model", "vgg19"},
+            {"plan", Document::list({"none", "all"})},
+            {"nodes", Document::list({2, 4})},
+            {"bandwidth", "10Gbps"}}}};
+}
+
+/// "error" of the document that says what is wrong with a request.
+Document error_of(const Document& request) {
+  try {
+    answer(request, {});
+  } catch (const std::exception& error) {
+    return *error_document(error, request).find("error");
+  }
+  return nullptr;
+}
+
+std::string text(const Document& document, const std::string& name) {
+  const Document* found = document.find(name);
+  return found == nullptr || found->text() == nullptr ? "" : *found->text();
+}
+
+}  // namespace
+
+TEST_CASE("a plan is answered as hipress-plan --json prints it") {
+  const Document plan = answer(plan_request(), {});
+  CHECK(plan.find("gradients")->integer() == 38);  // of VGG19
+  CHECK(plan.find("baselines")->find("none") != nullptr);
+  CHECK(plan.find("predicted_iteration_s")->number() > 0);
+  CHECK_FALSE(text(plan, "verdict").empty());
+}
+
+TEST_CASE("without an output nothing is written, with one the plan is") {
+  const Folder folder;
+  Document request = plan_request();
+  answer(request, {});
+  CHECK_FALSE(std::filesystem::exists("SeCoPaPlan.txt"));
+  request["output"] = folder / "plan.yaml";
+  answer(request, {});
+  CHECK(io::read_file(folder / "plan.yaml").find("gradients:") != std::string::npos);
+
+  SECTION("what one request wrote, the next reads, and another may write again") {
+    const Document simulated = answer({{"request", "simulate"},
+                                       {"input", "vgg19"},
+                                       {"plan", folder / "plan.yaml"},
+                                       {"profile", "v100_100g"}},
+                                      {});
+    CHECK(simulated.find("iteration_s")->number() > 0);
+    CHECK_NOTHROW(answer(request, {}));
+  }
+  SECTION("within a request, an input is not written over") {
+    request["input"] = folder / "model.txt";
+    io::write_file(folder / "model.txt", [](std::ostream& out) { out << "a,1000\nb,2000\n"; });
+    request["output"] = folder / "model.txt";
+    CHECK_THAT(text(error_of(request), "message"), Catch::Contains("is an input of this run"));
+  }
+}
+
+TEST_CASE("a broadcast is a plan, too") {
+  const Document plan = answer({{"request", "plan"},
+                                {"job", "broadcast"},
+                                {"bytes", "1MB"},
+                                {"nnodes", 4},
+                                {"evaluations", 5}},
+                               {});
+  CHECK(text(plan, "operation") == "broadcast");
+  CHECK(plan.find("output")->is_null());
+}
+
+TEST_CASE("a sweep answers with columns and rows, of a spec within the request or of a file") {
+  const Document swept = answer(sweep_request(), {});
+  // 2 plans at 2 sizes.
+  REQUIRE(swept.find("rows")->items()->size() == 4);
+  const auto& columns = *swept.find("columns")->items();
+  for (const Document& row : *swept.find("rows")->items()) {
+    CHECK(row.items()->size() == columns.size());
+  }
+  const auto& first = *swept.find("rows")->items()->front().items();
+  CHECK(*first.front().text() == "vgg19");
+
+  const Folder folder;
+  io::write_file(folder / "spec.yaml", [](std::ostream& out) {
+    out << "model: vgg19\nplan: [none, all]\nnodes: [2, 4]\nbandwidth: 10Gbps\n";
+  });
+  Document request = sweep_request();
+  request["spec"] = folder / "spec.yaml";
+  request["output"] = folder / "sweep.csv";
+  CHECK(answer(request, {}).print() == swept.print());
+  CHECK(io::read_lines(folder / "sweep.csv").size() == 5);
+}
+
+TEST_CASE("a trace is imported, or told why not with what it says") {
+  const std::string traces = HIPRESS_SOURCE_DIR "/tests/data/traces/";
+  const Document read = answer(
+      {{"request", "import_trace"}, {"trace", traces + "resnet50_ddp_2xa100.kineto.json.gz"}}, {});
+  CHECK(text(read, "format") == "PyTorch profiler");
+  CHECK_FALSE(read.find("steps")->items()->empty());
+}
+
+TEST_CASE("a request that is none is refused with the nearest that is one") {
+  CHECK_THAT(text(error_of(Document::list()), "message"),
+             Catch::Equals("a request must be an object, got a list"));
+  CHECK_THAT(text(error_of(Document::object()), "message"),
+             Catch::StartsWith(R"("request" must be one of plan, simulate, sweep, import_trace)"));
+  const Document unknown = error_of({{"request", "plann"}});
+  CHECK(text(unknown, "kind") == "input");
+  CHECK(text(unknown, "field") == "request");
+  CHECK_THAT(text(unknown, "remedy"), Catch::StartsWith("did you mean 'plan'?"));
+}
+
+TEST_CASE("a field is refused by its name") {
+  Document request = plan_request();
+  SECTION("unknown") {
+    request["nodes"] = 4;
+    const Document error = error_of(request);
+    CHECK(text(error, "field") == "nodes");
+    CHECK_THAT(text(error, "message"),
+               Catch::StartsWith("unknown field 'nodes'; did you mean 'nnodes'?"));
+    CHECK(text(error, "remedy") == "did you mean 'nnodes'?");
+  }
+  SECTION("of another kind") {
+    request["nnodes"] = "4";
+    CHECK(text(error_of(request), "message") ==
+          "nnodes must be a whole number from 1 to 1048576, got the text '4'");
+  }
+  SECTION("out of bounds") {
+    request["tolerance"] = 0.6;
+    CHECK(text(error_of(request), "message") ==
+          "tolerance must be a number from 0 to 0.5, got the number 0.6");
+  }
+  SECTION("none of the words") {
+    request["grouping"] = "some";
+    CHECK(text(error_of(request), "message") ==
+          "grouping must be one of any, none, auto, got the text 'some'");
+  }
+  SECTION("no flag") {
+    request["explain"] = 1;
+    CHECK(text(error_of(request), "message") == "explain must be true or false, got the number 1");
+  }
+  SECTION("missing") { CHECK(text(error_of({{"request", "simulate"}}), "field") == "plan"); }
+  SECTION("null leaves it as it is") {
+    request["evaluations"] = 20;
+    request["search"] = nullptr;
+    CHECK(error_of(request).is_null());
+  }
+}
+
+TEST_CASE("an error has its file, line and field") {
+  const Folder folder;
+  io::write_file(folder / "model.yaml", [](std::ostream& out) {
+    out << "name: m\nforward: 1.5\ngradients:\n  - {name: a, elements: 10}\n";
+  });
+  const Document in_file = error_of({{"request", "plan"}, {"input", folder / "model.yaml"}});
+  CHECK(text(in_file, "file") == folder / "model.yaml");
+  CHECK(in_file.find("line")->integer() == 2);
+  CHECK(text(in_file, "field") == "input");
+
+  const Document missing = error_of({{"request", "plan"}, {"input", folder / "nothing.yaml"}});
+  CHECK(text(missing, "file") == folder / "nothing.yaml");
+  CHECK(missing.find("line")->is_null());
+
+  const Document option = error_of(
+      {{"request", "simulate"}, {"input", "vgg19"}, {"plan", "all"}, {"bandwidth", "fast"}});
+  CHECK(text(option, "field") == "bandwidth");
+
+  Document sweep = sweep_request();
+  sweep["spec"] = {{"model", "vgg19"}, {"nodess", 4}};
+  const Document in_spec = error_of(sweep);
+  CHECK(text(in_spec, "file") == "spec");
+  CHECK(in_spec.find("line")->integer() > 0);
+}
+
+TEST_CASE("kinds of errors") {
+  const auto kind = [](const std::exception& error) {
+    return text(*error_document(error, nullptr).find("error"), "kind");
+  };
+  CHECK(kind(io::InputError("x")) == "input");
+  CHECK(kind(std::invalid_argument("x")) == "input");
+  CHECK(kind(io::Unmet("x")) == "unmet");
+  CHECK(kind(io::RunError("x")) == "environment");
+  CHECK(kind(std::bad_alloc()) == "environment");
+  CHECK(kind(requests::Interrupted()) == "interrupted");
+  CHECK(kind(std::runtime_error("x")) == "internal");
+  const requests::UnmetWithResult unmet("x", {{"steps", 3}});
+  CHECK(error_document(unmet, nullptr).find("result")->print() == R"({"steps":3})");
+}
+
+TEST_CASE("the schema has every field with its type") {
+  const Document all = answer({{"request", "schema"}}, {});
+  REQUIRE(all.members()->size() == requests::requests().size());
+  const Document& fields = *all.find("plan")->find("properties");
+  CHECK(text(*fields.find("nnodes"), "type") == "integer");
+  CHECK(fields.find("nnodes")->find("maximum")->integer() == 1 << 20);
+  CHECK(text(*fields.find("explain"), "type") == "boolean");
+  CHECK(fields.find("grouping")->find("enum")->print() == R"(["any","none","auto"])");
+  CHECK(text(*fields.find("topology"), "default") == "PS");
+  CHECK(all.find("simulate")->find("required")->print() == R"(["request","plan"])");
+  for (const Document::Member& request : *all.members()) {
+    for (const Document::Member& field : *request.value.find("properties")->members()) {
+      if (field.name == "request") continue;
+      INFO(request.name << "." << field.name);
+      CHECK_FALSE(text(field.value, "description").empty());
+    }
+  }
+}
+
+TEST_CASE("warnings, notes and progress arrive, and an interrupt ends a sweep") {
+  std::vector<std::string> warnings, notes;
+  std::vector<double> shares;
+  std::atomic<bool> interrupted = false;
+  Hooks hooks = {.warn = [&](const std::string& text) { warnings.push_back(text); },
+                 .inform = [&](const std::string& text) { notes.push_back(text); },
+                 .progress = [&](const requests::Progress& at) { shares.push_back(at.share); },
+                 .interrupted = &interrupted};
+  Document request = sweep_request();
+  request["spec"]["latency"] = Document::list({"1us", "2us"});
+  request["spec"]["plan"] = "all";
+  request["spec"]["nodes"] = 1;  // where nothing is sent
+  answer(request, hooks);
+  CHECK_THAT(warnings, Catch::VectorContains(std::string(
+                           "axis latency has no effect: all its values give the same times")));
+  CHECK(notes.size() == 1);
+  REQUIRE_FALSE(shares.empty());
+  CHECK(shares.back() == 1);
+
+  hooks.progress = [&](const requests::Progress&) { interrupted = true; };
+  CHECK_THROWS_AS(answer(sweep_request(), hooks), requests::Interrupted);
+  CHECK_THROWS_AS(answer(plan_request(), hooks), requests::Interrupted);  // before it begins
+}
+
+TEST_CASE("an interrupt ends a search with the best plan so far") {
+  std::atomic<bool> interrupted = false;
+  Hooks hooks;
+  hooks.interrupted = &interrupted;
+  hooks.optimises = [&] { interrupted = true; };
+  Document request = plan_request();
+  request["evaluations"] = 1'000'000'000;
+  CHECK(answer(request, hooks).find("predicted_iteration_s")->number() > 0);
+}

@@ -1,0 +1,61 @@
+#include "tools/options/fields.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "tools/validators.hpp"
+
+namespace hipress::tools {
+namespace {
+
+std::string option_name(const requests::Field& field) {
+  std::string name = "--" + field.name;
+  std::ranges::replace(name, '_', '-');
+  return name;
+}
+
+/// Flags are those that are true or false, and numbers that have a value of their own.
+CLI::Option* add(CLI::App& app, const requests::Field& field, const std::string& name) {
+  return std::visit(
+      [&](auto* to) -> CLI::Option* {
+        using T = std::remove_pointer_t<decltype(to)>;
+        if constexpr (std::is_same_v<T, bool>) return app.add_flag(name, *to, field.help);
+        if constexpr (std::is_same_v<T, std::int32_t>) {
+          if (field.bare) return app.add_flag(name + "{" + *field.bare + "}", *to, field.help);
+        }
+        if constexpr (std::is_same_v<T, io::Document>) {
+          throw std::logic_error(field.name + " is a document, for which there is no option");
+        } else {
+          return app.add_option(name, *to, field.help);
+        }
+      },
+      field.to);
+}
+
+}  // namespace
+
+CLI::Option& bind(CLI::App& app, const requests::Field& field, std::string name) {
+  CLI::Option* option = add(app, field, name.empty() ? option_name(field) : std::move(name));
+  if (const auto* bounds = std::get_if<requests::Bounds>(&field.bounds)) {
+    option->check(count_from(bounds->least, bounds->most));
+  }
+  if (const auto* bounds = std::get_if<requests::NumberBounds>(&field.bounds)) {
+    option->check(number_from(bounds->least, bounds->most));
+  }
+  if (!field.words.empty()) option->check(CLI::IsMember(field.words));
+  if (field.is_file) option->check(file_name());
+  if (field.bare && std::holds_alternative<std::string*>(field.to)) {
+    option->expected(0, 1)->default_str(*field.bare);
+  }
+  if (field.repeats) option->allow_extra_args(false);
+  if (field.shows_default) option->capture_default_str();
+  if (field.required) option->required();
+  if (!field.group.empty()) option->group(field.group);
+  if (field.given) option->each(field.given);
+  return *option;
+}
+
+}  // namespace hipress::tools
