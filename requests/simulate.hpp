@@ -8,10 +8,10 @@
 #include "planner/baselines/named_plans.hpp"
 #include "plans/plan_options.hpp"
 #include "plans/trust.hpp"
+#include "requests/effect.hpp"
 #include "requests/field.hpp"
 #include "requests/hooks.hpp"
 #include "requests/prediction.hpp"
-#include "sim/effect.hpp"
 #include "sim/scenario.hpp"
 
 /// The request "simulate", which hipress-sim makes of its command line.
@@ -40,7 +40,7 @@ struct SimulateRequest {
   unsigned jobs = 0;  ///< 0: one per usable core
   bool sensitivity = false;
   bool explains_interval = false;
-  sim::Given given;  ///< what was named
+  Given given;  ///< what was named
 };
 
 /// Its fields; they point into the request.

@@ -30,11 +30,6 @@ void warn_of_unused(const Scenario& scenario, const Prediction& prediction,
     given.topology = false;
     given.algorithm.reset();
     given.plan_options = {};
-  } else if (made != rows.end()) {
-    given.resolve = [&](const plans::PlanContext& context) {
-      return planner::resolve_plan(line.plan, context,
-                                   {scenario.profile, scenario.cluster, scenario.network});
-    };
   }
   const bool at_given_levels = load_machines(line).cluster.nodes == scenario.cluster.nodes;
   if (at_given_levels) given.cluster = line.machines.cluster;

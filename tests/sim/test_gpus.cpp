@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "io/error.hpp"
+#include "requests/effect.hpp"
 #include "sim/critical_path.hpp"
-#include "sim/effect.hpp"
 #include "sim/folding.hpp"
 #include "sim/sensitivity.hpp"
 #include "sim/utilisation.hpp"
@@ -207,7 +207,7 @@ TEST_CASE("a plan is for nodes of as many GPUs as the cluster's have") {
 
 TEST_CASE("a link between GPUs that nodes do not have is named") {
   const tests::TemporaryFolder folder;
-  Given given;
+  requests::Given given;
   given.plan = "none";
   given.cluster = folder.path("cluster.yaml");
   const auto warnings = [&](const std::string& yaml) {
@@ -216,7 +216,8 @@ TEST_CASE("a link between GPUs that nodes do not have is named") {
     scenario.cluster = costs::read_cluster(given.cluster, scenario.profile, 2);
     scenario.plan.gpus_per_node = scenario.cluster.gpus_per_node;
     const casync::TaskGraph graph = expand(scenario);
-    return without_effect(scenario, graph, simulate(scenario, graph, Timelines::kRecorded), given);
+    return requests::without_effect(scenario, graph,
+                                    simulate(scenario, graph, Timelines::kRecorded), given);
   };
   CHECK(warnings("gpus_per_node: 2\ngpu_link: {bandwidth: 4GB/s, overhead: 1us}").empty());
   const auto unused = warnings("gpu_link: {bandwidth: 4GB/s}");

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "io/error.hpp"
-#include "sim/effect.hpp"
+#include "requests/effect.hpp"
 #include "sim/folding.hpp"
 #include "sim/sensitivity.hpp"
 #include "sim/utilisation.hpp"
@@ -255,7 +255,7 @@ TEST_CASE("what a faster host link or core would bring is told") {
 
 TEST_CASE("keys of the hierarchy that change nothing are named") {
   const tests::TemporaryFolder folder;
-  Given given;
+  requests::Given given;
   given.plan = "none";
   given.cluster = folder.path("cluster.yaml");
   const auto warn = [&](const std::string& yaml, Network network = Network::kFair) {
@@ -265,8 +265,8 @@ TEST_CASE("keys of the hierarchy that change nothing are named") {
     scenario.cluster = costs::read_cluster(given.cluster, scenario.profile, 4);
     const casync::TaskGraph graph = expand(scenario);
     std::string text;
-    for (const std::string& sentence :
-         without_effect(scenario, graph, simulate(scenario, graph, Timelines::kRecorded), given)) {
+    for (const std::string& sentence : requests::without_effect(
+             scenario, graph, simulate(scenario, graph, Timelines::kRecorded), given)) {
       text += sentence + "\n";
     }
     return text;

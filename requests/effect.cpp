@@ -1,4 +1,4 @@
-#include "sim/effect.hpp"
+#include "requests/effect.hpp"
 
 #include <fmt/format.h>
 
@@ -11,9 +11,13 @@
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "io/yaml.hpp"
+#include "planner/baselines/named_plans.hpp"
 #include "plans/plan_file.hpp"
 
-namespace hipress::sim {
+namespace hipress::requests {
+
+using namespace sim;
+
 namespace {
 
 using casync::Kind;
@@ -135,18 +139,22 @@ bool given_in(const io::YamlNode& cluster, std::string_view key) {
   return group && group->has(key.substr(dot + 1));
 }
 
-plans::ResolvedPlan resolve(const Given& given, const plans::PlanContext& context) {
-  return given.resolve ? given.resolve(context) : plans::resolve_plan(given.plan, context);
+/// Reads or makes the plan again.
+plans::ResolvedPlan resolve(const Scenario& scenario, const Given& given,
+                            const plans::PlanContext& context) {
+  return planner::resolve_plan(given.plan, context,
+                               {scenario.profile, scenario.cluster, scenario.network});
 }
 
 /// Whether a plan decides the same whatever `--algorithm` says.
 bool ignores_algorithm(const Scenario& scenario, const Given& given) {
   const std::string other = given.algorithm->starts_with("onebit") ? "fp16" : "onebit";
-  const casync::Plan changed = resolve(given, {.model = scenario.model,
-                                               .strategy = scenario.plan.strategy,
-                                               .nodes = scenario.plan.nodes,
-                                               .algorithm = other,
-                                               .trust = given.trust})
+  const casync::Plan changed = resolve(scenario, given,
+                                       {.model = scenario.model,
+                                        .strategy = scenario.plan.strategy,
+                                        .nodes = scenario.plan.nodes,
+                                        .algorithm = other,
+                                        .trust = given.trust})
                                    .plan;
   const auto name = [](const casync::Plan& plan, std::size_t g) -> std::string_view {
     const std::int8_t algorithm = plan.decisions[g].algorithm;
@@ -278,7 +286,7 @@ class Search {
     context.trust = given_.trust;
     if (given_.algorithm) context.algorithm = *given_.algorithm;
     return unless_refused([&] {
-      plans::ResolvedPlan resolved = resolve(given_, context);
+      plans::ResolvedPlan resolved = resolve(scenario_, given_, context);
       plans::apply(options, context, resolved);
       resolved.plan.gpus_per_node = scenario_.plan.gpus_per_node;
       casync::make_layout(scenario_.model, resolved.plan);
@@ -428,4 +436,4 @@ std::vector<std::string> without_effect(const Scenario& scenario, const casync::
   return Search(scenario, graph, result, given, most_tasks).take();
 }
 
-}  // namespace hipress::sim
+}  // namespace hipress::requests

@@ -1,11 +1,15 @@
+#include "requests/effect.hpp"
+
 #include <catch2/catch.hpp>
 
 #include "plans/plan_file.hpp"
-#include "sim/effect.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/sim/fixtures.hpp"
 
-namespace hipress::sim {
+namespace hipress::requests {
+
+using namespace sim;
+
 namespace {
 
 using casync::kRaw;
@@ -191,4 +195,4 @@ TEST_CASE("keys of a cluster file that change nothing are named") {
 }
 
 }  // namespace
-}  // namespace hipress::sim
+}  // namespace hipress::requests

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,14 +8,12 @@
 #include "plans/plan_options.hpp"
 #include "sim/scenario.hpp"
 
-namespace hipress::sim {
+namespace hipress::requests {
 
 /// Parameters that were asked for explicitly, which should therefore have mattered. A default that
 /// has no effect misleads nobody.
 struct Given {
-  std::string plan = {};  ///< as `resolve` takes it
-  /// Reads or makes `plan` again; empty: plans::resolve_plan().
-  std::function<plans::ResolvedPlan(const plans::PlanContext&)> resolve = {};
+  std::string plan = {};                      ///< as planner::resolve_plan() takes it
   plans::PlanOptions plan_options = {};       ///< with which it was changed
   std::optional<std::string> algorithm = {};  ///< what a `y` without a fifth field was to mean
   plans::Trust trust = {};                    ///< with which the plan was read
@@ -35,8 +32,8 @@ struct Given {
 /// is exact, else by another simulation each; for graphs of more than `most_tasks`, where that
 /// would take more than a second or two, the last sentence names the parameters that were not
 /// checked. `graph` and `result`, which needs its timeline, are the scenario's.
-std::vector<std::string> without_effect(const Scenario& scenario, const casync::TaskGraph& graph,
-                                        const Result& result, const Given& given,
-                                        std::uint32_t most_tasks = 4'000'000);
+std::vector<std::string> without_effect(const sim::Scenario& scenario,
+                                        const casync::TaskGraph& graph, const sim::Result& result,
+                                        const Given& given, std::uint32_t most_tasks = 4'000'000);
 
-}  // namespace hipress::sim
+}  // namespace hipress::requests
