@@ -10,6 +10,12 @@ LAYERS = re.findall(r"^add_subdirectory\((\w+)\)  ", (ROOT / "CMakeLists.txt").r
 #: What the order alone would allow: the expansion of plans knows no hardware.
 FORBIDDEN = {"casync": {"kernels", "transport"}}
 
+#: Comments, characters, raw and ordinary strings of C++, so that none of these is taken for part of another.
+LITERAL = re.compile(r"//[^\n]*|/\*.*?\*/|'(?:[^'\\\n]|\\.)'|"
+                     r'R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<text>(?:[^"\\\n]|\\.)*)"', re.DOTALL)
+#: Its strings are options of NVIDIA's compiler.
+OTHERS_OPTIONS = {"kernels/cuda/nvrtc.cpp"}
+
 
 def includes(folder: str):
     """(file, included folder) for every include of a project header in a folder's C++ and CUDA sources."""
@@ -35,6 +41,17 @@ class HouseTest(unittest.TestCase):
             for path in (ROOT / folder).rglob("*pp"):
                 with self.subTest(file=str(path.relative_to(ROOT))):
                     self.assertNotRegex(path.read_text(), r"#include <(CLI|spdlog)/")
+
+    def test_libraries_name_no_option_of_a_command_line(self):
+        """They name fields, `like_this`, and tools write these as options (io/spelling.hpp)."""
+        for folder in LAYERS[:-1]:
+            for path in sorted((ROOT / folder).rglob("*")):
+                name = str(path.relative_to(ROOT))
+                if path.suffix not in {".cpp", ".hpp", ".cu", ".cuh", ".h"} or name in OTHERS_OPTIONS:
+                    continue
+                found = [literal["raw"] or literal["text"] or "" for literal in LITERAL.finditer(path.read_text())]
+                with self.subTest(file=name):
+                    self.assertEqual([text for text in found if re.search(r"--[a-z{]", text)], [])
 
     def test_every_folder_has_a_map(self):
         for folder in ROOT.iterdir():

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "io/quantity.hpp"
+#include "io/spelling.hpp"
 #include "tools/frame.hpp"
 
 namespace hipress::traces {
@@ -53,7 +54,8 @@ void print_json(const Imported& trace, const ImportedModel* imported,
                  {"not_told", trace.not_told},
                  {"diagnostics", diagnostics}};
   if (imported && imported->traced) report["most_gain"] = models::most_gain(*imported->traced);
-  std::cout << report.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  std::cout << io::as_command_line(report.dump(2, ' ', false, Json::error_handler_t::replace))
+            << '\n';
 }
 
 void print_report(const Imported& trace, const ImportedModel* imported,
@@ -75,10 +77,11 @@ void print_report(const Imported& trace, const ImportedModel* imported,
   if (imported) {
     fmt::print(std::cout, "{} gradients, {} elements\n", imported->model.gradients.size(),
                models::total_elements(imported->model));
-    if (imported->traced) fmt::print(std::cout, "{}\n", models::most_gain(*imported->traced));
+    if (imported->traced)
+      fmt::print(std::cout, "{}\n", io::as_command_line(models::most_gain(*imported->traced)));
   }
   for (const std::string& sentence : trace.not_told) {
-    fmt::print(std::cout, "not told: {}\n", sentence);
+    fmt::print(std::cout, "not told: {}\n", io::as_command_line(sentence));
   }
   for (const std::string& sentence : diagnostics) tools::inform(sentence);
 }

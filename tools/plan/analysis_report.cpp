@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "io/quantity.hpp"
+#include "io/spelling.hpp"
 #include "planner/analysis/worth.hpp"
 
 namespace hipress::planner {
@@ -299,7 +300,8 @@ void add_to(nlohmann::ordered_json& report, const Problem& problem, const Analys
 }
 
 void print_passes(std::ostream& out) {
-  for (const Pass& pass : passes()) fmt::print(out, "{:<20}{}\n", pass.name, pass.help);
+  for (const Pass& pass : passes())
+    fmt::print(out, "{:<20}{}\n", pass.name, io::as_command_line(pass.help));
 }
 
 }  // namespace hipress::planner

@@ -21,6 +21,7 @@
 #include "io/interrupts.hpp"
 #include "io/memory.hpp"
 #include "io/quantity.hpp"
+#include "io/spelling.hpp"
 #include "kernels/codec/algorithm_list.hpp"
 #include "planner/broadcast/broadcast.hpp"
 #include "planner/timing/forecast.hpp"
@@ -178,7 +179,7 @@ void print_json(const Broadcast& broadcast, const BroadcastResult& found,
   json["choices"] = Json::array();
   for (const BroadcastChoice& choice : found.choices) json["choices"].push_back(to_json(choice));
   json["output"] = broadcast.output;
-  fmt::print(std::cout, "{}\n", json.dump());
+  fmt::print(std::cout, "{}\n", io::as_command_line(json.dump()));
 }
 
 /// What is known of other chunk counts.
@@ -200,8 +201,8 @@ void print_report(const Broadcast& broadcast, const BroadcastResult& found,
                                  io::format_duration(range->p90_s))
                    : "");
   fmt::print(std::cout, "from node {} to {} others; {}\n", found.plan.root, found.plan.nodes - 1,
-             costs::describe_machines(broadcast.loaded.profile, broadcast.loaded.cluster,
-                                      broadcast.model));
+             io::as_command_line(costs::describe_machines(
+                 broadcast.loaded.profile, broadcast.loaded.cluster, broadcast.model)));
   fmt::print(std::cout, "  {:<18} {:<16} {:>7} {:>10}\n", "topology", "codec", "chunks", "time");
   for (const BroadcastChoice& choice : found.choices) {
     fmt::print(std::cout, "  {:<18} {:<16} {:>7} {:>10}  {}\n", choice.strategy, codec_name(choice),

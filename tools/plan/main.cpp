@@ -12,6 +12,7 @@
 #include "io/file.hpp"
 #include "io/interrupts.hpp"
 #include "io/quantity.hpp"
+#include "io/spelling.hpp"
 #include "models/traced.hpp"
 #include "planner/advice/advice.hpp"
 #include "plans/plan_file.hpp"
@@ -60,9 +61,9 @@ void finish(const Options& options, const planner::PreparedRequest& prepared,
     return;
   }
   const planner::Problem& problem = *advice.problem;
-  fmt::print(std::cout, "{}\n", advice.verdict.sentence);
+  fmt::print(std::cout, "{}\n", io::as_command_line(advice.verdict.sentence));
   if (traced) fmt::print(std::cout, "{}\n", models::most_gain(*traced));
-  fmt::print(std::cout, "{}\n", machines_of(prepared, problem));
+  fmt::print(std::cout, "{}\n", io::as_command_line(machines_of(prepared, problem)));
   print_report(options, problem, found.plan);
   if (options.prints_times()) print_table(options, problem, prepared.profile, advice.comparison);
   planner::print_analysis(std::cout, options.request.analysis, problem, advice.analysis);

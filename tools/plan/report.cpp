@@ -13,6 +13,7 @@
 #include "costs/description.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
+#include "io/spelling.hpp"
 #include "io/utf8.hpp"
 #include "planner/bound/bound.hpp"
 #include "plans/plan_builder.hpp"
@@ -177,7 +178,7 @@ void print_json(const Advice& advice, const std::optional<models::Traced>& trace
                      {"baselines_p90", baselines_p90},
                      {"faster_than", faster_than}});
   add_to(report, problem, advice.analysis);
-  std::cout << report.dump(2) << '\n';
+  std::cout << io::as_command_line(report.dump(2)) << '\n';
 }
 
 void print_table(const Options& options, const Problem& problem, const costs::Profile& profile,
@@ -188,7 +189,7 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
                         const std::optional<sim::Response>& response, std::string_view what) {
     fmt::print(std::cout, "  {:<18}{:<30}{}\n", name,
                seconds ? with_interval(*seconds, response, comparison.spread) : "not simulated",
-               what);
+               io::as_command_line(what));
   };
   // Of several GPUs per host, either the GPUs or the hosts are nodes.
   const auto said = [&](std::string_view what, const casync::Plan& plan) {

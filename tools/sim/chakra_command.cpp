@@ -12,6 +12,7 @@
 #include "costs/machine_options.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
+#include "io/spelling.hpp"
 #include "io/utf8.hpp"
 #include "sim/simulator.hpp"
 #include "tools/frame.hpp"
@@ -94,7 +95,8 @@ void print_json(const traces::ChakraGraph& exported, const Result& result, bool 
       {"exported_iteration_ps", exported.iteration.count()},
       {"every_task_as_exported", same},
       {"bytes_sent_per_node", result.bytes_sent}};
-  std::cout << report.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+  std::cout << io::as_command_line(report.dump(2, ' ', false, Json::error_handler_t::replace))
+            << '\n';
 }
 
 void print_report(const traces::ChakraGraph& exported, const Result& result, bool same) {

@@ -2,6 +2,7 @@
 #include <ostream>
 
 #include "costs/description.hpp"
+#include "io/spelling.hpp"
 #include "sim/critical_path.hpp"
 #include "tools/sim/report.hpp"
 
@@ -183,7 +184,7 @@ void print_json(std::ostream& out, const Scenario& scenario, const Prediction& p
   if (prediction.explains_interval) {
     report["interval_sources"] = sources_json(scenario, prediction);
   }
-  out << report.dump(2) << '\n';
+  out << io::as_command_line(report.dump(2)) << '\n';
 }
 
 }  // namespace hipress::sim
