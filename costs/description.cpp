@@ -77,7 +77,7 @@ std::string describe_levels_beside_links(const Cluster& cluster) {
 std::string describe_compute(const models::Model& model) {
   const double backward_s = models::backward_s(model);
   const double forward_s = model.forward_s + model.optimizer_s;
-  if (backward_s == 0 && forward_s == 0) return "compute not known (--compute-time)";
+  if (backward_s == 0 && forward_s == 0) return "compute not known (`compute_time`)";
   const std::string forward = forward_s > 0 ? io::format_duration(forward_s) : "not known";
   const std::string compute = io::format_duration(models::before_backward_s(model) + backward_s);
   if (model.micro_steps == 1) return fmt::format("compute {} (forward {})", compute, forward);
@@ -118,7 +118,7 @@ std::string foreign_costs(const Profile& profile, const std::string& algorithm) 
     if (!estimated_costs(profile, algorithm)) return {};
     return fmt::format(
         "{} is charged an estimate, its least memory traffic at {:.0f} % of the memory bandwidth "
-        "and its launches, since profile {} has no costs of it; hipress-profile --algorithm {} "
+        "and its launches, since profile {} has no costs of it; hipress-profile `algorithm` {} "
         "measures them",
         algorithm, 100 * profile.estimate->share_of_memory, profile.name, io::quote(algorithm));
   }
@@ -133,7 +133,7 @@ std::string foreign_costs(const Profile& profile, const std::string& algorithm) 
   }
   return fmt::format(
       "{} is charged {}, since profile {} has no costs of its own for it; hipress-profile "
-      "--algorithm {} measures them",
+      "`algorithm` {} measures them",
       algorithm, whose, profile.name, io::quote(algorithm));
 }
 

@@ -15,7 +15,7 @@ inline constexpr std::string_view kDefaultProfile = "sosp21";
 
 /// Why it is the default, and how to get a better one.
 inline constexpr std::string_view kWhyDefault =
-    "since no --profile was given: take one for your GPU and network, such as h100-100g "
+    "since no `profile` was given: take one for your GPU and network, such as h100-100g "
     "(estimated), or measure your machines with hipress-profile";
 
 /// How a profile's numbers came about, by its `source`: "measured", "derived", "estimated",

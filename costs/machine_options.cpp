@@ -36,12 +36,12 @@ double duration_of(const std::string& text, std::string_view option) {
 
 void apply_link(const MachineOptions& options, LinkCosts& link) {
   if (!options.bandwidth.empty()) {
-    link.bandwidth = link.bandwidth_both_ways = bandwidth_of(options.bandwidth, "--bandwidth");
+    link.bandwidth = link.bandwidth_both_ways = bandwidth_of(options.bandwidth, "`bandwidth`");
   }
-  if (!options.latency.empty()) link.latency_s = duration_of(options.latency, "--latency");
-  if (!options.overhead.empty()) link.overhead_s = duration_of(options.overhead, "--overhead");
+  if (!options.latency.empty()) link.latency_s = duration_of(options.latency, "`latency`");
+  if (!options.overhead.empty()) link.overhead_s = duration_of(options.overhead, "`overhead`");
   const std::string complaint = complaint_about_burst(link);
-  if (!complaint.empty()) throw io::InputError("--bandwidth: " + complaint);
+  if (!complaint.empty()) throw io::InputError("`bandwidth`: " + complaint);
 }
 
 void apply_gpus(const MachineOptions& options, LoadedMachines& machines) {
@@ -49,23 +49,23 @@ void apply_gpus(const MachineOptions& options, LoadedMachines& machines) {
   if (options.gpus_per_node > 0) cluster.gpus_per_node = options.gpus_per_node;
   if (options.gpus_per_node > 1 && cluster.host_link) {
     throw io::InputError(fmt::format(
-        "--gpus-per-node says that nodes have several GPUs, and {} by its host_link that each node "
+        "`gpus_per_node` says that nodes have several GPUs, and {} by its host_link that each node "
         "is one: leave one of them out",
         options.cluster));
   }
   if (!options.gpu_bandwidth.empty()) {
-    const double given = bandwidth_of(options.gpu_bandwidth, "--gpu-bandwidth");
+    const double given = bandwidth_of(options.gpu_bandwidth, "`gpu_bandwidth`");
     if (cluster.gpu_link.bandwidth == 0) cluster.gpu_link = kUsualGpuLink;
     cluster.gpu_link.bandwidth = given;
     if (cluster.gpus_per_node == 1) {
       machines.warnings.push_back(
-          "--gpu-bandwidth has no effect: nodes have one GPU (--gpus-per-node)");
+          "`gpu_bandwidth` has no effect: nodes have one GPU (`gpus_per_node`)");
     }
   }
   if (cluster.gpus_per_node > 1 && cluster.gpu_link.bandwidth == 0) {
     cluster.gpu_link = kUsualGpuLink;
     machines.diagnostics.push_back(fmt::format(
-        "GPUs of a node are taken to be joined at {}, as NVLink joins A100s; --gpu-bandwidth says "
+        "GPUs of a node are taken to be joined at {}, as NVLink joins A100s; `gpu_bandwidth` says "
         "otherwise",
         io::format_bandwidth(kUsualGpuLink.bandwidth)));
   }
@@ -100,17 +100,17 @@ void apply_scale(const MachineOptions& options, LoadedMachines& machines) {
     if (std::abs(profile.memory_bandwidth / before - 1) <= kSame) return;
     machines.warnings.push_back(fmt::format(
         "profile {}: hardware.memory_bandwidth {} has no effect, since kernels were measured at {} "
-        "(kernels.measured_at): --scale-kernels scales them to it",
+        "(kernels.measured_at): `scale_kernels` scales them to it",
         profile.name, io::format_bandwidth(profile.memory_bandwidth),
         io::format_bandwidth(before)));
     return;
   }
   const bool as_hardware = options.scale_kernels == kAsHardware;
   const double to = as_hardware ? profile.memory_bandwidth
-                                : bandwidth_of(options.scale_kernels, "--scale-kernels");
+                                : bandwidth_of(options.scale_kernels, "`scale_kernels`");
   if (std::abs(to / before - 1) <= kSame) {
     machines.warnings.push_back(
-        fmt::format("--scale-kernels has no effect: the kernels of profile {} are of {}; give it "
+        fmt::format("`scale_kernels` has no effect: the kernels of profile {} are of {}; give it "
                     "another bandwidth, or change the profile's hardware.memory_bandwidth",
                     profile.name, io::format_bandwidth(before)));
     return;
@@ -141,21 +141,21 @@ void apply_assumed_costs(const MachineOptions& options, LoadedMachines& machines
     const std::size_t equals = equals_between(text);
     if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
       throw io::InputError(
-          fmt::format("--assume-cost {}: give an algorithm, and one that the profile has costs of: "
+          fmt::format("`assume_cost` {}: give an algorithm, and one that the profile has costs of: "
                       "tern.pse=int4block",
                       io::quote(text)));
     }
     const std::string algorithm = text.substr(0, equals), like = text.substr(equals + 1);
     if (profile.codecs.contains(algorithm)) {
       machines.warnings.push_back(
-          fmt::format("--assume-cost {} has no effect: profile {} has costs of its own for {}",
+          fmt::format("`assume_cost` {} has no effect: profile {} has costs of its own for {}",
                       io::quote(text), profile.name, algorithm));
       continue;
     }
     profile.codecs[algorithm] = profile.codec(like);
     machines.diagnostics.push_back(
-        fmt::format("{} is charged what {} costs, as --assume-cost says; hipress-profile "
-                    "--algorithm {} measures it",
+        fmt::format("{} is charged what {} costs, as `assume_cost` says; hipress-profile "
+                    "`algorithm` {} measures it",
                     algorithm, like, io::quote(algorithm)));
   }
 }

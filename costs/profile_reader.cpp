@@ -215,7 +215,7 @@ std::string resolve_path(const std::string& path_or_name) {
   const std::vector<std::string_view> known(shipped.begin(), shipped.end());
   throw io::InputError(
       "profile " + io::quote(path_or_name) + ": neither a file nor a shipped profile" +
-      io::suggestion(path_or_name, known) + "; hipress-profile --output FILE.yaml measures one");
+      io::suggestion(path_or_name, known) + "; hipress-profile `output` FILE.yaml measures one");
 }
 
 }  // namespace
@@ -294,8 +294,8 @@ CodecCosts Profile::codec(const std::string& algorithm) const {
   for (const auto& [known_name, costs] : codecs) known += (known.empty() ? "" : ", ") + known_name;
   throw io::InputError("profile " + io::quote(name) + " has no costs of algorithm " +
                        io::quote(algorithm) + "; it has " + (known.empty() ? "none" : known) +
-                       ": choose one of these, measure with hipress-profile --algorithm " +
-                       io::quote(algorithm) + ", or assume another's costs: --assume-cost " +
+                       ": choose one of these, measure with hipress-profile `algorithm` " +
+                       io::quote(algorithm) + ", or assume another's costs: `assume_cost` " +
                        algorithm + "=int8block");
 }
 

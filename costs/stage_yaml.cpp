@@ -50,7 +50,7 @@ std::string complaint_about_stages(std::string_view algorithm, const kernels::Co
   }
   if (!traits.additive || stages == static_cast<std::size_t>(traits.stages)) return {};
   const std::string measured =
-      fmt::format("hipress-profile --algorithm {} measures them", io::quote(algorithm));
+      fmt::format("hipress-profile `algorithm` {} measures them", io::quote(algorithm));
   if (stages == 0) {
     return fmt::format(
         "{} is a staged algorithm: instead of curves give {} 'stages' and 'decode'; {}", algorithm,

@@ -73,8 +73,8 @@ std::vector<std::string> apply_compute_time(double compute_s, bool forward_given
   if (!forward_given && model.forward_s + model.optimizer_s == 0) {
     model.forward_s = compute_s * kShareOfForward / passes;
     diagnostics.push_back(fmt::format(
-        "forward is taken to be a third of --compute-time, {}, since backward has twice its FLOPs; "
-        "--forward says otherwise",
+        "forward is taken to be a third of `compute_time`, {}, since backward has twice its FLOPs; "
+        "`forward` says otherwise",
         io::format_duration(model.forward_s)));
   } else if (!forward_given && timed_s > 0) {
     const double factor = compute_s / (before_backward_s(model) + timed_s);
@@ -85,7 +85,7 @@ std::vector<std::string> apply_compute_time(double compute_s, bool forward_given
   const double length_s = (compute_s - forward_s) / passes;
   if (length_s <= 0) {
     throw io::InputError(fmt::format(
-        "--compute-time is of forward and backward together, so it must be more than forward, {}, "
+        "`compute_time` is of forward and backward together, so it must be more than forward, {}, "
         "got {}",
         io::format_duration(forward_s), io::format_duration(compute_s)));
   }
@@ -104,12 +104,12 @@ std::vector<std::string> apply_compute_time(double compute_s, bool forward_given
 
 std::vector<std::string> apply(const TimeOptions& options, Model& model) {
   if (!options.forward.empty()) {
-    model.forward_s = duration_of(options.forward, "--forward");
+    model.forward_s = duration_of(options.forward, "`forward`");
     if (model.micro_steps == 1) model.optimizer_s = 0;
-    require_possible(model, "--forward", options.forward);
+    require_possible(model, "`forward`", options.forward);
   }
   if (options.compute_time.empty()) return {};
-  const double compute_s = duration_of(options.compute_time, "--compute-time");
+  const double compute_s = duration_of(options.compute_time, "`compute_time`");
   return apply_compute_time(compute_s, !options.forward.empty(), model);
 }
 

@@ -42,15 +42,15 @@ models::Model one_tensor(std::int64_t bytes, models::Dtype dtype) {
   const std::int64_t size = models::size_of(dtype);
   if (bytes < size || bytes % size != 0) {
     throw io::InputError(fmt::format(
-        "--bytes must be at least {0} and a multiple of it, the size of a {1}, got {2}B: give "
-        "{3}B, or another --dtype",
+        "`bytes` must be at least {0} and a multiple of it, the size of a {1}, got {2}B: give "
+        "{3}B, or another `dtype`",
         size, models::to_string(dtype), bytes, (bytes / size + 1) * size));
   }
   if (bytes / size > models::kMaxElements) {
-    throw io::InputError(fmt::format("--bytes: a tensor has at most {} elements, got {}",
+    throw io::InputError(fmt::format("`bytes`: a tensor has at most {} elements, got {}",
                                      models::kMaxElements, bytes / size));
   }
-  models::Model model{.name = "tensor", .source = "--bytes", .unit = {}, .gradients = {}};
+  models::Model model{.name = "tensor", .source = "`bytes`", .unit = {}, .gradients = {}};
   model.gradients.push_back({.name = "tensor", .elements = bytes / size, .dtype = dtype});
   return model;
 }
@@ -88,7 +88,7 @@ models::Model read_input(const std::string& input, const std::string& plan,
   if (input.empty()) {
     if (auto described = model_of_plan(plan)) return std::move(*described);
     throw io::InputError(
-        "--input is required: a model, or with --plan the YAML of a broadcast, which says what it "
+        "`input` is required: a model, or with `plan` the YAML of a broadcast, which says what it "
         "sends");
   }
   models::Model model = models::read_model(input);
@@ -98,7 +98,7 @@ models::Model read_input(const std::string& input, const std::string& plan,
   }
   if (!times.compute_time.empty() || !times.forward.empty()) {
     throw io::InputError(
-        "--compute-time and --forward: a broadcast waits for no computation; leave them out");
+        "`compute_time` and `forward`: a broadcast waits for no computation; leave them out");
   }
   return as_parameters(std::move(model));
 }

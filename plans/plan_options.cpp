@@ -25,7 +25,7 @@ struct AggregationTexts {
 
 void apply_aggregation(const AggregationTexts& texts, casync::Aggregation& aggregation) {
   const auto option = [&](std::string_view what) {
-    return fmt::format("--{}-{}", texts.name, what);
+    return fmt::format("`{}_{}`", texts.name, what);
   };
   if (!texts.threshold.empty()) {
     aggregation.threshold_bytes = io::parse_size(texts.threshold, option("threshold"));
@@ -54,9 +54,9 @@ void apply_aggregation(const AggregationTexts& texts, casync::Aggregation& aggre
 /// Without bulk, nothing is left that an option of an aggregation could change.
 void refuse_aggregation(const PlanOptions& options) {
   for (const PlanOptionRow& row : plan_options()) {
-    const bool aggregates = row.name.starts_with("--bulk-") || row.name.starts_with("--batch-");
+    const bool aggregates = row.name.starts_with("`bulk_") || row.name.starts_with("`batch_");
     if (aggregates && row.given(options)) {
-      throw io::InputError(fmt::format("--no-bulk contradicts {}; drop one", row.name));
+      throw io::InputError(fmt::format("`no_bulk` contradicts {}; drop one", row.name));
     }
   }
 }
@@ -97,19 +97,19 @@ bool has_value(const PlanOptions& options) {
 
 using O = PlanOptions;
 constexpr std::array kRows = {
-    PlanOptionRow{"--bulk-threshold", is_text<&O::bulk_threshold>,
+    PlanOptionRow{"`bulk_threshold`", is_text<&O::bulk_threshold>,
                   clear<&O::bulk_threshold, &O::bulk_wait, &O::bulk_limit>},
-    PlanOptionRow{"--bulk-wait", is_text<&O::bulk_wait>, clear<&O::bulk_wait>},
-    PlanOptionRow{"--bulk-limit", is_text<&O::bulk_limit>, clear<&O::bulk_limit>},
-    PlanOptionRow{"--batch-threshold", is_text<&O::batch_threshold>,
+    PlanOptionRow{"`bulk_wait`", is_text<&O::bulk_wait>, clear<&O::bulk_wait>},
+    PlanOptionRow{"`bulk_limit`", is_text<&O::bulk_limit>, clear<&O::bulk_limit>},
+    PlanOptionRow{"`batch_threshold`", is_text<&O::batch_threshold>,
                   clear<&O::batch_threshold, &O::batch_wait, &O::batch_limit>},
-    PlanOptionRow{"--batch-wait", is_text<&O::batch_wait>, clear<&O::batch_wait>},
-    PlanOptionRow{"--batch-limit", is_text<&O::batch_limit>, clear<&O::batch_limit>},
-    PlanOptionRow{"--density", has_value<&O::density>, clear<&O::density>},
-    PlanOptionRow{"--raw-allreduce", is_on<&O::raw_allreduce>, clear<&O::raw_allreduce>},
-    PlanOptionRow{"--no-pipelining", is_on<&O::no_pipelining>, clear<&O::no_pipelining>},
-    PlanOptionRow{"--no-bulk", is_on<&O::no_bulk>, clear<&O::no_bulk>},
-    PlanOptionRow{"--no-selection", is_on<&O::no_selection>, clear<&O::no_selection>},
+    PlanOptionRow{"`batch_wait`", is_text<&O::batch_wait>, clear<&O::batch_wait>},
+    PlanOptionRow{"`batch_limit`", is_text<&O::batch_limit>, clear<&O::batch_limit>},
+    PlanOptionRow{"`density`", has_value<&O::density>, clear<&O::density>},
+    PlanOptionRow{"`raw_allreduce`", is_on<&O::raw_allreduce>, clear<&O::raw_allreduce>},
+    PlanOptionRow{"`no_pipelining`", is_on<&O::no_pipelining>, clear<&O::no_pipelining>},
+    PlanOptionRow{"`no_bulk`", is_on<&O::no_bulk>, clear<&O::no_bulk>},
+    PlanOptionRow{"`no_selection`", is_on<&O::no_selection>, clear<&O::no_selection>},
 };
 
 }  // namespace

@@ -20,13 +20,13 @@ struct PlanOptions {
 
 /// One of them, for what asks whether it was given and what the plan is without it.
 struct PlanOptionRow {
-  std::string_view name;  ///< "--bulk-threshold"
+  std::string_view name;  ///< as sentences name it: "`bulk_threshold`"
   bool (*given)(const PlanOptions& options);
   void (*drop)(PlanOptions& options);  ///< and those that need it
 };
 std::span<const PlanOptionRow> plan_options();
 
-/// Changes a plan as the options say. InputError that names the option for a value without unit, a
+/// Changes a plan as the options say. InputError that names the field for a value without unit, a
 /// negative one, or options that contradict each other.
 void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan& plan);
 

@@ -51,12 +51,12 @@ void require_agreement(const io::YamlNode& root, const PlanContext& context) {
   located(topology, [&] { own = casync::find_strategy(topology.text()).name; });
   const std::string_view asked = casync::find_strategy(context.strategy).name;
   if (own != asked) {
-    topology.fail(fmt::format("the plan is for {}, not {}; ask for --topology {}", io::quote(own),
+    topology.fail(fmt::format("the plan is for {}, not {}; ask for `topology` {}", io::quote(own),
                               asked, own));
   }
   const io::YamlNode nodes = root.at("nodes");
   if (nodes.integer(1) != context.nodes) {
-    nodes.fail(fmt::format("the plan is for {} nodes, not {}; ask for --nnodes {}", nodes.text(),
+    nodes.fail(fmt::format("the plan is for {} nodes, not {}; ask for `nnodes` {}", nodes.text(),
                            context.nodes, nodes.text()));
   }
 }

@@ -33,7 +33,7 @@ std::string trusted_algorithm(const std::string& text, const Trust& trust) {
   }
   throw io::InputError(fmt::format(
       "it brings the program {}, which would be compiled and run as you; name the program on the "
-      "command line too (--algorithm {}), or give --trust-plan if you trust all that the file "
+      "command line too (`algorithm` {}), or give `trust_plan` if you trust all that the file "
       "brings",
       io::quote(*program), io::quote(*program)));
 }

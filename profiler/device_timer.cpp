@@ -110,7 +110,7 @@ void DeviceTimer::wait_for(Event event, const Lane& lane) {
       if (lane.give_up) lane.give_up();
       throw io::RunError(
           fmt::format("the GPU has not done in {} s what takes milliseconds; see what else uses it "
-                      "(nvidia-smi), or give a longer --timeout",
+                      "(nvidia-smi), or give a longer `timeout`",
                       timeout_s_));
     }
     std::this_thread::yield();

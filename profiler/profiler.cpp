@@ -47,10 +47,10 @@ double measure_memory_once(const Options& options) {
 void check_options(const Options& options) {
   if (options.nodes < 2) {
     throw io::InputError(
-        fmt::format("--nnodes must be at least 2 to measure links, got {}", options.nodes));
+        fmt::format("`nnodes` must be at least 2 to measure links, got {}", options.nodes));
   }
   if (options.endpoint != nullptr && options.endpoint->size() != static_cast<int>(options.nodes)) {
-    throw io::InputError(fmt::format("--nnodes is {}, but the job has {} ranks", options.nodes,
+    throw io::InputError(fmt::format("`nnodes` is {}, but the job has {} ranks", options.nodes,
                                      options.endpoint->size()));
   }
   const bool measures_kernels = options.base == nullptr || options.anew == Part::kKernels;
@@ -64,7 +64,7 @@ void check_options(const Options& options) {
     if (options.endpoint == nullptr) {
       throw io::InputError(
           "what transfers cost the cores is measured anew between the processes of a job: start "
-          "them by a launcher, or leave out --anew cores");
+          "them by a launcher, or leave out `anew` cores");
     }
   }
   for (const std::string& algorithm : options.algorithms) {
@@ -219,7 +219,7 @@ costs::Profile measure_while_steady(const Options& options, const Progress& prog
       [&] {
         if (times++ > 0) {
           progress(fmt::format(
-              "all of it again, which took {:.0f} s (--again 0: not): the machine's speed changed "
+              "all of it again, which took {:.0f} s (`again` 0: not): the machine's speed changed "
               "meanwhile",
               took.count()));
         }

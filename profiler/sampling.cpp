@@ -97,7 +97,7 @@ double bandwidth_of(const std::string& what, const std::vector<costs::Sample>& s
   if (s_per_byte > 0) return 1 / s_per_byte;
   throw io::RunError(fmt::format(
       "links, {}: {} took {}, and {} no longer, {}, which tells no bandwidth: measure again "
-      "while nothing else runs, without --quick",
+      "while nothing else runs, without `quick`",
       what, io::format_size(samples.front().x), io::format_duration(samples.front().median_s),
       io::format_size(samples.back().x), io::format_duration(samples.back().median_s)));
 }

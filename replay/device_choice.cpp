@@ -12,7 +12,7 @@ DeviceChoice choose_device(const DeviceRequest& request, const std::optional<io:
       .device = {},
       .transport = direct ? std::string(transport::kDefaultTransport) : request.transport};
   if (request.device == "cpu") {
-    if (direct) throw io::InputError("--transport nccl moves data between GPUs: add --device cuda");
+    if (direct) throw io::InputError("`transport` nccl moves data between GPUs: add `device` cuda");
     return choice;
   }
   const int gpus = runtime::cuda_devices();
@@ -25,7 +25,7 @@ DeviceChoice choose_device(const DeviceRequest& request, const std::optional<io:
   if (direct && threads && request.ranks > gpus) {
     throw io::InputError(
         fmt::format("NCCL wants a GPU for every rank: {} ranks of this process see {}; use "
-                    "--transport tcp, or start the ranks as processes",
+                    "`transport` tcp, or start the ranks as processes",
                     request.ranks, gpus));
   }
   const int own = threads ? 0 : io::choose_gpu(launch, gpus);

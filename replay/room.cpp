@@ -156,7 +156,7 @@ void require_room(const Room& room, std::size_t ranks, std::int64_t available) {
   throw io::InputError(fmt::format(
       "{} about {} of memory ({} for gradients, {} for messages, {} for what encoders "
       "keep, {} for tasks, {} for connections), and {} are available: start fewer ranks "
-      "(--nnodes), or take a smaller model",
+      "(`nnodes`), or take a smaller model",
       ranks == 1 ? "this rank needs" : fmt::format("{} ranks in one process need", ranks),
       size(room.all()), size(room.gradients), size(room.messages), size(room.states),
       size(room.tables), size(room.connections), size(available)));

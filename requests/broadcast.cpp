@@ -31,28 +31,28 @@ constexpr double kBudget_s = 10;
 std::string output_of(const PlanRequest& options) {
   if (options.output.empty() || options.yaml()) return options.output;
   throw io::InputError(
-      fmt::format("--output {}: only a plan YAML can say what a broadcast is; take --output X.yaml",
+      fmt::format("`output` {}: only a plan YAML can say what a broadcast is; take `output` X.yaml",
                   options.output));
 }
 
 models::Model model_of(const PlanRequest& options) {
   const BroadcastRequest& asked = options.broadcast;
   if (!asked.bytes.empty() && options.input_given) {
-    throw io::InputError("--bytes and --input both say what is sent: leave one of them out");
+    throw io::InputError("`bytes` and `input` both say what is sent: leave one of them out");
   }
   if (!asked.bytes.empty()) {
-    return plans::one_tensor(io::parse_size(asked.bytes, "--bytes"),
+    return plans::one_tensor(io::parse_size(asked.bytes, "`bytes`"),
                              plans::parse_dtype(asked.dtype.value_or("float32")));
   }
   if (!options.input_given) {
-    throw io::InputError("--job broadcast needs --bytes, say 64MB, or --input with a model");
+    throw io::InputError("`job` broadcast needs `bytes`, say 64MB, or `input` with a model");
   }
   if (asked.dtype) {
-    throw io::InputError("--dtype is of --bytes: a model says its own; leave it out");
+    throw io::InputError("`dtype` is of `bytes`: a model says its own; leave it out");
   }
   if (!options.request.times.compute_time.empty() || !options.request.times.forward.empty()) {
     throw io::InputError(
-        "--compute-time and --forward: a broadcast waits for no computation; leave them out");
+        "`compute_time` and `forward`: a broadcast waits for no computation; leave them out");
   }
   return plans::as_parameters(models::read_model(options.request.input));
 }
@@ -68,12 +68,12 @@ std::vector<std::string> strategies_of(const PlanRequest& options) {
     if (strategy.operation == casync::Operation::kBroadcast) return {std::string(strategy.name)};
   } catch (const std::invalid_argument&) {
     throw io::InputError(
-        fmt::format("unknown topology {}; for --job broadcast take one of {}, or "
+        fmt::format("unknown topology {}; for `job` broadcast take one of {}, or "
                     "BEST",
                     io::quote(options.request.topology), known));
   }
   throw io::InputError(fmt::format(
-      "topology {} does not broadcast: for --job broadcast take one of {}, or BEST", name, known));
+      "topology {} does not broadcast: for `job` broadcast take one of {}, or BEST", name, known));
 }
 
 /// Unless the command line names algorithms, those that lose nothing: parameters that nodes do not
@@ -88,8 +88,8 @@ std::vector<std::string> algorithms_of(const PlanRequest& options, const costs::
   const std::vector<std::string> lossy = lossy_of(names, model);
   if (lossy.empty()) return names;
   throw io::InputError(fmt::format(
-      "--lossless: {} changes tensors of this dtype; leave it out of --algorithm, or leave "
-      "--lossless out",
+      "`lossless`: {} changes tensors of this dtype; leave it out of `algorithm`, or leave "
+      "`lossless` out",
       fmt::join(lossy, ", ")));
 }
 
@@ -143,8 +143,8 @@ std::unique_ptr<const PlannedBroadcast> plan_broadcast(const PlanRequest& reques
                                                        const Hooks& hooks) {
   if (request.request.analysis.any()) {
     throw io::InputError(
-        "--plan, --explain, --compare and --robust are for --job mean: leave them out; hipress-sim "
-        "--plan says more of a broadcast's plan");
+        "`plan`, `explain`, `compare` and `robust` are for `job` mean: leave them out; hipress-sim "
+        "`plan` says more of a broadcast's plan");
   }
   if (hooks.optimises) hooks.optimises();
   auto planned = std::make_unique<PlannedBroadcast>(request, hooks);
@@ -188,13 +188,13 @@ void refuse_broadcast_fields(const BroadcastRequest& options) {
   const auto refuse = [](const char* option, bool given) {
     if (!given) return;
     throw io::InputError(
-        fmt::format("{} is for --job broadcast: add that, or leave {} out", option, option));
+        fmt::format("{} is for `job` broadcast: add that, or leave {} out", option, option));
   };
-  refuse("--bytes", !options.bytes.empty());
-  refuse("--dtype", options.dtype.has_value());
-  refuse("--root", options.root.has_value());
-  refuse("--chunks", options.chunks.has_value());
-  refuse("--lossless", options.lossless);
+  refuse("`bytes`", !options.bytes.empty());
+  refuse("`dtype`", options.dtype.has_value());
+  refuse("`root`", options.root.has_value());
+  refuse("`chunks`", options.chunks.has_value());
+  refuse("`lossless`", options.lossless);
 }
 
 }  // namespace hipress::requests

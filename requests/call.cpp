@@ -40,12 +40,10 @@ requests::Hooks hooks_of(const hipress_call_options& options) {
   void* const context = options.context;
   hooks.interrupted = flag_of(options.interrupt);
   if (const auto warn = options.warn) {
-    hooks.warn = [=](const std::string& text) { warn(context, requests::sentence(text).c_str()); };
+    hooks.warn = [=](const std::string& text) { warn(context, text.c_str()); };
   }
   if (const auto inform = options.inform) {
-    hooks.inform = [=](const std::string& text) {
-      inform(context, requests::sentence(text).c_str());
-    };
+    hooks.inform = [=](const std::string& text) { inform(context, text.c_str()); };
   }
   if (const auto report = options.progress) {
     hooks.progress = [=](const requests::Progress& progress) {

@@ -234,20 +234,20 @@ class Search {
       const bool raw = std::ranges::all_of(scenario_.plan.decisions, [](const auto& decision) {
         return decision.algorithm == casync::kRaw;
       });
-      report("--algorithm",
+      report("`algorithm`",
              fmt::format("plan {} {}", io::quote(given_.plan),
                          raw ? "compresses nothing" : "says itself what each gradient is sent as"));
     }
     if (given_.profile && !has_kind(graph_, is_priced)) {
-      report("--profile", "nothing is sent, coded or added, so no cost matters");
+      report("`profile`", "nothing is sent, coded or added, so no cost matters");
     }
     check_plan_options();
     const bool sends = has_kind(graph_, is_message);
     if (!sends) check_without_messages();
     if (sends && given_.topology) check_topology();
-    if (sends && given_.network && may_simulate("--network")) check_network();
-    if (sends && given_.transfer_order && may_simulate("--transfer-order")) check_transfer_order();
-    if (!given_.cluster.empty() && may_simulate("--cluster")) check_cluster(sends);
+    if (sends && given_.network && may_simulate("`network`")) check_network();
+    if (sends && given_.transfer_order && may_simulate("`transfer_order`")) check_transfer_order();
+    if (!given_.cluster.empty() && may_simulate("`cluster`")) check_cluster(sends);
     if (!unchecked_.empty()) {
       sentences_.push_back(
           fmt::format("not checked for an effect, since {} tasks take long to simulate again: {}",
@@ -270,12 +270,12 @@ class Search {
   void check_draws() {
     const std::optional<double> factor =
         scenario_.jitter ? scenario_.jitter->constant() : std::optional(1.0);
-    if (scenario_.jitter && factor == 1) report("--jitter", "all its factors are 1");
+    if (scenario_.jitter && factor == 1) report("`jitter`", "all its factors are 1");
     if (given_.seed && factor) {
-      report("--seed", scenario_.jitter ? "all factors of the jitter are the same"
-                                        : "without --jitter nothing is drawn");
+      report("`seed`", scenario_.jitter ? "all factors of the jitter are the same"
+                                        : "without `jitter` nothing is drawn");
     }
-    if (given_.jobs && given_.replicas == 1) report("--jobs", "there is one replica");
+    if (given_.jobs && given_.replicas == 1) report("`jobs`", "there is one replica");
   }
 
   /// The plan as it would be with other options or another strategy; none where that is refused.
@@ -335,14 +335,14 @@ class Search {
       others += (others.empty() ? "" : ", ") + std::string(strategy->name);
     }
     if (!others.empty())
-      report("--topology", "nothing goes by it; the same tasks come of " + others);
+      report("`topology`", "nothing goes by it; the same tasks come of " + others);
   }
 
   void check_without_messages() {
     const std::string reason = no_messages();
-    if (given_.network) report("--network", reason);
-    if (given_.transfer_order) report("--transfer-order", reason);
-    if (given_.topology) report("--topology", reason);
+    if (given_.network) report("`network`", reason);
+    if (given_.transfer_order) report("`transfer_order`", reason);
+    if (given_.topology) report("`topology`", reason);
   }
 
   std::string no_messages() const {
@@ -363,7 +363,7 @@ class Search {
     Scenario changed = scenario_;
     changed.network = scenario_.network == Network::kFair ? Network::kPort : Network::kFair;
     if (same_in(changed)) {
-      report("--network",
+      report("`network`",
              fmt::format("{} gives every task the same times", to_string(changed.network)));
     }
   }
@@ -373,7 +373,7 @@ class Search {
     const bool by_need = scenario_.transfer_order == TransferOrder::kNeed;
     changed.transfer_order = by_need ? TransferOrder::kReady : TransferOrder::kNeed;
     if (same_in(changed)) {
-      report("--transfer-order",
+      report("`transfer_order`",
              fmt::format("{} gives every task the same times", to_string(changed.transfer_order)));
     }
   }

@@ -90,7 +90,7 @@ void read_remedy(std::string_view message, Place& place) {
 }  // namespace
 
 io::Document error_document(const std::exception& error, const io::Document& request) {
-  const std::string message = sentence(io::printable(io::describe(error), "\n\t"));
+  const std::string message = io::printable(io::describe(error), "\n\t");
   Place place;
   if (const auto* of_field = dynamic_cast<const FieldError*>(&error)) {
     if (!of_field->field.empty()) place.field = io::printable(of_field->field);

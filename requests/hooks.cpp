@@ -1,5 +1,7 @@
 #include "requests/hooks.hpp"
 
+#include "io/spelling.hpp"
+
 namespace hipress::requests {
 
 void look_for_interrupt(const Hooks& hooks) {
@@ -16,6 +18,6 @@ void inform(const Hooks& hooks, const std::string& sentence) {
   if (hooks.inform) hooks.inform(sentence);
 }
 
-std::string sentence(const std::string& text) { return text; }
+std::string sentence(const std::string& text) { return io::as_command_line(text); }
 
 }  // namespace hipress::requests

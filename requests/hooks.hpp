@@ -51,7 +51,8 @@ void look_for_interrupt(const Hooks& hooks);
 void warn(const Hooks& hooks, const std::string& sentence);
 void inform(const Hooks& hooks, const std::string& sentence);
 
-/// A sentence of a library as documents have it. All sentences in documents go through here.
+/// A sentence of a library as documents have it: with options in the command line's spelling, so
+/// that the document is the same whoever asks. All sentences in documents go through here.
 std::string sentence(const std::string& text);
 
 /// A request has a field that is unknown, or whose value is none.

@@ -57,7 +57,7 @@ ImportedTrace import_trace(const ImportRequest& request) {
     io::require_writable(request.output);
     if (!io::is_yaml_name(request.output)) {
       throw io::InputError(fmt::format(
-          "--output must end in .yaml or .yml, by which the other tools know it, got {}",
+          "`output` must end in .yaml or .yml, by which the other tools know it, got {}",
           io::quote(request.output)));
     }
   }

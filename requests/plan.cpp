@@ -24,8 +24,8 @@ std::string diagnose_algorithm(const models::Model& model, const casync::Plan& p
   if (used.size() != 1 || used.front() == plans::PlanContext{.model = model}.algorithm) return {};
   if (is_staged(used.front())) return {};  // the text says it
   return fmt::format(
-      "the plan compresses with {}, which its text does not say: take --output X.yaml, or replay "
-      "with --algorithm {}",
+      "the plan compresses with {}, which its text does not say: take `output` X.yaml, or replay "
+      "with `algorithm` {}",
       used.front(), io::quote(used.front()));
 }
 
@@ -58,21 +58,21 @@ void add_replay_diagnostics(const PlanRequest& options, const models::Model& mod
   }
   if (!found.plan.raw_strategy.empty() && !options.yaml()) {
     found.diagnostics.push_back(fmt::format(
-        "raw gradients go by {}, which only a plan YAML says: take --output X.yaml{}", raw,
+        "raw gradients go by {}, which only a plan YAML says: take `output` X.yaml{}", raw,
         sends_raw_alone(raw)
-            ? fmt::format(", or replay with --topology {} --raw-allreduce", found.plan.strategy)
+            ? fmt::format(", or replay with `topology` {} `raw_allreduce`", found.plan.strategy)
             : ""));
   }
   if (found.transfer_order == sim::TransferOrder::kNeed) {
     found.diagnostics.push_back(
         options.yaml() ? "the plan is for transfer order need, in which hipress-exec cannot run it"
-                       : "the plan is for --transfer-order need, which only a plan YAML says: take "
-                         "--output X.yaml, or replay with hipress-sim --transfer-order need");
+                       : "the plan is for `transfer_order` need, which only a plan YAML says: take "
+                         "`output` X.yaml, or replay with hipress-sim `transfer_order` need");
   }
   const bool grouped = found.plan.bulk.threshold_bytes > 0 || found.plan.batch.threshold_bytes > 0;
   if (grouped && !options.yaml()) {
     found.diagnostics.push_back(
-        "the plan has bulk groups or batches, which only a plan YAML says: take --output X.yaml");
+        "the plan has bulk groups or batches, which only a plan YAML says: take `output` X.yaml");
   }
 }
 

@@ -27,7 +27,7 @@ void add(Fields& made, AnalysisOptions& options) {
   const char* robust = "Planning for what is not as expected";
   made.add("robust", &options.robust,
            "Choose the plan with the best 90th percentile of the iteration time, under "
-           "--jitter and --bandwidth-uncertainty")
+           "`jitter` and `bandwidth_uncertainty`")
       .under(robust);
   made.add("jitter", &options.jitter,
            "Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE "
@@ -60,7 +60,7 @@ Fields fields(PlanRequest& request) {
       .with_default();
   BroadcastRequest& broadcast = request.broadcast;
   made.add("bytes", &broadcast.bytes, "Broadcast one tensor of so many, say 64MB");
-  made.add("dtype", &broadcast.dtype, "Of --bytes: float32 (the default), float16 or bfloat16");
+  made.add("dtype", &broadcast.dtype, "Of `bytes`: float32 (the default), float16 or bfloat16");
   made.add("root", &broadcast.root, "Node that broadcasts (default 0)").from(0, UINT32_MAX);
   made.add("chunks", &broadcast.chunks,
            "Chunks of the largest tensor of a broadcast (default: the best of all counts)")
@@ -119,7 +119,7 @@ Fields fields(PlanRequest& request) {
            "Seconds for search timeline, and the passes after it (default 2)")
       .between(0, kMaxBudget_s);
   made.add("evaluations", &request.request.evaluations,
-           "Simulations for search timeline, instead of --budget")
+           "Simulations for search timeline, instead of `budget`")
       .from(0, INT64_MAX);
   made.add("tolerance", &request.request.tolerance,
            "How much longer an iteration may be, relatively, for compressing less")

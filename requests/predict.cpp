@@ -36,28 +36,28 @@ std::string smaller(const Scenario& scenario, casync::Folding folding,
   std::string text = "give ";
   const Foldability verdict = foldability(scenario);
   if (folding == casync::Folding::kNone && verdict.kind != Foldability::kImpossible) {
-    if (!line.trace.empty()) text += "no --trace, which shows every node, ";
-    if (!line.chakra.empty()) text += "no --export-chakra, which has every node, ";
+    if (!line.trace.empty()) text += "no `trace`, which shows every node, ";
+    if (!line.chakra.empty()) text += "no `export_chakra`, which has every node, ";
     text += verdict.kind == Foldability::kExact
-                ? "--fold auto (all nodes do the same: one is simulated), "
-                : "--fold always (one node is simulated for all, with bounds), ";
+                ? "`fold` auto (all nodes do the same: one is simulated), "
+                : "`fold` always (one node is simulated for all, with bounds), ";
   }
-  if (scenario.iterations > 2) text += "fewer iterations to --steady, ";
-  if (line.replicas > 1) text += "fewer --jobs, ";
+  if (scenario.iterations > 2) text += "fewer iterations to `steady`, ";
+  if (line.replicas > 1) text += "fewer `jobs`, ";
   if (scenario.plan.bulk.threshold_bytes == 0) {
-    text += "--bulk-threshold 1MiB (small gradients together), ";
+    text += "`bulk_threshold` 1MiB (small gradients together), ";
   }
-  return text + "fewer nodes (--nnodes), or fewer partitions K per gradient (a plan file)";
+  return text + "fewer nodes (`nnodes`), or fewer partitions K per gradient (a plan file)";
 }
 
 void expand(const Scenario& scenario, const SimulateRequest& line, Prediction& prediction) {
   Fold fold = parse_fold(line.fold);
-  for (const auto& [option, given] : {std::pair("--trace", !line.trace.empty()),
-                                      std::pair("--export-chakra", !line.chakra.empty())}) {
+  for (const auto& [option, given] : {std::pair("`trace`", !line.trace.empty()),
+                                      std::pair("`export_chakra`", !line.chakra.empty())}) {
     if (!given) continue;
     if (line.fold == "always") {
       throw io::InputError(
-          fmt::format("{} shows every node, --fold always one: leave one of them out", option));
+          fmt::format("{} shows every node, `fold` always one: leave one of them out", option));
     }
     fold = Fold::kNever;
   }

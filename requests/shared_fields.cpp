@@ -51,7 +51,7 @@ void add(Fields& fields, models::TimeOptions& options) {
   fields.add(
       "forward", &options.forward,
       "Of the forward pass, and of the optimizer before it, together: 40ms (default: the "
-      "model's, else a third of --compute-time). Of one pass alone, where a model has several "
+      "model's, else a third of `compute_time`). Of one pass alone, where a model has several "
       "micro-steps");
 }
 
@@ -82,7 +82,7 @@ void add(Fields& fields, plans::PlanOptions& options) {
 void add(Fields& fields, plans::Trust& trust) {
   fields.add("trust_plan", &trust.everything,
              "Compile and run whatever programs (x.pse) the plan brings, not only those that "
-             "--algorithm names");
+             "`algorithm` names");
 }
 
 }  // namespace hipress::requests

@@ -28,7 +28,7 @@ void check_export(const SimulateRequest& line) {
   if (line.chakra.empty()) return;
   if (!line.jitter.empty() || line.steady > 0) {
     throw io::InputError(
-        "--export-chakra has one iteration at nominal times: leave out --jitter and --steady");
+        "`export_chakra` has one iteration at nominal times: leave out `jitter` and `steady`");
   }
 }
 
@@ -55,7 +55,7 @@ void export_chakra(const SimulateRequest& line, const Scenario& scenario, Predic
 
 Simulated simulate(const SimulateRequest& request, const Hooks& hooks) {
   if (request.replicas > 1 && request.jitter.empty()) {
-    throw io::InputError("--replicas: without --jitter all would be the same; give one of them");
+    throw io::InputError("`replicas`: without `jitter` all would be the same; give one of them");
   }
   check_export(request);
   if (!request.trace.empty()) io::require_writable(request.trace);

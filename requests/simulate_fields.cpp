@@ -20,7 +20,7 @@ Fields fields(SimulateRequest& request) {
                planner::named_plans())
       .must_be_given();
   made.add("evaluations", &request.evaluations,
-           "Plans that a search for --plan simulates; more: a better plan, later")
+           "Plans that a search for `plan` simulates; more: a better plan, later")
       .with_default()
       .from(1);
   made.add("topology", &request.topology,

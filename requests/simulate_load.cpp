@@ -44,7 +44,7 @@ bool leaves_topology_open(const SimulateRequest& line) {
   if (line.topology != kAnyTopology && line.topology != "BEST") return false;
   if (planner::is_named_plan(line.plan) || plans::topology_of_plan(line.plan)) return true;
   throw io::InputError(fmt::format(
-      "--topology BEST is for plans that are made for the machines ({}), and plan {} is not: give "
+      "`topology` BEST is for plans that are made for the machines ({}), and plan {} is not: give "
       "its topology, {}",
       planner::named_plans(), io::quote(line.plan),
       casync::strategy_names(casync::Operation::kMean)));

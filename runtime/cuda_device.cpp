@@ -222,7 +222,7 @@ std::unique_ptr<Device> make_cuda_device(int ordinal) {
   const int count = cuda_devices();
   if (count == 0) {
     int ignored = 0;
-    throw io::InputError(fmt::format("no GPU can be used on this machine ({}); use --device cpu",
+    throw io::InputError(fmt::format("no GPU can be used on this machine ({}); use `device` cpu",
                                      cudaGetErrorString(cudaGetDeviceCount(&ignored))));
   }
   if (ordinal < 0 || ordinal >= count) {
@@ -242,7 +242,7 @@ int cuda_devices() { return 0; }
 
 std::unique_ptr<Device> make_cuda_device(int /*ordinal*/) {
   throw io::InputError(
-      "this build has no CUDA back end: configure with -DHIPRESS_CUDA=ON, or use --device cpu");
+      "this build has no CUDA back end: configure with -DHIPRESS_CUDA=ON, or use `device` cpu");
 }
 
 }  // namespace hipress::runtime

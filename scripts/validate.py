@@ -32,10 +32,7 @@ TRACED = ("gpt2", "ps", "onebit")
 
 HEADER = (f"{'model':9} {'topo':4} {'plan':8} {'N':>1} {'rate':>8} {'predicted':>10} {'measured':>10} "
           f"{'p10':>8} {'p90':>8} {'error':>8}   {'exposed':>9} {'measured':>9} {'error':>8}")
-
-
-def say(text: str) -> None:
-    print(f"validate: {text}", file=sys.stderr, flush=True)
+say = command.speaker("validate")
 
 
 def percent(value: float | None, digits: int = 1) -> str:
@@ -190,8 +187,7 @@ class Run:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="validate.sh", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command.parser(__doc__, "validate.sh")
     parser.add_argument("--quick", action="store_true", help="twelve cases, in at most ten minutes")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the results as JSON")
     parser.add_argument("--loopback", action="store_true",

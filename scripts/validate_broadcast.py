@@ -37,10 +37,7 @@ WARMUPS = 1
 
 HEADER = (f"{'N':>2} {'topology':10} {'codec':18} {'dtype':9} {'chunks':>6} {'predicted':>9} {'p10':>8} {'p90':>8} "
           f"{'measured':>9} {'error':>7} {'below gloo':>10}")
-
-
-def say(text: str) -> None:
-    print(f"validate_broadcast: {text}", file=sys.stderr, flush=True)
+say = command.speaker("validate_broadcast")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,7 +221,7 @@ def algorithms(text: str) -> list[str]:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command.parser(__doc__)
     parser.add_argument("--nnodes", type=node_counts, default=[8, 4], help="comma-separated (default: 8,4)")
     parser.add_argument("--codecs", type=algorithms, default=["int8block"], metavar="A,B", help="lossy ones (default: int8block)")
     parser.add_argument("--lossless", metavar="CODEC", help="also broadcast bf16 weights raw and with this codec")

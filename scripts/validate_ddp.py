@@ -38,10 +38,7 @@ PYTHONS = ("/usr/bin/python3", sys.executable)
 
 HEADER = (f"{'model':10} {'1/':>3} {'N':>2} {'rate':>5} {'predicted':>12} {'p10':>9} {'p90':>9} {'measured':>12} {'p10':>9} "
           f"{'p90':>9} {'error':>8}")
-
-
-def say(text: str) -> None:
-    print(f"validate_ddp: {text}", file=sys.stderr, flush=True)
+say = command.speaker("validate_ddp")
 
 
 def python_with_torch() -> pathlib.Path:
@@ -176,7 +173,7 @@ def some_of(known: tuple, kind: type):
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command.parser(__doc__)
     parser.add_argument("--models", type=some_of(tuple(DIVISORS), str), default=list(DIVISORS),
                         help=f"comma-separated: {', '.join(DIVISORS)}")
     parser.add_argument("--nnodes", type=some_of(NODES, int), default=list(NODES), help="comma-separated: 2, 4")

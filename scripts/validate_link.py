@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command.parser(__doc__)
     parser.add_argument("--rate", type=at_least(1), default=200, help="Mbit/s each way of every host")
     parser.add_argument("--ranks", type=at_least(2), default=4, help="an even number")
     parser.add_argument("--megabytes", type=at_least(0, float), default=100, help="of the gradient, in 10^6 bytes")
@@ -46,7 +46,7 @@ def main() -> int:
         print(measure(options, real_time), end="")
         return 0
 
-    return command.run(body, lambda text: print(f"validate_link: {text}", file=sys.stderr))
+    return command.run(body, command.speaker("validate_link"))
 
 
 if __name__ == "__main__":

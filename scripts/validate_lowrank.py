@@ -36,10 +36,7 @@ ALONE = "name,elements,ready_us,shape\nlarge,4194304,0,4096x1024\n"
 
 HEADER = (f"{'model':10} {'rate':>5} {'predicted':>10} {'p10':>8} {'p90':>8} {'ours':>9} {'error':>7} {'DDP hook':>9} "
           f"{'MB':>4} {'batched':>7} {'DDP/ours':>8}")
-
-
-def say(text: str) -> None:
-    print(f"validate_lowrank: {text}", file=sys.stderr, flush=True)
+say = command.speaker("validate_lowrank")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,7 +192,7 @@ def finish(options: argparse.Namespace, results: list[Result], alone: dict) -> i
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command.parser(__doc__)
     parser.add_argument("--models", type=some_of(MODELS, str), default=list(MODELS), help=f"comma-separated: {', '.join(MODELS)}")
     parser.add_argument("--rates", type=some_of(RATES, int), default=list(RATES), help="comma-separated: 200, 1000 (Mbit/s)")
     parser.add_argument("--topology", default="ring", help="of our plans: ring, ps or best (default: %(default)s)")

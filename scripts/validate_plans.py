@@ -25,10 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAMED = ("none", "fp16", "all")
 SEARCHES = ("secopa", "greedy", "timeline")
 RATES = (200, 1000)
-
-
-def say(text: str) -> None:
-    print(f"validate_plans: {text}", file=sys.stderr, flush=True)
+say = command.speaker("validate_plans")
 
 
 @dataclasses.dataclass
@@ -135,7 +132,7 @@ def measure(bench: PlanBench, chosen: list[Case]) -> list[Job]:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command.parser(__doc__)
     parser.add_argument("--only", default="", metavar="CONDITIONS",
                         help="jobs that meet all of them: model=lstm|gpt2,rate=200,topology=ps")
     parser.add_argument("--rounds", type=at_least(1), default=4, help="how often each plan is started")

@@ -34,10 +34,7 @@ WARMUPS = 4
 DENSE = 1.0
 
 HEADER = f"{'density':>9} {'sent':>7} {'predicted':>9} {'p10':>8} {'p90':>8} {'measured':>9} {'error':>7}"
-
-
-def say(text: str) -> None:
-    print(f"validate_sparse: {text}", file=sys.stderr, flush=True)
+say = command.speaker("validate_sparse")
 
 
 @dataclasses.dataclass
@@ -144,7 +141,7 @@ def sparse_algorithm(text: str) -> str:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command.parser(__doc__)
     parser.add_argument("--input", default="resnet50", help="model, as the tools take it (default: %(default)s)")
     parser.add_argument("--algorithm", type=sparse_algorithm, default="dgc(rho=0.01)", help="default: %(default)s")
     parser.add_argument("--nnodes", type=at_least(2), default=8, help="default: %(default)s")

@@ -57,10 +57,7 @@ CAPTURED_TOGETHER = {"digits": 200, "text": 14}
 STEPS = {"digits": 300, "text": 40}
 
 HEADER = f"{'model':7} {'N':>2} {'rate':>5} {'compute':7} {'predicted':>10} {'ours':>9} {'error':>7} {'bytes':>7} {'best of DDP':>22} {'DDP/ours':>8}"
-
-
-def say(text: str) -> None:
-    print(f"validate_training: {text}", file=sys.stderr, flush=True)
+say = command.speaker("validate_training")
 
 
 def paced_names(text: str) -> str:
@@ -265,7 +262,7 @@ def finish(options: argparse.Namespace, cells: list[Cell]) -> int:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command.parser(__doc__)
     parser.add_argument("--models", type=some_of(MODELS, str), default=list(MODELS), help=f"comma-separated: {', '.join(MODELS)}")
     parser.add_argument("--nnodes", type=some_of(NODES, int), default=list(NODES), help="comma-separated: 2, 4")
     parser.add_argument("--rates", type=some_of(RATES, int), default=list(RATES), help="comma-separated: 200, 1000 (Mbit/s)")

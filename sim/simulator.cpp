@@ -166,7 +166,7 @@ Picoseconds TaskCosts::stage_time(const casync::Task& task,
   if (codec.stages.size() != factors.size()) {
     throw io::InputError(
         fmt::format("this profile has costs of {} stages of an algorithm that has {}; measure it "
-                    "with hipress-profile --algorithm",
+                    "with hipress-profile `algorithm`",
                     codec.stages.size(), factors.size()));
   }
   const bool encodes = task.kind == casync::Kind::kEncode;

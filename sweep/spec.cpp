@@ -48,7 +48,7 @@ AxisValue parse_topology(const YamlNode& node) {
     if (strategy.operation != casync::Operation::kMean) {
       node.fail(
           fmt::format("sweeps are of gradients that are averaged, and {} broadcasts; take one "
-                      "of {}, or plan broadcasts with hipress-plan --job broadcast",
+                      "of {}, or plan broadcasts with hipress-plan `job` broadcast",
                       strategy.name, casync::strategy_names(casync::Operation::kMean)));
     }
     return {std::string(strategy.name), std::nullopt, node.line()};
@@ -95,7 +95,7 @@ AxisValue parse_factor(const YamlNode& node) {
 
 constexpr std::array<AxisRow, kAxes> kAxisRows = {{
     {"model", "model", "shipped models and files: vgg19", "", "required", parse_text, false},
-    {"topology", "topology", "what --topology takes: ring", "ps", "", parse_topology, false},
+    {"topology", "topology", "what `topology` takes: ring", "ps", "", parse_topology, false},
     {"nodes", "nodes", "numbers of nodes N: 16", "16", "", parse_nodes, true},
     {"plan", "plan",
      "plan files, none, all, threshold[:ELEMENTS], an algorithm's name, or one that is made "
@@ -105,7 +105,7 @@ constexpr std::array<AxisRow, kAxes> kAxisRows = {{
      parse_algorithm, false},
     {"partitions", "partitions", "K of every gradient, or 'plan': as the plan says", kAsPlanned, "",
      parse_partitions, true},
-    {"compute_time", "compute_time_s", "of forward and backward together, as --compute-time: 80ms",
+    {"compute_time", "compute_time_s", "of forward and backward together, as `compute_time`: 80ms",
      "", "the model's", parse_duration, true},
     {"profile", "profile", "shipped profiles and files: sosp21", "sosp21", "", parse_text, false},
     {"cluster", "cluster", "cluster files", "", "as the profile was measured", parse_text, false},

@@ -595,7 +595,7 @@ void Sweep::State::require_room(unsigned jobs, std::int64_t memory_bytes) const 
                   together == 1 ? "one simulation" : fmt::format("{} simulations", together),
                   together == 1 ? "s" : "", io::format_size(static_cast<std::int64_t>(bytes), 3),
                   io::format_size(memory_bytes, 3), describe(largest->point), largest->tasks,
-                  together == 1 ? "" : "fewer --jobs, "));
+                  together == 1 ? "" : "fewer `jobs`, "));
 }
 
 Shard parse_shard(std::string_view text) {
@@ -608,7 +608,7 @@ Shard parse_shard(std::string_view text) {
     return shard;
   } catch (const io::InputError& error) {
     throw io::InputError(fmt::format(
-        "--shard must be I/M with 1 <= I <= M, such as 3/8 for the third of eight parts, got {}",
+        "`shard` must be I/M with 1 <= I <= M, such as 3/8 for the third of eight parts, got {}",
         io::quote(text)));
   }
 }

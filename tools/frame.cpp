@@ -22,6 +22,7 @@
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/interrupts.hpp"
+#include "io/spelling.hpp"
 #include "io/utf8.hpp"
 #include "io/version.hpp"
 
@@ -45,7 +46,8 @@ void log_to_stderr(const std::string& name) {
 int complain(const ToolInfo& info, std::string_view message, int status) {
   std::cout.flush();  // results before the complaint where both go to one terminal
   // Whoever wrote the message may have left a name in it as it was given.
-  std::cerr << info.name << ": " << io::printable(message, "\n\t") << std::endl;
+  std::cerr << info.name << ": " << io::printable(io::as_command_line(message), "\n\t")
+            << std::endl;
   return status;
 }
 
@@ -154,7 +156,7 @@ int run_tool(int argc, char** argv, const ToolInfo& info,
   return run_and_report(info, work);
 }
 
-void inform(const std::string& sentence) { spdlog::info("{}", sentence); }
-void warn(const std::string& sentence) { spdlog::warn("{}", sentence); }
+void inform(const std::string& sentence) { spdlog::info("{}", io::as_command_line(sentence)); }
+void warn(const std::string& sentence) { spdlog::warn("{}", io::as_command_line(sentence)); }
 
 }  // namespace hipress::tools

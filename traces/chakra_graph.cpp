@@ -256,7 +256,7 @@ class GraphReader {
  private:
   [[noreturn]] void fail(std::uint32_t rank, const std::string& message) const {
     throw io::InputError(chakra_file(folder_, rank), 0,
-                         message + "; export the graph again: hipress-sim --export-chakra");
+                         message + "; export the graph again: hipress-sim `export_chakra`");
   }
 
   void read_file(std::uint32_t rank) {
@@ -276,7 +276,7 @@ class GraphReader {
       parser();
     } catch (const io::InputError& error) {
       messages.fail(
-          fmt::format("{}; export the graph again: hipress-sim --export-chakra", error.what()));
+          fmt::format("{}; export the graph again: hipress-sim `export_chakra`", error.what()));
     }
   }
 

@@ -103,8 +103,8 @@ void check_metadata(std::string_view message, const std::string& file) {
     while (const auto part = attribute.next()) {
       if (part->number == chakra::kAttributeName && part->bytes == chakra::kOurGraph) {
         throw io::InputError(file, 0,
-                             "is a graph of hipress-sim --export-chakra; simulate its folder with "
-                             "hipress-sim --chakra");
+                             "is a graph of hipress-sim `export_chakra`; simulate its folder with "
+                             "hipress-sim `chakra`");
       }
     }
   }

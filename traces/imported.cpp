@@ -167,7 +167,7 @@ constexpr PartsRow kAllReduces{&TracedStep::other_all_reduces, "bucket", "all-re
     if (total_of(step.other_all_reduces)) {
       throw io::Unmet(fmt::format(
           "no model: {} has no AccumulateGrad, so nothing says which of its {} all-reduces carry "
-          "gradients; if all of them do, say --every-all-reduce",
+          "gradients; if all of them do, say `every_all_reduce`",
           step.name, step.other_all_reduces.size()));
     }
     throw io::Unmet(fmt::format(
@@ -422,7 +422,7 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
     model.forward_s = std::max(0.0, *forward);
   } else {
     for (models::Gradient& gradient : model.gradients) gradient.ready_s = 0;
-    diagnostics.push_back("the model has no times: give the tools --compute-time");
+    diagnostics.push_back("the model has no times: give the tools `compute_time`");
   }
   check_time(model.forward_s, "forward");
   imported.traced = traced_of(steps);

@@ -148,7 +148,7 @@ std::optional<Imported> NodeTrace::finish() {
   add_steps(imported);
   imported.not_told.push_back(
       "times: execution traces have none that gradients could be ready at; import the profiler's "
-      "trace, or give the tools --compute-time");
+      "trace, or give the tools `compute_time`");
   return imported;
 }
 

@@ -50,7 +50,7 @@ std::shared_ptr<gloo::transport::Device> open_device(const JobOptions& options) 
   if (loopback(options.interface).empty() && !options.insecure) {
     throw io::InputError(
         fmt::format("transport gloo takes anybody who connects to {} for a rank: use tcp, or give "
-                    "--insecure if nobody else can reach that network",
+                    "`insecure` if nobody else can reach that network",
                     address.host()));
   }
   gloo::transport::tcp::attr attributes;

@@ -119,7 +119,7 @@ void NcclCommunicator::give_up(std::span<const NcclOperation> awaited) {
     fail(control_.rank(),
          fmt::format("NCCL connects no ranks, for {} s; rank {} was the first to give up, and no "
                      "rank is known to be at fault: NCCL_DEBUG=WARN tells what NCCL does, and "
-                     "--interface on which network",
+                     "`interface` on which network",
                      timeout_s_, control_.rank()),
          awaited);
   }

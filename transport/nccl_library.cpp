@@ -217,7 +217,7 @@ namespace hipress::transport {
 NcclLibrary& nccl_library() {
   throw io::InputError(
       "this build does not know NCCL: configure with -DHIPRESS_CUDA=ON where nccl.h is installed, "
-      "or use --transport tcp");
+      "or use `transport` tcp");
 }
 
 }  // namespace hipress::transport

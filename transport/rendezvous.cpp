@@ -141,7 +141,7 @@ void require_reachable(const std::vector<nlohmann::json>& cards) {
     const std::size_t far = text(rank, "boot") == text(here, "boot") ? there : here;
     throw io::InputError(fmt::format(
         "rank {} is on host {} and rank {} on host {}, but rank {} listens on loopback ({}), where "
-        "only its own host reaches it: give --interface",
+        "only its own host reaches it: give `interface`",
         far, text(far, "host"), rank, text(rank, "host"), rank, address));
   }
 }

@@ -38,10 +38,10 @@ std::string Seal::open(std::string_view name, std::string_view item) const {
     if (item.starts_with(kOpen)) return std::string(item.substr(kOpen.size()));
     if (!item.starts_with(kSealed))
       refuse("its first line is not what a rank of this version writes");
-    refuse("its writer has a --secret-file, and this rank has none; give every rank the same one");
+    refuse("its writer has a `secret_file`, and this rank has none; give every rank the same one");
   }
   if (item.starts_with(kOpen)) {
-    refuse("its writer has no --secret-file, and this rank has one; give every rank the same one");
+    refuse("its writer has no `secret_file`, and this rank has one; give every rank the same one");
   }
   if (!item.starts_with(kSealed) || item.size() <= kSealed.size() + kProofBytes) {
     refuse("its first line is not what a rank of this version writes");
@@ -50,7 +50,7 @@ std::string Seal::open(std::string_view name, std::string_view item) const {
   const std::string_view text = item.substr(kSealed.size() + kProofBytes + 1);
   if (item[kSealed.size() + kProofBytes] != '\n' ||
       !io::constant_time_equal(bytes(theirs), bytes(proof(name, text)))) {
-    refuse("it does not prove knowledge of the secret; give every rank the same --secret-file");
+    refuse("it does not prove knowledge of the secret; give every rank the same `secret_file`");
   }
   return std::string(text);
 }

@@ -75,7 +75,7 @@ std::vector<std::string> compiler_command() {
   if (result.timed_out) {
     throw io::RunError(
         fmt::format("{}: the C++ compiler {} was ended after {:g} s; let the program compute less, "
-                    "or allow more time (hipress-exec --timeout)",
+                    "or allow more time (hipress-exec `timeout`)",
                     path, compiler, timeout_s));
   }
   constexpr int kSignals = 128;

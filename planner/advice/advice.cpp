@@ -143,7 +143,7 @@ void analyse(const PreparedRequest& prepared, Advice& advice) {
       return;
     }
     throw io::InputError(fmt::format(
-        "{}, so nothing can be said of it: take fewer nodes, or a larger --budget",
+        "{}, so nothing can be said of it: take fewer nodes, or a larger `budget`",
         found.diagnostics.empty() ? "this plan was not simulated" : found.diagnostics.back()));
   }
   const std::vector<Baseline> none;
@@ -176,7 +176,7 @@ void take_advised(const PreparedRequest& prepared, Advice& advice) {
   const double saved = 1 - *comparison.planned_s / comparison.uncompressed->plan.iteration_s;
   if (saved > prepared.problem.tolerance) return;
   found.diagnostics.push_back(fmt::format(
-      "the plan compresses nothing, as advised: the fastest that does would save {:.1f} % (--write "
+      "the plan compresses nothing, as advised: the fastest that does would save {:.1f} % (`write` "
       "fastest writes it)",
       100 * std::max(0.0, saved)));
   found.plan = raw->plan;
@@ -235,7 +235,7 @@ void consider_dense(const PreparedRequest& prepared, Advice& advice) {
   }
   if (found_out->dense && prepared.form == PlanForm::kText) {
     found.diagnostics.push_back(
-        "from which density on the plan goes dense is only in a plan YAML: take --output X.yaml");
+        "from which density on the plan goes dense is only in a plan YAML: take `output` X.yaml");
   }
 }
 

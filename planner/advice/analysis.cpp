@@ -99,27 +99,27 @@ void check(const AnalysisOptions& options, const Problem& problem, const SearchR
   if (!options.compare.empty()) require_readable(options.compare, problem);
   if (!options.plan.empty() && !options.explain && options.compare.empty()) {
     throw io::InputError(
-        "--plan takes a plan to be looked at instead of searching one: give --explain or "
-        "--compare too (hipress-sim --plan simulates it)");
+        "`plan` takes a plan to be looked at instead of searching one: give `explain` or "
+        "`compare` too (hipress-sim `plan` simulates it)");
   }
   if (!options.plan.empty() && options.robust) {
-    throw io::InputError("--robust chooses a plan, --plan gives one: leave one of them out");
+    throw io::InputError("`robust` chooses a plan, `plan` gives one: leave one of them out");
   }
   if (options.robust && options.jitter.empty() && options.bandwidth_uncertainty.value_or(0) == 0) {
     throw io::InputError(
-        "--robust: nothing is uncertain; give --jitter lognormal:0.1, --bandwidth-uncertainty 0.2, "
+        "`robust`: nothing is uncertain; give `jitter` lognormal:0.1, `bandwidth_uncertainty` 0.2, "
         "or both");
   }
   const auto no_effect = [&](const char* option, const char* why) {
     warn(fmt::format("{} has no effect {}", option, why));
   };
   if (!options.robust) {
-    if (!options.jitter.empty()) no_effect("--jitter", "without --robust");
-    if (options.bandwidth_uncertainty) no_effect("--bandwidth-uncertainty", "without --robust");
-    if (options.replicas) no_effect("--replicas", "without --robust");
+    if (!options.jitter.empty()) no_effect("`jitter`", "without `robust`");
+    if (options.bandwidth_uncertainty) no_effect("`bandwidth_uncertainty`", "without `robust`");
+    if (options.replicas) no_effect("`replicas`", "without `robust`");
   }
   if (!options.disabled_passes.empty() && (!search.optimises || !options.plan.empty())) {
-    no_effect("--disable-pass", "where no search optimises: passes do not run then");
+    no_effect("`disable_pass`", "where no search optimises: passes do not run then");
   }
 }
 
@@ -132,7 +132,7 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
   if (strategy == "best") {
     if (!io::is_yaml_name(path_or_name)) {
       throw io::InputError(fmt::format(
-          "plan {} does not say its topology, as a plan YAML does: take --topology PS or RING "
+          "plan {} does not say its topology, as a plan YAML does: take `topology` PS or RING "
           "instead of BEST",
           io::quote(path_or_name)));
     }
@@ -184,7 +184,7 @@ void within_budget(const char* option, const AnalysisOptions& options, const Pro
     analysis.diagnostics.push_back(fmt::format(
         "{} was left out: {}", option,
         budget->interrupted() ? "interrupted"
-                              : "it takes longer than the budget; give a larger --budget"));
+                              : "it takes longer than the budget; give a larger `budget`"));
   }
 }
 
@@ -196,15 +196,15 @@ Analysis analyse(const AnalysisOptions& options, const Problem& problem, const S
   analysis.plan = found.plan;
   if (search.optimises && options.plan.empty()) polish(options, problem, found, analysis);
   if (options.robust) {
-    within_budget("--robust", options, problem, analysis,
+    within_budget("`robust`", options, problem, analysis,
                   [&] { make_robust(options, problem, search, found, analysis); });
   }
   if (options.explain) {
-    within_budget("--explain", options, problem, analysis,
+    within_budget("`explain`", options, problem, analysis,
                   [&] { analysis.explanation = explain(problem, analysis.plan); });
   }
   if (!options.compare.empty()) {
-    within_budget("--compare", options, problem, analysis, [&] {
+    within_budget("`compare`", options, problem, analysis, [&] {
       analysis.comparison = compare_plans(
           problem, analysis.plan,
           read_plan(options.compare, problem, analysis.plan.plan.strategy, options.order));

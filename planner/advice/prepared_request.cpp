@@ -103,7 +103,7 @@ void PreparedRequest::warn_of_assumptions() const {
     if (!note.empty()) hooks.warn(note);
     if (!problem.accuracy.is_assumed(name)) continue;
     hooks.warn(fmt::format(
-        "how much {} gives up is not known: it is taken to be as coarse as dgc; --accuracy "
+        "how much {} gives up is not known: it is taken to be as coarse as dgc; `accuracy` "
         "{}=terngrad, say, tells where it belongs",
         name, name));
   }
@@ -113,7 +113,7 @@ void PreparedRequest::warn_of_assumptions() const {
     };
     const std::vector<std::string> named = named_algorithms(request.algorithms);
     if (std::none_of(named.begin(), named.end(), is_it)) {
-      hooks.warn(fmt::format("--accuracy {}=… has no effect: --algorithm does not name it", name));
+      hooks.warn(fmt::format("`accuracy` {}=… has no effect: `algorithm` does not name it", name));
     }
   }
 }
@@ -129,8 +129,8 @@ void PreparedRequest::warn_of_unused() const {
       hooks.warn(fmt::format("{} has no effect: search {} does not iterate", option, search.name));
     }
   };
-  if (request.budget_s) warn("--budget");
-  if (request.evaluations) warn("--evaluations");
+  if (request.budget_s) warn("`budget`");
+  if (request.evaluations) warn("`evaluations`");
 }
 
 }  // namespace hipress::planner

@@ -75,7 +75,7 @@ void leave_out_stages(const SearchRow& search, Problem& problem, const Warn& war
   warn(
       fmt::format("search {} has no formulas for algorithms that send factors of whole gradients: "
                   "they are left "
-                  "out; --search timeline plans them",
+                  "out; `search` timeline plans them",
                   search.name));
   problem.algorithms = std::move(kept);
 }
@@ -94,16 +94,16 @@ void check(const Request& request) {
     throw io::InputError(
         fmt::format("{} must be a number from {} to {}, got {}", option, least, most, given));
   };
-  word("--transfer-order", request.transfer_order, {"ready", "need", "best"});
-  word("--grouping", request.grouping, {"any", "none", "auto"});
-  word("--write", request.write, {"advised", "fastest"});
-  number("--nnodes", request.nodes, 0, kMaxNodes);
-  number("--budget", request.budget_s.value_or(0), 0, kMaxBudget_s);
-  number("--evaluations", static_cast<double>(request.evaluations.value_or(0)), 0, INT64_MAX);
-  number("--tolerance", request.tolerance, 0, kMaxTolerance);
-  number("--jobs", request.jobs, 1, kMaxJobs);
-  number("--replicas", request.analysis.replicas.value_or(1), 1, kMaxReplicas);
-  number("--bandwidth-uncertainty", request.analysis.bandwidth_uncertainty.value_or(0), 0,
+  word("`transfer_order`", request.transfer_order, {"ready", "need", "best"});
+  word("`grouping`", request.grouping, {"any", "none", "auto"});
+  word("`write`", request.write, {"advised", "fastest"});
+  number("`nnodes`", request.nodes, 0, kMaxNodes);
+  number("`budget`", request.budget_s.value_or(0), 0, kMaxBudget_s);
+  number("`evaluations`", static_cast<double>(request.evaluations.value_or(0)), 0, INT64_MAX);
+  number("`tolerance`", request.tolerance, 0, kMaxTolerance);
+  number("`jobs`", request.jobs, 1, kMaxJobs);
+  number("`replicas`", request.analysis.replicas.value_or(1), 1, kMaxReplicas);
+  number("`bandwidth_uncertainty`", request.analysis.bandwidth_uncertainty.value_or(0), 0,
          kMaxUncertainty);
 }
 
@@ -130,7 +130,7 @@ std::string topology_of(const Request& request, const SearchRow& search) {
   }
   if (!search.optimises) {
     throw io::InputError(fmt::format(
-        "--topology BEST compares simulated times, which search {} does not: take --search "
+        "`topology` BEST compares simulated times, which search {} does not: take `search` "
         "timeline, or one of {}",
         search.name, casync::strategy_names(casync::Operation::kMean)));
   }
@@ -150,7 +150,7 @@ Problem problem_of(const Request& request, PlanForm form, const SearchRow& searc
   leave_out_stages(search, problem, warn);
   if (problem.algorithms.empty() && !search.optimises) {
     throw io::InputError(
-        fmt::format("search {} needs an algorithm to decide on: allow one, or take --search "
+        fmt::format("search {} needs an algorithm to decide on: allow one, or take `search` "
                     "timeline",
                     search.name));
   }

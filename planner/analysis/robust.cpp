@@ -103,7 +103,7 @@ RobustChoice choose_robust(const Problem& problem, std::vector<RobustCandidate> 
     if (!trial.possible()) {
       if (!choice.candidates.empty()) continue;
       throw io::InputError(
-          "--robust simulates all nodes again and again, and there are too many tasks for that: "
+          "`robust` simulates all nodes again and again, and there are too many tasks for that: "
           "take fewer nodes");
     }
     trials.push_back(std::move(trial));

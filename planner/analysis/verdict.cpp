@@ -74,10 +74,10 @@ std::string about_half_precision(const casync::Plan& plan, const Comparison& com
 std::string how_to_say(const Problem& problem, const Contender& rival) {
   if (rival.name.starts_with("ddp") || may_be_plan(problem, rival.plan.plan)) return "";
   if (rival.plan.plan.nodes != problem.nodes) {
-    return fmt::format(" (N = {}: take --output X.yaml)", rival.plan.plan.nodes);
+    return fmt::format(" (N = {}: take `output` X.yaml)", rival.plan.plan.nodes);
   }
   const bool topology = problem.strategy != "best" && rival.plan.plan.strategy != problem.strategy;
-  return topology ? " (take --topology BEST)" : " (groups: take --output X.yaml)";
+  return topology ? " (take `topology` BEST)" : " (groups: take `output` X.yaml)";
 }
 
 /// Why nothing says how sure an advice is.
@@ -105,7 +105,7 @@ Verdict without_compression(const Problem& problem, const Comparison& comparison
   const std::string alone = time + " an iteration uncompressed";
   if (problem.nodes == 1) return because_of(alone, "one node has no other to send to");
   if (problem.algorithms.empty()) {
-    return because_of(alone, "--algorithm none allows no compression");
+    return because_of(alone, "`algorithm` none allows no compression");
   }
   if (!comparison.compressed) return because_of(alone, problem.strategy + " compresses nothing");
   const Contender& best = *comparison.compressed;
@@ -251,7 +251,7 @@ void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& co
   if (missing == models::MissingTimes::kNone || verdict.answer != Answer::kCompress) return;
   if (missing == models::MissingTimes::kForward) {
     verdict.sentence =
-        "without a forward time (--forward) iterations are longer than these, and the share that "
+        "without a forward time (`forward`) iterations are longer than these, and the share that "
         "is saved is smaller: " +
         verdict.sentence;
     return;
@@ -266,7 +266,7 @@ void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& co
   verdict = {.answer = Answer::kTooClose,
              .sentence = fmt::format(
                  "too close to call: without ready times it is not known how much communication "
-                 "hides behind computation, so compression saves{} (give --compute-time). "
+                 "hides behind computation, so compression saves{} (give `compute_time`). "
                  "If nothing hides it: {}",
                  most, verdict.sentence)};
 }
@@ -285,7 +285,7 @@ std::string other_hardware(std::string_view source, std::string_view hardware) {
   };
   const std::string_view measured = named_in(source), planned = named_in(hardware);
   if (measured.empty() || planned.empty() || measured == planned) return {};
-  return fmt::format("computation is as on {}, and the profile is of {} (give --compute-time): ",
+  return fmt::format("computation is as on {}, and the profile is of {} (give `compute_time`): ",
                      measured, planned);
 }
 

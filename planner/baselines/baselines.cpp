@@ -37,7 +37,7 @@ constexpr std::array kOthers = {
                 .strategy = "allreduce",
                 .algorithm = "fp16"},
     BaselineRow{.name = "ddp_powersgd",
-                .help = "PyTorch DDP with its PowerSGD hook, of the rank in --algorithm, else 4: "
+                .help = "PyTorch DDP with its PowerSGD hook, of the rank in `algorithm`, else 4: "
                         "each bucket as "
                         "two groups",
                 .make = ddp_powersgd,

@@ -127,7 +127,7 @@ std::optional<plans::ResolvedPlan> named_plan(std::string_view name, const PlanR
       casync::find_strategy(request.strategy).operation != casync::Operation::kMean) {
     throw io::InputError(fmt::format(
         "plan {} averages gradients, and topology {} broadcasts: take none, an algorithm, or the "
-        "YAML of hipress-plan --job broadcast",
+        "YAML of hipress-plan `job` broadcast",
         name, request.strategy));
   }
   const costs::Profile on_link =

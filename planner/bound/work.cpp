@@ -178,7 +178,7 @@ class WorkMaker {
     if (codec.stages.size() == stages) return;
     throw io::InputError(
         fmt::format("this profile has costs of {} stages of an algorithm that has {}; measure it "
-                    "with hipress-profile --algorithm",
+                    "with hipress-profile `algorithm`",
                     codec.stages.size(), stages));
   }
 

@@ -245,19 +245,19 @@ class Candidates {
 void check(const BroadcastProblem& problem) {
   const std::uint32_t nodes = problem.machines.cluster.nodes;
   if (nodes < 2) {
-    throw io::InputError("one node has nobody to broadcast to: give --nnodes 2 or more");
+    throw io::InputError("one node has nobody to broadcast to: give `nnodes` 2 or more");
   }
   if (problem.root >= nodes) {
     throw io::InputError(
-        fmt::format("--root {} is none of the {} nodes, which count from 0: give "
-                    "one from 0 to {}, or more --nnodes",
+        fmt::format("`root` {} is none of the {} nodes, which count from 0: give "
+                    "one from 0 to {}, or more `nnodes`",
                     problem.root, nodes, nodes - 1));
   }
   const std::int64_t elements = largest(problem.model).elements;
   if (problem.chunks && *problem.chunks > most_chunks(elements)) {
     throw io::InputError(fmt::format(
-        "--chunks {}: a chunk has at least {} elements, so the largest tensor, of {} bytes, makes "
-        "at most {}; give no more, or leave --chunks out for the best count",
+        "`chunks` {}: a chunk has at least {} elements, so the largest tensor, of {} bytes, makes "
+        "at most {}; give no more, or leave `chunks` out for the best count",
         *problem.chunks, casync::kSliceWord,
         elements * models::size_of(largest(problem.model).dtype), most_chunks(elements)));
   }
@@ -268,7 +268,7 @@ void require_slices(const std::vector<std::string>& algorithms) {
     if (!kernels::make_codec(name)->traits().additive) continue;
     throw io::InputError(fmt::format(
         "{} sends factors that are averaged, which a broadcast does not do: leave it out of "
-        "--algorithm",
+        "`algorithm`",
         name));
   }
 }
@@ -358,7 +358,7 @@ BroadcastResult plan_broadcast(const BroadcastProblem& problem) {
   }
   if (result.choices.empty()) {
     throw io::InputError(
-        "no plan was simulated: give a larger --budget or --evaluations, fewer nodes, or --chunks");
+        "no plan was simulated: give a larger `budget` or `evaluations`, fewer nodes, or `chunks`");
   }
   return result;
 }

@@ -214,7 +214,7 @@ Choices make_choices(const Problem& problem) {
   if (sends_raw_alone(problem.strategy)) {
     if (has_half_precision(problem.model)) {
       throw io::InputError(fmt::format(
-          "--topology {} sends gradients as fp32, but the model has some of half precision: take "
+          "`topology` {} sends gradients as fp32, but the model has some of half precision: take "
           "PS, RING or BEST",
           problem.strategy));
     }

@@ -89,7 +89,7 @@ AccuracyOrder parse_accuracy(const std::vector<std::string>& texts) {
       order.places[text.substr(0, equals)] = parse_place(text.substr(equals + 1));
     } catch (const io::InputError& error) {
       throw io::InputError(
-          fmt::format("--accuracy {}: {}; give an algorithm, and one that is as coarse or a place "
+          fmt::format("`accuracy` {}: {}; give an algorithm, and one that is as coarse or a place "
                       "from {} to {}: tern.pse=terngrad, tern.pse=2",
                       io::quote(text), error.what(), kernels::kFinest, kernels::kCoarsest));
     }

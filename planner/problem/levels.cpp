@@ -14,7 +14,7 @@ std::unique_ptr<const OtherLevels> OtherLevels::of(const Problem& problem,
   if (machines.network == sim::Network::kPort && !costs::is_uniform(*other)) {
     diagnostics.push_back(
         "plans with every GPU a node are left out: on network port, GPUs cannot share their "
-        "host's link (take --network fair)");
+        "host's link (take `network` fair)");
     return nullptr;
   }
   return std::make_unique<const OtherLevels>(problem, machines, *other);

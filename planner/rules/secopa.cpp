@@ -136,7 +136,7 @@ SearchResult search_secopa(const Problem& problem) {
   if (names.empty()) {
     throw io::InputError(fmt::format(
         "search secopa has no formulas for algorithms that send factors of whole gradients ({}): "
-        "allow another one, or take --search timeline with a profile that has their costs",
+        "allow another one, or take `search` timeline with a profile that has their costs",
         fmt::join(problem.algorithms, ", ")));
   }
   const std::string& name = first_lossy(names);

@@ -126,7 +126,7 @@ std::string diagnose_published_costs(const std::string& algorithm) {
   return fmt::format(
       "{} is planned with the costs that SeCoPa published for V100s, which are not its own: "
       "measure "
-      "it with hipress-profile --algorithm {}, and give --profile",
+      "it with hipress-profile `algorithm` {}, and give `profile`",
       algorithm, algorithm);
 }
 

@@ -239,9 +239,9 @@ void require_few(const Problem& problem, const Choices& choices) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   constexpr double kYear_s = 365.25 * 24 * 3600;
   throw io::InputError(fmt::format(
-      "--search exhaustive is for at most {:.2g} plans; these {} gradients have {:.2g}. "
+      "`search` exhaustive is for at most {:.2g} plans; these {} gradients have {:.2g}. "
       "To simulate each, at {:.2g} s, would take {:.2g} years, and nobody knows "
-      "beforehand how much of that bounds spare: take --search timeline, or fewer "
+      "beforehand how much of that bounds spare: take `search` timeline, or fewer "
       "algorithms or gradients",
       kMaxPlans, choices.gradients.size(), plans, one_s, plans * one_s / kYear_s));
 }
@@ -285,7 +285,7 @@ SearchResult search_exhaustive(const Problem& problem) {
   if (const casync::Strategy* const unknown = strategy_without_bound(choices)) {
     throw io::InputError(
         fmt::format("topology {} says nothing of what it costs at the least, so search exhaustive "
-                    "cannot rule plans out: take --search timeline",
+                    "cannot rule plans out: take `search` timeline",
                     unknown->name));
   }
   const Optimum optimum = find_optimum(problem, choices);

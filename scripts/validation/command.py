@@ -1,9 +1,10 @@
-"""What commands that measure on such networks have in common: how they are scheduled, stopped, skipped and refused."""
+"""What commands that measure on such networks have in common: how they speak, are scheduled, stopped, skipped and refused."""
 
 import argparse
 import contextlib
 import pathlib
 import signal
+import sys
 from collections.abc import Callable
 
 from options import at_least
@@ -13,6 +14,19 @@ from .cases import ConditionError
 from .network import CommandError, Unavailable
 from .ranks import ToolError, awake, come_before_ranks, real_time_allowed, reserved_memory, short_turns
 from .results import ResultsError
+
+
+def speaker(command: str) -> Callable[[str], None]:
+    """What prints sentences of a command on stderr, at once: "validate_ddp: ..."."""
+    def say(text: str) -> None:
+        print(f"{command}: {text}", file=sys.stderr, flush=True)
+
+    return say
+
+
+def parser(documentation: str | None, command: str | None = None) -> argparse.ArgumentParser:
+    """Without options yet; its --help opens with the script's docstring. `command`: what users call, if it is not the script."""
+    return argparse.ArgumentParser(prog=command, description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def add_options(parser: argparse.ArgumentParser, root: pathlib.Path, folder: str, of: str = "case", kept: str = "profiles of links") -> None:

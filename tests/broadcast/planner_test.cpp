@@ -191,7 +191,7 @@ TEST_CASE("a search that is cut short says so") {
   CHECK_FALSE(found.proven);
   CHECK_THROWS_WITH(
       planner::plan_broadcast({.model = model, .machines = machines, .evaluations = 0}),
-      Contains("--evaluations"));
+      Contains("`evaluations`"));
 }
 
 TEST_CASE("small tensors go by a tree, large ones by a chain", "[slow]") {
@@ -267,14 +267,14 @@ TEST_CASE("broadcasts that cannot be are refused") {
   const Machines machines = {.profile = profile,
                              .cluster = costs::cluster_from_profile(profile, 4)};
   CHECK_THROWS_WITH(planner::plan_broadcast({.model = model, .machines = machines, .root = 4}),
-                    Contains("--root 4 is none of the 4 nodes") && Contains("0 to 3"));
+                    Contains("`root` 4 is none of the 4 nodes") && Contains("0 to 3"));
   CHECK_THROWS_WITH(planner::plan_broadcast({.model = model, .machines = machines, .chunks = 5}),
-                    Contains("--chunks 5") && Contains("400 bytes, makes at most 4"));
+                    Contains("`chunks` 5") && Contains("400 bytes, makes at most 4"));
   CHECK_THROWS_WITH(
       planner::plan_broadcast({.model = model, .machines = machines, .algorithms = {"powersgd"}}),
-      Contains("powersgd") && Contains("--algorithm"));
+      Contains("powersgd") && Contains("`algorithm`"));
   const Machines alone = {.profile = profile, .cluster = costs::cluster_from_profile(profile, 1)};
   CHECK_THROWS_WITH(planner::plan_broadcast({.model = model, .machines = alone}),
-                    Contains("--nnodes"));
+                    Contains("`nnodes`"));
   CHECK_THROWS_AS(plans::one_tensor(0, models::Dtype::kFloat32), io::InputError);
 }

@@ -34,7 +34,7 @@ TEST_CASE("Of a profile that nobody chose, the reason and a better one are named
   const Profile profile = read_profile(std::string(kDefaultProfile));
   CHECK(describe_origin(profile, true) == "profile sosp21 (published)");
   CHECK(describe_origin(profile, false) ==
-        "profile sosp21 (published), since no --profile was given: take one for your GPU and "
+        "profile sosp21 (published), since no `profile` was given: take one for your GPU and "
         "network, such as h100-100g (estimated), or measure your machines with hipress-profile");
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("What a prediction rests on is said in one line") {
     CHECK(describe_machines(profile, cluster, model_of(0, 0)) ==
           "profile h100-100g (estimated), 8 nodes on 2 hosts, links 96 Gbit/s (75 Gbit/s each way "
           "when both are busy) + 5us latency + 5us overhead, within hosts 300 GB/s, racks of 1 "
-          "host, oversubscribed 2 ×, 1 of another speed; compute not known (--compute-time)");
+          "host, oversubscribed 2 ×, 1 of another speed; compute not known (`compute_time`)");
   }
   SECTION("several micro-steps") {
     models::Model model = model_of(0.04, 0.08);

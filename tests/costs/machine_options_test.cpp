@@ -45,7 +45,7 @@ TEST_CASE("Short forms say what a cluster file says") {
   CHECK(machines.warnings.empty());
   REQUIRE(machines.diagnostics.size() == 1);
   CHECK(machines.diagnostics[0] ==
-        "GPUs of a node are taken to be joined at 250GB/s, as NVLink joins A100s; --gpu-bandwidth "
+        "GPUs of a node are taken to be joined at 250GB/s, as NVLink joins A100s; `gpu_bandwidth` "
         "says otherwise");
 }
 
@@ -72,24 +72,24 @@ TEST_CASE("Without options the default profile speaks, for as many nodes as are 
 }
 
 TEST_CASE("Options that contradict each other or are no quantities are refused by name") {
-  CHECK_THAT(refusal({.bandwidth = "25"}), Contains("--bandwidth must be"));
-  CHECK_THAT(refusal({.bandwidth = "1e9TB/s"}), Contains("--bandwidth must be from"));
-  CHECK_THAT(refusal({.latency = "20"}), Contains("--latency must be a duration with unit"));
-  CHECK(refusal({.overhead = "1e7s"}) == "--overhead must be 0s to 1e+06s, got '1e7s'");
+  CHECK_THAT(refusal({.bandwidth = "25"}), Contains("`bandwidth` must be"));
+  CHECK_THAT(refusal({.bandwidth = "1e9TB/s"}), Contains("`bandwidth` must be from"));
+  CHECK_THAT(refusal({.latency = "20"}), Contains("`latency` must be a duration with unit"));
+  CHECK(refusal({.overhead = "1e7s"}) == "`overhead` must be 0s to 1e+06s, got '1e7s'");
   CHECK_THAT(refusal({.gpus_per_node = 2, .gpu_bandwidth = "fast"}),
-             Contains("--gpu-bandwidth must be"));
-  CHECK_THAT(refusal({.scale_kernels = "double"}), Contains("--scale-kernels must be"));
+             Contains("`gpu_bandwidth` must be"));
+  CHECK_THAT(refusal({.scale_kernels = "double"}), Contains("`scale_kernels` must be"));
   const TemporaryFolder folder;
   const std::string flat =
       folder.file("flat.yaml", "nodes: 8\nnodes_per_host: 4\nhost_link: {bandwidth: 300GB/s}\n");
   CHECK_THAT(refusal({.cluster = flat, .gpus_per_node = 4}),
-             Contains("--gpus-per-node says that nodes have several GPUs") && Contains(flat));
+             Contains("`gpus_per_node` says that nodes have several GPUs") && Contains(flat));
 }
 
 TEST_CASE("Option --gpu-bandwidth without several GPUs is warned of") {
   CHECK(load({.gpu_bandwidth = "300GB/s"}, 4, 16).warnings ==
         std::vector<std::string>{
-            "--gpu-bandwidth has no effect: nodes have one GPU (--gpus-per-node)"});
+            "`gpu_bandwidth` has no effect: nodes have one GPU (`gpus_per_node`)"});
 }
 
 TEST_CASE("Links of one's own between nodes that share a machine's cores are warned of") {
@@ -189,7 +189,7 @@ TEST_CASE("An edit of the memory bandwidth alone is warned of, and scaled to whe
       edited.warnings ==
       std::vector<std::string>{
           "profile v100_100g: hardware.memory_bandwidth 1.8TB/s has no effect, since kernels were "
-          "measured at 900GB/s (kernels.measured_at): --scale-kernels scales them to it"});
+          "measured at 900GB/s (kernels.measured_at): `scale_kernels` scales them to it"});
   CHECK(edited.profile.merge == read_profile("v100_100g").merge);
   const LoadedMachines scaled =
       load({.profile = path, .scale_kernels = std::string(kAsHardware)}, 4, 16);
@@ -197,7 +197,7 @@ TEST_CASE("An edit of the memory bandwidth alone is warned of, and scaled to whe
   CHECK(scaled.profile.merge ==
         load({.profile = "v100_100g", .scale_kernels = "1.8TB/s"}, 4, 16).profile.merge);
   CHECK_THAT(load({.profile = "v100_100g", .scale_kernels = "900GB/s"}, 4, 16).warnings.at(0),
-             Contains("--scale-kernels has no effect"));
+             Contains("`scale_kernels` has no effect"));
 }
 
 }  // namespace

@@ -42,8 +42,8 @@ TEST_CASE("Backward is spread by elements, after a third for forward") {
   CHECK(model.gradients[1].ready_s == Approx(80e-3));
   REQUIRE(diagnostics.size() == 2);
   CHECK(diagnostics[0] ==
-        "forward is taken to be a third of --compute-time, 40ms, since backward has twice its "
-        "FLOPs; --forward says otherwise");
+        "forward is taken to be a third of `compute_time`, 40ms, since backward has twice its "
+        "FLOPs; `forward` says otherwise");
   CHECK(diagnostics[1] ==
         "no ready times are given: backward of 80ms is spread over the gradients in proportion to "
         "their elements, the first gradient first");
@@ -144,7 +144,7 @@ TEST_CASE("Option --compute-time is of all micro-steps, --forward of one") {
     Model model = timed();
     model.micro_steps = 3;
     CHECK_THAT(complaint([&] { apply({.forward = "500000s"}, model); }),
-               Catch::StartsWith("--forward must leave a step of 3 micro-steps at most 1e+06s"));
+               Catch::StartsWith("`forward` must leave a step of 3 micro-steps at most 1e+06s"));
   }
 }
 
@@ -154,11 +154,11 @@ TEST_CASE("Bad times are refused with the option's name") {
     return complaint([&] { apply(options, model); });
   };
   CHECK_THAT(refusal({.compute_time = "120"}),
-             Contains("--compute-time must be a duration with unit"));
-  CHECK_THAT(refusal({.forward = "-1ms"}), Contains("--forward must be zero or positive"));
-  CHECK(refusal({.forward = "1e7s"}) == "--forward must be at most 1e+06s, got '1e7s'");
+             Contains("`compute_time` must be a duration with unit"));
+  CHECK_THAT(refusal({.forward = "-1ms"}), Contains("`forward` must be zero or positive"));
+  CHECK(refusal({.forward = "1e7s"}) == "`forward` must be at most 1e+06s, got '1e7s'");
   CHECK(refusal({.compute_time = "10ms", .forward = "10ms"}) ==
-        "--compute-time is of forward and backward together, so it must be more than forward, "
+        "`compute_time` is of forward and backward together, so it must be more than forward, "
         "10ms, got 10ms");
   CHECK_THAT(refusal({.compute_time = "0ms"}), Contains("must be more than forward"));
 }

@@ -66,7 +66,7 @@ TEST_CASE("A place that is none is refused with what would do") {
   for (const std::string text :
        {"tern.pse", "=2", "tern.pse=6", "tern.pse=0", "tern.pse=none", "tern.pse=onebot"}) {
     CAPTURE(text);
-    CHECK_THROWS_WITH(parse_accuracy({text}), Contains("--accuracy '" + text + "'") &&
+    CHECK_THROWS_WITH(parse_accuracy({text}), Contains("`accuracy` '" + text + "'") &&
                                                   Contains("tern.pse=terngrad, tern.pse=2"));
   }
 }

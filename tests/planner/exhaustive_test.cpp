@@ -209,7 +209,7 @@ TEST_CASE("Three algorithms give eight options, and too many gradients are refus
   const models::Model thirteen = equal_gradients(13);
   CHECK_THROWS_WITH(search_exhaustive(problem(thirteen)),
                     Catch::Contains("at most 6.9e+10 plans") && Catch::Contains("years") &&
-                        Catch::Contains("--search timeline"));
+                        Catch::Contains("`search` timeline"));
 }
 
 TEST_CASE("An exhaustive search of eight gradients beats every baseline that it may choose") {

@@ -393,7 +393,7 @@ TEST_CASE("SeCoPa's formulas leave low rank out, and refuse to have nothing else
   CHECK_THAT(found.diagnostics.back(), Catch::Contains("they are left out"));
   problem.algorithms = {"powersgd(rank=4)"};
   CHECK_THROWS_WITH(search_secopa(problem),
-                    Catch::Contains("no formulas") && Catch::Contains("--search timeline"));
+                    Catch::Contains("no formulas") && Catch::Contains("`search` timeline"));
 }
 
 TEST_CASE("Pass more_accurate takes a higher rank where that costs nothing") {

@@ -88,14 +88,14 @@ TEST_CASE("Without ready times a verdict to compress is a range, and one against
   CHECK(verdict.answer == Answer::kCompress);
   weaken(models::MissingTimes::kForward, verdict, comparison);
   CHECK(verdict.answer == Answer::kCompress);
-  CHECK_THAT(verdict.sentence, StartsWith("without a forward time (--forward)"));
+  CHECK_THAT(verdict.sentence, StartsWith("without a forward time (`forward`)"));
   verdict = judge(one.problem, one.lossy, comparison);
   weaken(models::MissingTimes::kReady, verdict, comparison);
   CHECK(verdict.answer == Answer::kTooClose);
   CHECK_FALSE(verdict.probability);
   CHECK_THAT(verdict.sentence, StartsWith("too close to call: without ready times") &&
                                    Contains("between nothing and 50ms of 150ms") &&
-                                   Contains("--compute-time") &&
+                                   Contains("`compute_time`") &&
                                    Contains("If nothing hides it: compress"));
   verdict = judge(one.problem, one.raw, one.comparison(0.1, 0.1, 0.1));
   const std::string before = verdict.sentence;
@@ -106,7 +106,7 @@ TEST_CASE("Without ready times a verdict to compress is a range, and one against
 
 TEST_CASE("Times of other hardware than the profile's are named first") {
   CHECK(other_hardware("Sizes and ready times measured on one V100.", "H100 (HBM3)") ==
-        "computation is as on V100, and the profile is of H100 (give --compute-time): ");
+        "computation is as on V100, and the profile is of H100 (give `compute_time`): ");
   CHECK(other_hardware("measured on one V100", "Tesla V100-SXM2").empty());
   CHECK(other_hardware("measured here", "H100").empty());
   CHECK(other_hardware("V100", "2 cores").empty());
@@ -122,7 +122,7 @@ TEST_CASE(
   const Verdict verdict = judge(one.problem, one.raw, comparison);
   CHECK(verdict.answer == Answer::kDoNotCompress);
   CHECK_THAT(verdict.sentence,
-             Contains("baseline none_grouped (groups: take --output X.yaml) takes 100ms") &&
+             Contains("baseline none_grouped (groups: take `output` X.yaml) takes 100ms") &&
                  Contains("this plan, uncompressed too, 140ms") && Contains("would save 0.1 %"));
 }
 

@@ -79,7 +79,7 @@ TEST_CASE("densities and fallbacks that make no sense are refused") {
   ResolvedPlan plan = plan_of(folder, "");
   for (const double density : {0.0, -0.5, 1.5}) {
     CHECK_THAT(complaint([&] { apply({.density = density}, kContext, plan); }),
-               Contains("--density") && Contains("above 0 and at most 1"));
+               Contains("`density`") && Contains("above 0 and at most 1"));
   }
   ResolvedPlan raw = resolve_plan("fp16", kContext);
   CHECK_THAT(complaint([&] { apply({.density = 0.5}, kContext, raw); }),

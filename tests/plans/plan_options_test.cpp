@@ -94,30 +94,30 @@ TEST_CASE("without bulk, no option of groups or batches is left to be given") {
   const models::Model model = small_model();
   const PlanContext context{model, "ring", 4};
   for (const auto& [name, options] : std::vector<std::pair<std::string, PlanOptions>>{
-           {"--bulk-threshold", {.bulk_threshold = "1KiB", .no_bulk = true}},
-           {"--bulk-wait", {.bulk_wait = "1ms", .no_bulk = true}},
-           {"--bulk-limit", {.bulk_limit = "1MiB", .no_bulk = true}},
-           {"--batch-threshold", {.batch_threshold = "1KiB", .no_bulk = true}},
-           {"--batch-wait", {.batch_wait = "1ms", .no_bulk = true}},
-           {"--batch-limit", {.batch_limit = "1MiB", .no_bulk = true}}}) {
+           {"`bulk_threshold`", {.bulk_threshold = "1KiB", .no_bulk = true}},
+           {"`bulk_wait`", {.bulk_wait = "1ms", .no_bulk = true}},
+           {"`bulk_limit`", {.bulk_limit = "1MiB", .no_bulk = true}},
+           {"`batch_threshold`", {.batch_threshold = "1KiB", .no_bulk = true}},
+           {"`batch_wait`", {.batch_wait = "1ms", .no_bulk = true}},
+           {"`batch_limit`", {.batch_limit = "1MiB", .no_bulk = true}}}) {
     ResolvedPlan resolved = resolve_plan("all", context);
     resolved.plan.bulk.threshold_bytes = resolved.plan.batch.threshold_bytes = 4096;
     CHECK(complaint([&, &options = options] { apply(options, context, resolved); }) ==
-          "--no-bulk contradicts " + name + "; drop one");
+          "`no_bulk` contradicts " + name + "; drop one");
   }
 }
 
 TEST_CASE("options that make no sense are refused by name") {
-  CHECK_THAT(refusal({.bulk_threshold = "64"}), Contains("--bulk-threshold") && Contains("'64'"));
-  CHECK_THAT(refusal({.bulk_threshold = "-1KiB"}), Contains("--bulk-threshold"));
+  CHECK_THAT(refusal({.bulk_threshold = "64"}), Contains("`bulk_threshold`") && Contains("'64'"));
+  CHECK_THAT(refusal({.bulk_threshold = "-1KiB"}), Contains("`bulk_threshold`"));
   CHECK_THAT(refusal({.bulk_threshold = "1KiB", .bulk_wait = "5"}),
-             Contains("--bulk-wait") && Contains("'5'"));
-  CHECK_THAT(refusal({.batch_threshold = "1KiB", .batch_wait = "-1ms"}), Contains("--batch-wait"));
-  CHECK_THAT(refusal({.batch_threshold = "many"}), Contains("--batch-threshold"));
+             Contains("`bulk_wait`") && Contains("'5'"));
+  CHECK_THAT(refusal({.batch_threshold = "1KiB", .batch_wait = "-1ms"}), Contains("`batch_wait`"));
+  CHECK_THAT(refusal({.batch_threshold = "many"}), Contains("`batch_threshold`"));
   CHECK_THAT(refusal({.bulk_threshold = "1KiB", .bulk_wait = "1e9s"}),
-             Contains("--bulk-wait must be at most 1e+06s, got '1e9s'"));
-  CHECK_THAT(refusal({.bulk_wait = "1ms"}), Contains("--bulk-wait needs --bulk-threshold"));
-  CHECK_THAT(refusal({.batch_limit = "1MiB"}), Contains("--batch-limit needs --batch-threshold"));
+             Contains("`bulk_wait` must be at most 1e+06s, got '1e9s'"));
+  CHECK_THAT(refusal({.bulk_wait = "1ms"}), Contains("`bulk_wait` needs `bulk_threshold`"));
+  CHECK_THAT(refusal({.batch_limit = "1MiB"}), Contains("`batch_limit` needs `batch_threshold`"));
 }
 
 TEST_CASE("a plan YAML holds bulk groups, batches and how raw gradients travel") {
@@ -160,8 +160,9 @@ TEST_CASE("what a plan YAML says wrongly of groups and batches is refused with i
              Contains("plan.yaml:4:") && Contains("size"));
   CHECK_THAT(complaint_about("bulk: {groups: [[a, d]]}\n"),
              Contains("plan.yaml:4:") && Contains("gradient 'd' is not in model 'small'"));
-  CHECK_THAT(complaint_about("bulk: {groups: [[a, c], [a]]}\n"),
-             Contains("plan.yaml:4:") && Contains("gradient 'a' is in a bulk group already, in line 4"));
+  CHECK_THAT(
+      complaint_about("bulk: {groups: [[a, c], [a]]}\n"),
+      Contains("plan.yaml:4:") && Contains("gradient 'a' is in a bulk group already, in line 4"));
   CHECK_THAT(complaint_about("bulk: {groups: [[a, b]]}\n"),
              Contains("'b' cannot be in a bulk group with gradient 'a'"));
   CHECK_THAT(complaint_about("raw: mesh\n"), Contains("plan.yaml:4:") && Contains("'mesh'"));

@@ -114,11 +114,11 @@ TEST_CASE("bad plan YAML is refused with file and line") {
   const auto with = [&](const std::string& item) { return about(valid_head() + item); };
   SECTION("another topology") {
     CHECK(about("schema: hipress.plan/1\ntopology: ring\nnodes: 4\ngradients: []\n") ==
-          "p.yaml:2: topology: the plan is for 'ring', not ps; ask for --topology ring");
+          "p.yaml:2: topology: the plan is for 'ring', not ps; ask for `topology` ring");
   }
   SECTION("a topology in capitals") {
     CHECK(about("schema: hipress.plan/1\ntopology: RING\nnodes: 4\ngradients: []\n") ==
-          "p.yaml:2: topology: the plan is for 'ring', not ps; ask for --topology ring");
+          "p.yaml:2: topology: the plan is for 'ring', not ps; ask for `topology` ring");
     CHECK_THAT(about("schema: hipress.plan/1\ntopology: PS\nnodes: 4\ngradients: []\n"),
                Catch::StartsWith("p.yaml: gradient 'a' of model 'small' is missing"));
   }
@@ -129,7 +129,7 @@ TEST_CASE("bad plan YAML is refused with file and line") {
   }
   SECTION("another number of nodes") {
     CHECK(about("schema: hipress.plan/1\ntopology: ps\nnodes: 8\ngradients: []\n") ==
-          "p.yaml:3: nodes: the plan is for 8 nodes, not 4; ask for --nnodes 8");
+          "p.yaml:3: nodes: the plan is for 8 nodes, not 4; ask for `nnodes` 8");
   }
   SECTION("another schema") {
     CHECK(about("schema: hipress.plan/2\ntopology: ps\nnodes: 4\ngradients: []\n") ==

@@ -441,7 +441,7 @@ TEST_CASE("ranks on CPUs ask for no device, and cannot use NCCL") {
   CHECK_FALSE(choice.device);
   CHECK(choice.nccl == nullptr);
   CHECK(choice.transport == "memory");
-  CHECK_THROWS_WITH(choose_device({.transport = "nccl"}, {}), Contains("add --device cuda"));
+  CHECK_THROWS_WITH(choose_device({.transport = "nccl"}, {}), Contains("add `device` cuda"));
 }
 
 TEST_CASE("without a GPU, asking for one says what there is instead") {
@@ -449,9 +449,9 @@ TEST_CASE("without a GPU, asking for one says what there is instead") {
     WARN("skipped: there is a GPU on this machine");
     return;
   }
-  CHECK_THROWS_WITH(make_cuda_device(0), Contains("--device cpu"));
+  CHECK_THROWS_WITH(make_cuda_device(0), Contains("`device` cpu"));
   for (const std::string transport : {"tcp", "nccl"}) {
     CHECK_THROWS_WITH(choose_device({.device = "cuda", .transport = transport}, {}),
-                      Contains("--device cpu"));
+                      Contains("`device` cpu"));
   }
 }

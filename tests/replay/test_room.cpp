@@ -57,6 +57,6 @@ TEST_CASE("ranks that need more memory than there is are refused with the figure
   CHECK_THROWS_WITH(
       require_room(room, 2, 1'000'000'000),
       Contains("2 ranks in one process need about 3GB of memory (3GB for gradients") &&
-          Contains("and 1GB are available: start fewer ranks (--nnodes)"));
+          Contains("and 1GB are available: start fewer ranks (`nnodes`)"));
   CHECK_THROWS_WITH(require_room(room, 1, 0), Contains("this rank needs about 3GB"));
 }

@@ -25,7 +25,7 @@ TEST_CASE("an algorithm that nothing is compressed with is named") {
   Given given{.plan = "none", .algorithm = "onebit", .cluster = {}};
   const Scenario raw = test_scenario(test_model({3200}), "ps", 2, kRaw, 1);
   REQUIRE(warnings(raw, given).size() == 1);
-  CHECK_THAT(warnings(raw, given)[0], Contains("--algorithm has no effect") && Contains("'none'"));
+  CHECK_THAT(warnings(raw, given)[0], Contains("`algorithm` has no effect") && Contains("'none'"));
   // The plan "onebit" compresses with onebit whatever --algorithm says.
   given.plan = "onebit";
   CHECK(warnings(test_scenario(test_model({3200}), "ps", 2, 0, 1, "onebit"), given).size() == 1);
@@ -41,9 +41,9 @@ TEST_CASE("one node needs no network, no topology, and without codecs no profile
       .plan = "none", .algorithm = {}, .topology = true, .network = true, .profile = true};
   const auto alone = warnings(test_scenario(test_model({3200}), "ps", 1, kRaw, 1), given);
   REQUIRE(alone.size() == 3);
-  CHECK_THAT(alone[0], Contains("--profile has no effect: nothing is sent"));
-  CHECK_THAT(alone[1], Contains("--network has no effect: one node"));
-  CHECK_THAT(alone[2], Contains("--topology has no effect: one node"));
+  CHECK_THAT(alone[0], Contains("`profile` has no effect: nothing is sent"));
+  CHECK_THAT(alone[1], Contains("`network` has no effect: one node"));
+  CHECK_THAT(alone[2], Contains("`topology` has no effect: one node"));
   const auto empty = warnings(test_scenario(test_model({}), "ps", 3, kRaw, 1), given);
   REQUIRE(empty.size() == 3);
   CHECK_THAT(empty[1], Contains("no gradients"));
@@ -54,7 +54,7 @@ TEST_CASE("a network matters where messages meet, and only there") {
   // Two nodes: one message at a time. Four nodes, two gradients: fair sharing makes both late.
   const auto pair = warnings(test_scenario(test_model({3200}), "ps", 2, kRaw, 1), given);
   REQUIRE(pair.size() == 1);
-  CHECK_THAT(pair[0], Contains("--network") && Contains("port gives every task the same times"));
+  CHECK_THAT(pair[0], Contains("`network`") && Contains("port gives every task the same times"));
   CHECK(warnings(test_scenario(test_model({3200, 6400}), "ps", 4, kRaw, 1), given).empty());
 }
 
@@ -84,37 +84,37 @@ const std::vector<std::int64_t> kTwo = {3200, 6400};  // 12.8 and 25.6 kB
 
 TEST_CASE("bulk groups that are not made, or would be anyway, are named") {
   CHECK(about_options("none", {.bulk_threshold = "1KiB"}, kTwo) ==
-        "--bulk-threshold has no effect: the plan is the same without it\n");
+        "`bulk_threshold` has no effect: the plan is the same without it\n");
   CHECK(about_options("none", {.bulk_threshold = "64KiB"}, kTwo).empty());
   CHECK(about_options("none", {.bulk_threshold = "64KiB", .bulk_wait = "1s"}, kTwo) ==
-        "--bulk-wait has no effect: the plan is the same without it\n");
+        "`bulk_wait` has no effect: the plan is the same without it\n");
   CHECK(about_options("none", {.bulk_threshold = "64KiB", .bulk_limit = "1MiB"}, kTwo) ==
-        "--bulk-limit has no effect: the plan is the same without it\n");
+        "`bulk_limit` has no effect: the plan is the same without it\n");
   // Together they are too large, so each stays alone.
   CHECK(about_options("none", {.bulk_threshold = "64KiB", .bulk_limit = "38kB"}, kTwo) ==
-        "--bulk-threshold has no effect: the plan is the same without it\n");
+        "`bulk_threshold` has no effect: the plan is the same without it\n");
   CHECK(about_options("none", {.no_bulk = true}, kTwo) ==
-        "--no-bulk has no effect: the plan is the same without it\n");
+        "`no_bulk` has no effect: the plan is the same without it\n");
 }
 
 TEST_CASE("choices that the plan makes already are named") {
   CHECK(about_options("all", {.no_selection = true}, kTwo) ==
-        "--no-selection has no effect: the plan is the same without it\n");
+        "`no_selection` has no effect: the plan is the same without it\n");
   CHECK(about_options("none", {.no_selection = true}, kTwo).empty());
   CHECK(about_options("all", {.raw_allreduce = true}, kTwo) ==
-        "--raw-allreduce has no effect: the plan is the same without it\n");
+        "`raw_allreduce` has no effect: the plan is the same without it\n");
   CHECK(about_options("none", {.raw_allreduce = true}, kTwo).empty());
 }
 
 TEST_CASE("batches and steps that change no time are named") {
   // A node codes one slice of a gradient at a time.
   CHECK(about_options("all", {.batch_threshold = "64KiB"}, {3200}) ==
-        "--batch-threshold has no effect: every task has the same times without it\n");
+        "`batch_threshold` has no effect: every task has the same times without it\n");
   CHECK(about_options("all", {.batch_threshold = "64KiB"}, kTwo).empty());
   CHECK(about_options("all", {.batch_threshold = "64KiB", .batch_wait = "1s"}, kTwo) ==
-        "--batch-wait has no effect: every task has the same times without it\n");
+        "`batch_wait` has no effect: every task has the same times without it\n");
   CHECK(about_options("none", {.no_pipelining = true}, {3200}) ==
-        "--no-pipelining has no effect: every task has the same times without it\n");
+        "`no_pipelining` has no effect: every task has the same times without it\n");
   CHECK(about_options("all", {.no_pipelining = true}, kTwo).empty());
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("a topology by which nothing goes is named") {
   Given given{.plan = "none", .plan_options = {.raw_allreduce = true}, .algorithm = {}};
   given.topology = true;
   CHECK(warnings(planned(given, "ring", 3, kTwo), given) ==
-        std::vector<std::string>{"--topology has no effect: nothing goes by it; the same tasks "
+        std::vector<std::string>{"`topology` has no effect: nothing goes by it; the same tasks "
                                  "come of ps, allreduce, allgather"});
   given.plan_options = {};
   CHECK(warnings(planned(given, "ring", 3, kTwo), given).empty());
@@ -135,13 +135,13 @@ TEST_CASE("draws that are not made, or are all the same, are named") {
   given.seed = given.jobs = true;
   Scenario scenario = planned(given, "ring", 2, kTwo);
   CHECK(warnings(scenario, given) ==
-        std::vector<std::string>{"--seed has no effect: without --jitter nothing is drawn",
-                                 "--jobs has no effect: there is one replica"});
+        std::vector<std::string>{"`seed` has no effect: without `jitter` nothing is drawn",
+                                 "`jobs` has no effect: there is one replica"});
   given.replicas = 2;
   scenario.jitter = std::make_shared<const Jitter>(Jitter::parse("uniform:0"));
   CHECK(warnings(scenario, given) ==
-        std::vector<std::string>{"--jitter has no effect: all its factors are 1",
-                                 "--seed has no effect: all factors of the jitter are the same"});
+        std::vector<std::string>{"`jitter` has no effect: all its factors are 1",
+                                 "`seed` has no effect: all factors of the jitter are the same"});
   scenario.jitter = std::make_shared<const Jitter>(Jitter::parse("uniform:0.1"));
   CHECK(warnings(scenario, given).empty());
 }
@@ -159,10 +159,10 @@ TEST_CASE("what was not checked because that takes long is named") {
   const Result result = simulate(scenario, graph, Timelines::kRecorded);
   const auto sentences = without_effect(scenario, graph, result, given, graph.tasks() - 1);
   REQUIRE(sentences.size() == 2);
-  CHECK_THAT(sentences[0], Contains("--bulk-threshold has no effect"));  // which is by reasoning
+  CHECK_THAT(sentences[0], Contains("`bulk_threshold` has no effect"));  // which is by reasoning
   CHECK(sentences[1] == "not checked for an effect, since " + std::to_string(graph.tasks()) +
-                            " tasks take long to simulate again: --no-pipelining, --network, "
-                            "--transfer-order, --cluster");
+                            " tasks take long to simulate again: `no_pipelining`, `network`, "
+                            "`transfer_order`, `cluster`");
   CHECK(without_effect(scenario, graph, result, given, graph.tasks()).back().starts_with("/"));
 }
 

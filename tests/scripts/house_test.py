@@ -12,6 +12,12 @@ FORBIDDEN = {"casync": {"kernels", "transport"}}
 #: Folders whose files may not include each other in a circle either, header and source as one.
 FREE_OF_FILE_CIRCLES = ("io", "models", "transport", "casync", "plans", "runtime", "sweep", "replay", "tools")
 
+#: Comments, characters, raw and ordinary strings of C++, so that none of these is taken for part of another.
+LITERAL = re.compile(r"//[^\n]*|/\*.*?\*/|'(?:[^'\\\n]|\\.)'|"
+                     r'R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<text>(?:[^"\\\n]|\\.)*)"', re.DOTALL)
+#: Its strings are options of NVIDIA's compiler.
+OTHERS_OPTIONS = {"kernels/user/nvrtc.cpp"}
+
 
 def includes(folder: str):
     """(file, included folder) for every include of a project header in a folder's C++ and CUDA sources."""
@@ -95,6 +101,17 @@ class HouseTest(unittest.TestCase):
             for path in (ROOT / folder).rglob("*pp"):
                 with self.subTest(file=str(path.relative_to(ROOT))):
                     self.assertNotRegex(path.read_text(), r"#include <(CLI|spdlog)/")
+
+    def test_libraries_name_no_option_of_a_command_line(self):
+        """They name fields, `like_this`, and tools write these as options (io/spelling.hpp)."""
+        for folder in LAYERS[:-1]:
+            for path in sorted((ROOT / folder).rglob("*")):
+                name = str(path.relative_to(ROOT))
+                if path.suffix not in {".cpp", ".hpp", ".cu", ".cuh", ".h"} or name in OTHERS_OPTIONS:
+                    continue
+                found = [literal["raw"] or literal["text"] or "" for literal in LITERAL.finditer(path.read_text())]
+                with self.subTest(file=name):
+                    self.assertEqual([text for text in found if re.search(r"--[a-z{]", text)], [])
 
     def test_every_folder_has_a_map(self):
         for folder in ROOT.iterdir():

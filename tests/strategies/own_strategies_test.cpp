@@ -219,7 +219,7 @@ TEST_CASE("plans of a strategy of one's own are searched by exact simulations, w
   CHECK(planner::strategy_without_bound(choices) == &kTree);
   CHECK_THROWS_AS(planner::lower_bound(model, machines, choices), io::InputError);
   CHECK_THROWS_WITH(planner::find_search("exhaustive").search(problem),
-                    Contains("take --search timeline"));
+                    Contains("take `search` timeline"));
 
   // A broadcast is no way to average.
   problem.strategy = "best";

@@ -452,7 +452,7 @@ TEST_CASE_METHOD(SweepFixture, "a sweep for which there is no room is refused wi
   needs("nodes: 2\n", 8, alone(two), "one simulation at a time needs about");
   // Two graphs: the larger one, or both.
   needs("nodes: [2, 3]\n", 1, alone(three), "the largest graph, of point model=two.yaml");
-  needs("nodes: [2, 3]\n", 2, alone(two) + alone(three), "give fewer --jobs, fewer nodes or");
+  needs("nodes: [2, 3]\n", 2, alone(two) + alone(three), "give fewer `jobs`, fewer nodes or");
   // One that two simulations share.
   const std::string machines = "nodes: 2\nlatency: [1us, 2us]\n";
   needs(machines, 1, alone(two), "give fewer nodes or partitions");

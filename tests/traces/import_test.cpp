@@ -218,7 +218,7 @@ TEST_CASE("Chakra's trace has the nodes and collectives that are in it") {
   // Its converter leaves AccumulateGrad out.
   CHECK_THROWS_WITH(
       model_of(trace, "job", {}, diagnostics),
-      Contains("which of its 5 all-reduces carry gradients") && Contains("--every-all-reduce"));
+      Contains("which of its 5 all-reduces carry gradients") && Contains("`every_all_reduce`"));
   const ImportedModel imported = model_of(trace, "job", {.every_all_reduce = true}, diagnostics);
   CHECK(imported.model.gradients.size() == 5);
   CHECK(models::total_elements(imported.model) == kResnetElements);

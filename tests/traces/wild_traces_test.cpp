@@ -328,7 +328,7 @@ TEST_CASE("Any device's runtime launches") {
   }
   const Read none = read({.runtime = "something"});
   CHECK_THAT(none.said,
-             Contains("correlation of a call of a runtime") && Contains("--compute-time"));
+             Contains("correlation of a call of a runtime") && Contains("`compute_time`"));
 }
 
 TEST_CASE("Steps that are empty or cut off are left out, at either end") {

@@ -115,12 +115,12 @@ TEST_CASE("ranks that do not know the secret are refused, and what they left is 
   CHECK_THAT(other.outcomes[0].other_error,
              Contains("rank 0 cannot read the card of rank 1 at '" + job.rendezvous) &&
                  Contains("was not written by a rank of this job") &&
-                 Contains("give every rank the same --secret-file"));
+                 Contains("give every rank the same `secret_file`"));
   const Met none = refusal("");
   CHECK_THAT(none.outcomes[0].other_error,
-             Contains("card of rank 1") && Contains("its writer has no --secret-file"));
+             Contains("card of rank 1") && Contains("its writer has no `secret_file`"));
   CHECK_THAT(none.outcomes[1].other_error,
-             Contains("card of rank 0") && Contains("its writer has a --secret-file"));
+             Contains("card of rank 0") && Contains("its writer has a `secret_file`"));
 }
 
 TEST_CASE("an item is accepted only under its name, with its secret and as it was written") {

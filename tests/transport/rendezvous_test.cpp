@@ -183,7 +183,7 @@ TEST_CASE("a rendezvous, rank, size, interface or timeout that makes no sense is
   }
   CHECK_THAT(with([](JobOptions& o) { o.interface = "no-such"; }),
              Contains("neither an address nor"));
-  CHECK_THAT(with([](JobOptions& o) { o.interface = "192.0.2.1"; }), Contains("--insecure"));
+  CHECK_THAT(with([](JobOptions& o) { o.interface = "192.0.2.1"; }), Contains("`insecure`"));
   CHECK_THAT(with([](JobOptions& o) {
                o.interface = "192.0.2.1";
                o.insecure = true;
@@ -348,7 +348,7 @@ TEST_CASE("loopback between hosts is refused, and told which rank listens there"
   };
   const std::string here = io::host_name();
   const std::string both = "rank 1 is on host other and rank 0 on host " + here + ", but rank 0 ";
-  const std::string remedy = ", where only its own host reaches it: give --interface";
+  const std::string remedy = ", where only its own host reaches it: give `interface`";
   SECTION("forgotten on both") {
     CHECK(of("another", "127.0.0.1", "") == both + "listens on loopback (127.0.0.1)" + remedy);
   }

@@ -13,6 +13,7 @@
 #include "costs/description.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "io/spelling.hpp"
 #include "replay/device_choice.hpp"
 #include "replay/gradient_files.hpp"
 #include "tools/exec/folders.hpp"
@@ -86,10 +87,10 @@ int run(CommandLine& line) {
   if (line.json) {
     auto json = replay::to_json(report);
     if (forecast) json["predicted_for"] = predicted_for;
-    std::cout << json.print() << "\n";
+    std::cout << io::as_command_line(json.print()) << "\n";
   } else {
     replay::print(std::cout, report);
-    if (forecast) std::cout << "predicted for " << predicted_for << "\n";
+    if (forecast) std::cout << "predicted for " << io::as_command_line(predicted_for) << "\n";
   }
   // Last, since what was measured is worth more than a trace that cannot be written after all.
   if (!line.trace.empty()) write_trace(line, job, outcome.replayed, predicted);

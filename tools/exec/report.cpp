@@ -8,6 +8,7 @@
 #include <string>
 
 #include "io/quantity.hpp"
+#include "io/spelling.hpp"
 
 namespace hipress::replay {
 namespace {
@@ -159,7 +160,8 @@ void print(std::ostream& out, const Report& report) {
   fmt::print(out, "measured: median of {} iterations on {} ranks, p10 {}, p90 {}\n",
              report.each_iteration_s.size(), report.ranks, io::format_duration(measured.p10),
              io::format_duration(measured.p90));
-  for (const std::string& note : report.notes) fmt::print(out, "note: {}\n", note);
+  for (const std::string& note : report.notes)
+    fmt::print(out, "note: {}\n", io::as_command_line(note));
   std::string bytes;
   for (const std::int64_t sent : report.bytes_sent) bytes += " " + io::format_amount(sent);
   fmt::print(out, "sent per node:{}\n", bytes);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "io/quantity.hpp"
+#include "io/spelling.hpp"
 #include "tools/frame.hpp"
 
 namespace hipress::traces {
@@ -37,10 +38,11 @@ void print_report(const Imported& trace, const ImportedModel* imported,
   if (imported) {
     fmt::print(std::cout, "{} gradients, {} elements\n", imported->model.gradients.size(),
                models::total_elements(imported->model));
-    if (imported->traced) fmt::print(std::cout, "{}\n", models::most_gain(*imported->traced));
+    if (imported->traced)
+      fmt::print(std::cout, "{}\n", io::as_command_line(models::most_gain(*imported->traced)));
   }
   for (const std::string& sentence : trace.not_told) {
-    fmt::print(std::cout, "not told: {}\n", sentence);
+    fmt::print(std::cout, "not told: {}\n", io::as_command_line(sentence));
   }
   for (const std::string& sentence : diagnostics) tools::inform(sentence);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "io/spelling.hpp"
 #include "tools/validators.hpp"
 
 namespace hipress::tools {
@@ -19,17 +20,18 @@ std::string option_name(const requests::Field& field) {
 
 /// Flags are those that are true or false, and numbers that have a value of their own.
 CLI::Option* add(CLI::App& app, const requests::Field& field, const std::string& name) {
+  const std::string help = io::as_command_line(field.help);
   return std::visit(
       [&](auto* to) -> CLI::Option* {
         using T = std::remove_pointer_t<decltype(to)>;
-        if constexpr (std::is_same_v<T, bool>) return app.add_flag(name, *to, field.help);
+        if constexpr (std::is_same_v<T, bool>) return app.add_flag(name, *to, help);
         if constexpr (std::is_same_v<T, std::int32_t>) {
-          if (field.bare) return app.add_flag(name + "{" + *field.bare + "}", *to, field.help);
+          if (field.bare) return app.add_flag(name + "{" + *field.bare + "}", *to, help);
         }
         if constexpr (std::is_same_v<T, io::Document>) {
           throw std::logic_error(field.name + " is a document, for which there is no option");
         } else {
-          return app.add_option(name, *to, field.help);
+          return app.add_option(name, *to, help);
         }
       },
       field.to);

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "io/quantity.hpp"
+#include "io/spelling.hpp"
 #include "planner/analysis/worth.hpp"
 
 namespace hipress::planner {
@@ -210,7 +211,8 @@ void print_analysis(std::ostream& out, const AnalysisOptions& options, const Pro
 }
 
 void print_passes(std::ostream& out) {
-  for (const Pass& pass : passes()) fmt::print(out, "{:<20}{}\n", pass.name, pass.help);
+  for (const Pass& pass : passes())
+    fmt::print(out, "{:<20}{}\n", pass.name, io::as_command_line(pass.help));
 }
 
 }  // namespace hipress::planner

@@ -9,6 +9,7 @@
 #include "costs/description.hpp"
 #include "io/interrupts.hpp"
 #include "io/quantity.hpp"
+#include "io/spelling.hpp"
 #include "requests/broadcast.hpp"
 
 namespace hipress::planner {
@@ -36,8 +37,8 @@ void print_report(const requests::PlannedBroadcast& broadcast) {
                                  io::format_duration(range->p90_s))
                    : "");
   fmt::print(std::cout, "from node {} to {} others; {}\n", found.plan.root, found.plan.nodes - 1,
-             costs::describe_machines(broadcast.loaded.profile, broadcast.loaded.cluster,
-                                      broadcast.model));
+             io::as_command_line(costs::describe_machines(
+                 broadcast.loaded.profile, broadcast.loaded.cluster, broadcast.model)));
   fmt::print(std::cout, "  {:<18} {:<16} {:>7} {:>10}\n", "topology", "codec", "chunks", "time");
   for (const BroadcastChoice& choice : found.choices) {
     fmt::print(std::cout, "  {:<18} {:<16} {:>7} {:>10}  {}\n", choice.strategy,

@@ -10,6 +10,7 @@
 
 #include "io/interrupts.hpp"
 #include "io/quantity.hpp"
+#include "io/spelling.hpp"
 #include "models/traced.hpp"
 #include "requests/plan.hpp"
 #include "tools/frame.hpp"

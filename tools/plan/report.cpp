@@ -12,6 +12,7 @@
 #include "costs/description.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
+#include "io/spelling.hpp"
 #include "io/utf8.hpp"
 #include "planner/bound/bound.hpp"
 #include "plans/plan_builder.hpp"
@@ -77,7 +78,7 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
                         const std::optional<sim::Response>& response, std::string_view what) {
     fmt::print(std::cout, "  {:<18}{:<30}{}\n", name,
                seconds ? with_interval(*seconds, response, comparison.spread) : "not simulated",
-               what);
+               io::as_command_line(what));
   };
   // Of several GPUs per host, either the GPUs or the hosts are nodes.
   const auto said = [&](std::string_view what, const casync::Plan& plan) {

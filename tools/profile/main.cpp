@@ -9,6 +9,7 @@
 
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "io/spelling.hpp"
 #include "replay/device_choice.hpp"
 #include "tools/frame.hpp"
 #include "tools/profile/measure.hpp"
@@ -60,6 +61,7 @@ int run(profiler::CommandLine& line) {
   costs::Profile profile = profiler::measure_while_steady(
       options, progress, profiler::probe_of(line, options), line.again_at_most());
   if (!reports) return 0;
+  for (std::string& note : profile.notes) note = io::as_command_line(note);
   if (!sample.empty()) profiler::apply_sample(sample, profile);
   const bool new_cores = !base || options.anew != profiler::Part::kKernels;
   if (new_cores && profile.cores > 0 && profile.link.core_s_per_byte == 0) {

@@ -12,6 +12,7 @@
 
 #include "costs/traffic.hpp"
 #include "io/quantity.hpp"
+#include "io/spelling.hpp"
 #include "profiler/nccl_table.hpp"
 
 namespace hipress::profiler {
@@ -71,7 +72,7 @@ void print_spread(const costs::Profile& profile) {
       "two iterations in three within {:.0f} % of their run\n",
       100 * std::expm1(spread.host), 100 * std::expm1(spread.links),
       100 * std::expm1(spread.iterations));
-  for (const std::string& note : profile.notes) fmt::print("note: {}\n", note);
+  for (const std::string& note : profile.notes) fmt::print("note: {}\n", io::as_command_line(note));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "costs/description.hpp"
 #include "io/quantity.hpp"
+#include "io/spelling.hpp"
 #include "sim/critical_path.hpp"
 
 namespace hipress::sim {
@@ -237,7 +238,8 @@ void print_report(std::ostream& out, const Scenario& scenario, const Prediction&
                    scenario.plan.strategy, scenario.plan.nodes));
   line(out, "costs",
        fmt::format("{}; network {}",
-                   costs::describe_machines(scenario.profile, scenario.cluster, scenario.model),
+                   io::as_command_line(costs::describe_machines(scenario.profile, scenario.cluster,
+                                                                scenario.model)),
                    to_string(scenario.network)));
   if (!prediction.default_profile.empty()) line(out, "default", prediction.default_profile);
   const Interval range = intervals_of(scenario, prediction).iteration;

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "io/spelling.hpp"
 #include "requests/sweep.hpp"
 #include "tools/frame.hpp"
 #include "tools/options/fields.hpp"
@@ -42,11 +43,11 @@ std::string describe_axes() {
       "Axes (default):\n";
   for (const AxisRow& axis : axes()) {
     const std::string_view otherwise = axis.fallback.empty() ? axis.otherwise : axis.fallback;
-    text += fmt::format("  {:<15} {} ({})\n", axis.name, axis.help, otherwise);
+    text += fmt::format("  {:<15} {} ({})\n", axis.name, io::as_command_line(axis.help), otherwise);
   }
   text += "\nPlans that are made anew for the machines of each point:\n";
   for (const planner::NamedPlanRow& row : planner::named_plan_rows()) {
-    text += fmt::format("  {:<17} {}\n", row.name, row.help);
+    text += fmt::format("  {:<17} {}\n", row.name, io::as_command_line(row.help));
   }
   return text +
          "\nspeedup is the iteration time of plan 'none', which sends every gradient alone, at the "

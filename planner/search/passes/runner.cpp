@@ -23,13 +23,13 @@ constexpr std::array kPasses = {
     Pass{"scheme", "other bulk groups, batches or transfer order where that is faster",
          refine_scheme},
     Pass{"fewer_encodings",
-         "a topology that encodes less often on the way where that costs no more than --tolerance",
+         "a topology that encodes less often on the way where that costs no more than `tolerance`",
          fewer_encodings, true},
     Pass{"lower_upper_end",
          "a 90th percentile no higher than any baseline's, where the iteration is no longer",
          lower_upper_end, true},
     Pass{"more_accurate",
-         "raw, half precision or finer algorithms where that costs no more than --tolerance",
+         "raw, half precision or finer algorithms where that costs no more than `tolerance`",
          more_accurate, true},
     Pass{"fewer_partitions", "smaller K where that costs nothing", fewer_partitions},
     Pass{"unused_algorithms", "algorithms that no gradient uses are dropped", unused_algorithms},
@@ -74,7 +74,7 @@ PassReport run_pass(const Pass& pass, const PassContext& context, TimedPlan& pla
   if (report.changed) {
     if (const std::string wrong = verify(context.problem, changed.plan); !wrong.empty()) {
       throw std::logic_error(fmt::format(
-          "internal error: pass '{}' broke the plan: {}; leave it out with --disable-pass {}",
+          "internal error: pass '{}' broke the plan: {}; leave it out with `disable_pass` {}",
           pass.name, wrong, pass.name));
     }
     const std::optional<double> after_s = time_s(context.problem, changed);
@@ -176,7 +176,7 @@ std::vector<std::string> parse_pass_names(const std::string& text) {
   }
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw io::InputError(fmt::format("unknown pass {}{}; --list-passes says what they do",
+    throw io::InputError(fmt::format("unknown pass {}{}; `list_passes` says what they do",
                                      io::quote(name), io::suggestion(name, known)));
   }
   return names;
