@@ -27,7 +27,7 @@ void require_reference(const std::string& algorithm, const std::vector<float>& i
 TEST_CASE("every length gives the reference's message, decoded values and residual", "[slow]") {
   const DrawKey key{.seed = 5, .step = 6, .node = 7, .gradient = 8, .role = 1, .first_element = 64};
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;    // it has no encode(): lowrank_test.cpp
+    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
     if (row.lossless) continue;  // its messages have no reference: lossless_test.cpp
     const int arrays = make_codec(row.name)->traits().state_arrays;
     for (const std::int64_t elements : kLengths) {
@@ -42,7 +42,7 @@ TEST_CASE("every length gives the reference's message, decoded values and residu
 
 TEST_CASE("values and residuals may begin at any multiple of 4 bytes", "[slow]") {
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;    // it has no encode(): lowrank_test.cpp
+    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
     if (row.lossless) continue;  // its messages have no reference: lossless_test.cpp
     const int arrays = make_codec(row.name)->traits().state_arrays;
     for (const std::int64_t elements : {33, 1025, 5000}) {
@@ -60,7 +60,7 @@ TEST_CASE("values are divided first, by IEEE division") {
   // 1/3 is not a float: a multiplication by a reciprocal would round twice and differ in some
   // elements.
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;    // it has no encode(): lowrank_test.cpp
+    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
     if (row.lossless) continue;  // its messages have no reference: lossless_test.cpp
     const int arrays = make_codec(row.name)->traits().state_arrays;
     for (const float divisor : {3.0f, 16.0f, 7.0f}) {

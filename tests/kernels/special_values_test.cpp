@@ -51,7 +51,7 @@ TEST_CASE("special inputs give the reference's bits on every instruction set", "
     cases.emplace_back("a first infinity", filled([](auto i) { return i == 0 ? -kInfinity : 1; }));
   }
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;    // it has no encode(): lowrank_test.cpp
+    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
     if (row.lossless) continue;  // its messages have no reference: lossless_test.cpp
     const int arrays = make_codec(row.name)->traits().state_arrays;
     for (const auto& [name, inputs] : cases) {

@@ -63,7 +63,7 @@ TEST_CASE("fp32 is rounded to the nearest number, ties to even, beyond the large
 
 TEST_CASE("halves encode to the message and residual of the same numbers in fp32", "[slow]") {
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;    // it has no encode(): lowrank_test.cpp
+    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
     if (row.lossless) continue;  // its messages have no reference: lossless_test.cpp
     const auto plain = make_codec_for(row.name, Isa::kScalar);
     const int arrays = plain->traits().state_arrays;
@@ -203,7 +203,7 @@ TEST_CASE("a sum in halves is rounded at its end alone") {
 TEST_CASE("special numbers in halves behave as in fp32", "[slow]") {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   for (const AlgorithmRow& row : algorithms()) {
-    if (row.additive) continue;    // it has no encode(): lowrank_test.cpp
+    if (row.additive) continue;  // it has no encode(): lowrank_test.cpp
     if (row.lossless) continue;  // its messages have no reference: lossless_test.cpp
     const auto plain = make_codec_for(row.name, Isa::kScalar);
     const int arrays = plain->traits().state_arrays;
