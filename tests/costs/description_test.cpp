@@ -45,7 +45,7 @@ TEST_CASE("Costs of another algorithm are named") {
   CHECK(foreign_costs(profile, "onebit").empty());  // has none, which is an error elsewhere
   CHECK(foreign_costs(profile, "tern.pse(b=4)") ==
         "tern.pse(b=4) is charged what tern.pse(b=2) costs, since profile mine has no costs of its "
-        "own for it; hipress-profile --algorithm 'tern.pse(b=4)' measures them");
+        "own for it; hipress-profile `algorithm` 'tern.pse(b=4)' measures them");
 }
 
 TEST_CASE("What a prediction rests on is said in one line") {

@@ -332,7 +332,7 @@ TEST_CASE("Costs have as many stages as the codec") {
   CHECK(complaint_about_stages("onebit", none, 0).empty());
   CHECK_THAT(complaint_about_stages("lowrank", two, 3),
              Contains("2 entries, one per stage of lowrank, got 3") &&
-                 Contains("hipress-profile --algorithm 'lowrank'"));
+                 Contains("hipress-profile `algorithm` 'lowrank'"));
   CHECK_THAT(complaint_about_stages("lowrank", two, 0), Contains("give 2 'stages' and 'decode'"));
   CHECK_THAT(complaint_about_stages("onebit", none, 1), Contains("'decode_add' instead"));
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {

@@ -217,7 +217,7 @@ TEST_CASE("An export of ours is no trace of a training job", "[tool]") {
       place.run("hipress-sim --input lstm --plan all --nnodes 2 --export-chakra graph").status ==
       0);
   CHECK_THROWS_WITH(read_trace((place.path() / "graph/hipress.0.et").string()),
-                    Contains("hipress-sim --chakra"));
+                    Contains("hipress-sim `chakra`"));
 }
 
 }  // namespace
