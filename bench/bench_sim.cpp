@@ -9,6 +9,7 @@
 #include "bench/report.hpp"
 #include "bench/simgrid_loop.hpp"
 #include "casync/folding.hpp"
+#include "casync/graph_builder.hpp"
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"

@@ -16,7 +16,7 @@ struct Candidate {
   Kind kind;
   std::int8_t algorithm;
   /// A Decode that adds, or that gathers, costs another time than one that overwrites.
-  std::uint8_t decodes;
+  TaskFlags decodes;
   Picoseconds ready;
   std::uint32_t gradient;
   std::uint32_t peer_offset;
@@ -62,7 +62,7 @@ std::vector<Candidate> candidates(const GraphBuilder& builder, const Aggregation
                      .depth = depth[id],
                      .kind = task.kind,
                      .algorithm = task.algorithm,
-                     .decodes = static_cast<std::uint8_t>(task.flags & (kAccumulate | kGathers)),
+                     .decodes = task.flags & (kAccumulate | kGathers),
                      .ready = from_seconds(layout.units[task.gradient].ready_s),
                      .gradient = task.gradient,
                      .peer_offset = task.peer_offset,

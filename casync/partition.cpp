@@ -16,7 +16,7 @@ std::uint32_t PartitionTasks::node(std::int64_t number) const {
 }
 
 TaskId PartitionTasks::encode(std::uint32_t node, Role role, std::uint32_t peer_offset,
-                              TaskId after, std::uint8_t flags) {
+                              TaskId after, TaskFlags flags) {
   Task encode = task(Kind::kEncode, node, peer_offset, slice_.elements);
   encode.role = role;
   encode.flags = flags;
@@ -35,7 +35,7 @@ TaskId PartitionTasks::transfer(std::uint32_t from, std::uint32_t to, TaskId mes
 }
 
 TaskId PartitionTasks::add(std::uint32_t node, TaskId message, TaskId other,
-                           std::uint32_t peer_offset, std::uint8_t flags) {
+                           std::uint32_t peer_offset, TaskFlags flags) {
   Task sum = task(compressed() ? Kind::kDecode : Kind::kMerge, node, peer_offset, slice_.elements);
   sum.flags = flags | kAccumulate;
   const TaskId id = add_after(sum, message, {builder_.written_by(message), slice(node)});

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "casync/graph_builder.hpp"
 #include "casync/strategy.hpp"
 
 namespace hipress::casync {
@@ -29,7 +30,7 @@ class PartitionTasks {
 
   /// slice -> message. `peer_offset` as in Task.
   TaskId encode(std::uint32_t node, Role role, std::uint32_t peer_offset, TaskId after,
-                std::uint8_t flags = 0);
+                TaskFlags flags = kNoFlags);
   /// Where a raw slice arrives.
   enum class Lands : std::uint8_t {
     kInSlice,    ///< which it overwrites
@@ -41,7 +42,7 @@ class PartitionTasks {
   /// Adds the received message to the slice once `other` (the node's own gradient, or the sum so
   /// far) is there: a Decode that accumulates, or a Merge.
   TaskId add(std::uint32_t node, TaskId message, TaskId other, std::uint32_t peer_offset,
-             std::uint8_t flags);
+             TaskFlags flags);
   /// Of a broadcast: the root's slice goes from a node that has it to one that takes it over, in
   /// place of its own: the Recv, or, compressed, behind the Recv a Decode. Returns the Recv, whose
   /// message can be sent on.

@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "casync/graph_builder.hpp"
 #include "casync/layout.hpp"
-#include "casync/task_graph.hpp"
 
 namespace hipress::casync {
 

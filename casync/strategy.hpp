@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "casync/graph_builder.hpp"
 #include "casync/plan.hpp"
 #include "casync/strategy_model.hpp"
-#include "casync/task_graph.hpp"
 #include "models/model.hpp"
 
 namespace hipress::casync {

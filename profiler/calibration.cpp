@@ -1,5 +1,6 @@
 #include "profiler/calibration.hpp"
 
+#include "casync/graph_builder.hpp"
 #include "casync/strategy.hpp"
 
 namespace hipress::profiler {
@@ -47,7 +48,8 @@ class Chain {
     return builder_.add(task);
   }
   /// An Encode of the slice, or a Decode or Merge of what `before` has written.
-  TaskId then(TaskId before, Kind kind, std::uint32_t node, std::uint8_t flags = 0) {
+  TaskId then(TaskId before, Kind kind, std::uint32_t node,
+              casync::TaskFlags flags = casync::kNoFlags) {
     Task task = on(node, kind);
     task.flags = flags;
     if (kind == Kind::kEncode) return behind(before, task, {slice(node), message(node)});
@@ -59,7 +61,8 @@ class Chain {
     task.amount = bytes_;
     task.peer_offset = (to + nodes - from) % nodes;
     const bool raw = task.algorithm == kRaw;
-    return behind(before, task, {raw ? slice(from) : builder_.written_by(before), casync::kNoIndex});
+    return behind(before, task,
+                  {raw ? slice(from) : builder_.written_by(before), casync::kNoIndex});
   }
   /// Into the slice, or, where something takes it from there, into a message.
   TaskId receive(TaskId send, OnArrival on_arrival = OnArrival::kNothing) {

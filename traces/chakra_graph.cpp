@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "casync/graph_builder.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "traces/byte_stream.hpp"
@@ -388,7 +389,7 @@ class GraphReader {
     const bool codes = task.kind == Kind::kEncode || task.kind == Kind::kDecode;
     if (codes && algorithm == casync::kRaw) throw io::InputError("it codes with no algorithm");
     task.role = static_cast<casync::Role>(numbers[5]);
-    task.flags = static_cast<std::uint8_t>(numbers[6]);
+    task.flags = static_cast<casync::TaskFlags>(numbers[6]);
     task.stage = static_cast<std::uint8_t>(numbers[7]);
     task.amount = number(numbers[8]);
     read.is_there = true;

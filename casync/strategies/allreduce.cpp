@@ -20,7 +20,7 @@ void expand(GraphBuilder& builder, const UnitWork& work) {
                        .peer_offset = 1,
                        .kind = Kind::kAllReduce,
                        .algorithm = work.algorithm_index,
-                       .flags = casts ? kDivideOwn : std::uint8_t{0}};
+                       .flags = casts ? kDivideOwn : kNoFlags};
     const std::uint32_t slice =
         builder.slice_of(task, work.elements * static_cast<std::int64_t>(sizeof(float)));
     const std::uint32_t sum = casts ? builder.message(node, work.algorithm_index, bytes) : slice;

@@ -22,7 +22,7 @@ TaskId gather(PartitionTasks& tasks, const UnitWork& work, std::uint32_t nodes,
     const TaskId arrival =
         tasks.transfer(worker, server, message, PartitionTasks::Lands::kInMessage);
     const bool divides = distance == nodes - 1 && !tasks.compressed();
-    const std::uint8_t flags = divides ? kDivideSum : 0;
+    const TaskFlags flags = divides ? kDivideSum : kNoFlags;
     sum = tasks.add(server, arrival, sum, distance, flags);
   }
   return sum;

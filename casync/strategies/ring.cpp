@@ -16,7 +16,7 @@ constexpr std::uint32_t kNext = 1;  // every message of a ring goes to the next 
 TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::uint32_t nodes,
               std::int64_t start) {
   const std::uint32_t origin = tasks.node(start);
-  const std::uint8_t own = tasks.divide_first() ? kDivideOwn : 0;
+  const TaskFlags own = tasks.divide_first() ? kDivideOwn : kNoFlags;
   TaskId message = work.ready[origin];
   if (tasks.compressed()) {
     message = tasks.encode(origin, nodes == 1 ? Role::kServer : Role::kWorker,
@@ -29,12 +29,13 @@ TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::uint32_t nodes,
                                           PartitionTasks::Lands::kInMessage);
     const bool sum_is_whole = last && !tasks.divide_first();
     if (!tasks.compressed()) {
-      message = tasks.add(node, arrival, work.ready[node], kNext, sum_is_whole ? kDivideSum : 0);
+      message =
+          tasks.add(node, arrival, work.ready[node], kNext, sum_is_whole ? kDivideSum : kNoFlags);
       continue;
     }
     message = tasks.add(node, arrival, work.ready[node], kNext, own);
     message = tasks.encode(node, last ? Role::kServer : Role::kHop, kNext, message,
-                           sum_is_whole ? kDivideOwn : 0);
+                           sum_is_whole ? kDivideOwn : kNoFlags);
   }
   return message;
 }

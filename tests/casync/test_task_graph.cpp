@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include "casync/plan.hpp"
+#include "casync/graph_builder.hpp"
 #include "casync/task_graph.hpp"
 
 namespace hipress::casync {

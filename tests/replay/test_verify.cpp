@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
+#include "casync/graph_builder.hpp"
 #include "replay/inputs.hpp"
 #include "replay/replay.hpp"
 #include "replay/verify.hpp"

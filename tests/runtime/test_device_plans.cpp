@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "casync/graph_builder.hpp"
 #include "io/error.hpp"
 #include "runtime/device_layout.hpp"
 #include "runtime/rounds.hpp"

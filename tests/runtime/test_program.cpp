@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "casync/graph_builder.hpp"
 #include "runtime/program.hpp"
 #include "tests/runtime/fixtures.hpp"
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <random>
 
+#include "casync/graph_builder.hpp"
 #include "tests/sim/fixtures.hpp"
 
 namespace hipress::sim {
@@ -140,7 +141,7 @@ class RandomScenario {
                       .peer_offset = below(cluster_.nodes),
                       .kind = kind,
                       .algorithm = 0,
-                      .flags = below(2) == 0 ? std::uint8_t{0} : casync::kAccumulate};
+                      .flags = below(2) == 0 ? casync::kNoFlags : casync::kAccumulate};
     task.amount = kind == Kind::kForward || kind == Kind::kBackward
                       ? kUs * pick(std::array<std::int64_t, 4>{0, 1, 5, 7})
                       : pick(std::array<std::int64_t, 5>{0, 32, 1000, 5000, 77777});

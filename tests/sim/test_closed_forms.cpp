@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "casync/graph_builder.hpp"
 #include "tests/sim/fixtures.hpp"
 
 namespace hipress::sim {

@@ -3,6 +3,7 @@
 #include <map>
 #include <sstream>
 
+#include "casync/graph_builder.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "tests/sim/fixtures.hpp"
@@ -148,7 +149,7 @@ TEST_CASE("a core that computes backward is missing elsewhere") {
 }
 
 /// A message of 1 ms from node 0 to node 1.
-casync::TaskGraph one_message(std::uint8_t flags = 0) {
+casync::TaskGraph one_message(casync::TaskFlags flags = casync::kNoFlags) {
   GraphBuilder builder(2);
   const TaskId send = builder.add(
       {.amount = 1'000'000, .node = 0, .peer_offset = 1, .kind = Kind::kSend, .flags = flags});

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "casync/folding.hpp"
+#include "casync/graph_builder.hpp"
 #include "casync/partition.hpp"
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
@@ -45,7 +46,8 @@ void expand_tree(casync::GraphBuilder& builder, const casync::UnitWork& work) {
         }
         const TaskId arrival =
             tasks.transfer(child, parent, message, PartitionTasks::Lands::kInMessage);
-        const std::uint8_t flags = last && !tasks.compressed() ? casync::kDivideSum : 0;
+        const casync::TaskFlags flags =
+            last && !tasks.compressed() ? casync::kDivideSum : casync::kNoFlags;
         sum[parent] = tasks.add(parent, arrival, sum[parent], nodes - d, flags);
       }
     }

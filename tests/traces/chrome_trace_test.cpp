@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include "casync/graph_builder.hpp"
 #include "tests/traces/one_message.hpp"
 #include "traces/timeline.hpp"
 

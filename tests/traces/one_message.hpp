@@ -1,5 +1,6 @@
 #pragma once
 
+#include "casync/graph_builder.hpp"
 #include "casync/task_graph.hpp"
 #include "traces/timeline.hpp"
 

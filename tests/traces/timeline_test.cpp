@@ -1,3 +1,4 @@
+#include "casync/graph_builder.hpp"
 #include "traces/timeline.hpp"
 
 #include <catch2/catch.hpp>

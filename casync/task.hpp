@@ -1,0 +1,189 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+namespace hipress::casync {
+
+/// Time in the project's one resolution: whole picoseconds (106 days fit).
+using Picoseconds = std::chrono::duration<std::int64_t, std::pico>;
+
+/// Rounds to the nearest picosecond. Only IEEE operations, so every compiler gives the same number.
+constexpr Picoseconds from_seconds(double seconds) {
+  return Picoseconds(static_cast<std::int64_t>(seconds * 1e12 + (seconds < 0 ? -0.5 : 0.5)));
+}
+constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.count()) * 1e-12; }
+
+/// What a task does. The data it acts on is the slice (gradient, partition) of its node's gradient,
+/// in place, and the message of its predecessor:
+///  - Forward, Backward: computation; a Backward task ends when its gradient is complete.
+///  - Encode: slice -> message; of a staged codec, all of the gradient, and what has become of
+///    earlier messages -> factor.
+///  - Send, Recv: a message, or with `algorithm == kRaw` the slice itself, from one node to
+///  another. The
+///    Recv is the successor of its Send and takes no time of its own: it marks the arrival. A raw
+///    Recv that has a Merge as successor lands in a buffer for it, any other raw Recv lands in the
+///    slice.
+///  - Decode: message -> slice, overwriting or (kAccumulate) adding to it; with kGathers, the sum
+///    of all nodes' messages -> slice; of a staged codec, the means of all factors -> all of the
+///    gradient.
+///  - Merge: adds a raw message to the slice.
+///  - AllReduce: the mean over all nodes of the slice, by a library's own algorithm; unless
+///    `algorithm == kRaw`, of the slice's N-th as an Encode casts it, and cast back as by a Decode.
+///    A collective: every node has such a task, and on each they follow one another in the same
+///    order.
+///  - LocalReduce: sums the gradient over its node's GPUs, each of which then holds a G-th of it,
+///  on which it works from then on; LocalBroadcast: gathers these on all of them. (Only where nodes
+///  have several; `amount` is bytes. For simulators only.)
+///  - Join: nothing. It is done when its predecessors are, and occupies no resource.
+enum class Kind : std::uint8_t {
+  kForward,
+  kBackward,
+  kEncode,
+  kDecode,
+  kMerge,
+  kSend,
+  kRecv,
+  kAllReduce,
+  kJoin,
+  kLocalReduce,
+  kLocalBroadcast,
+};
+inline constexpr int kKinds = 11;
+
+/// What of its node a task occupies while it runs.
+enum class Resource : std::uint8_t {
+  kNone,
+  kCompute,
+  kCodec,
+  kLocal,  ///< the link between the node's GPUs
+  kPorts,  ///< the egress, and the peer's ingress
+};
+
+/// All that a kind is, in one place.
+struct KindRow {
+  const char* name;
+  Resource resource;
+  const char* lane;  ///< in traces
+  bool from_others;  ///< it ends when other nodes have done something, too
+};
+inline constexpr std::array<KindRow, kKinds> kKindRows{{
+    {"Forward", Resource::kCompute, "compute", false},
+    {"Backward", Resource::kCompute, "compute", false},
+    {"Encode", Resource::kCodec, "codec", false},
+    {"Decode", Resource::kCodec, "codec", false},
+    {"Merge", Resource::kCodec, "codec", false},
+    {"Send", Resource::kPorts, "egress", false},
+    {"Recv", Resource::kNone, "ingress", true},
+    {"AllReduce", Resource::kPorts, "egress", true},
+    {"Join", Resource::kNone, "codec", false},
+    {"LocalReduce", Resource::kLocal, "local", false},
+    {"LocalBroadcast", Resource::kLocal, "local", false},
+}};
+constexpr const KindRow& row_of(Kind kind) { return kKindRows[static_cast<std::size_t>(kind)]; }
+constexpr const char* to_string(Kind kind) { return row_of(kind).name; }  ///< "Forward" …
+constexpr Resource resource_of(Kind kind) { return row_of(kind).resource; }
+
+/// In which part of a strategy an Encode stands; residuals and random draws are kept apart by it.
+enum class Role : std::uint8_t {
+  kWorker,  ///< codes this node's own gradient
+  kHop,     ///< codes a partial sum on its way
+  kServer,  ///< codes the mean
+};
+const char* to_string(Role role);
+
+/// Task::algorithm of what travels uncompressed.
+inline constexpr std::int8_t kRaw = -1;
+
+/// How a task differs from others of its kind; a set of these.
+enum TaskFlags : std::uint8_t {
+  kNoFlags = 0,
+  kAccumulate = 1,    ///< Decode: add to the slice instead of overwriting it
+  kDivideOwn = 2,     ///< the slice is divided by TaskGraph::divisor, N, before it is used; an
+                      ///< Encode, or an AllReduce that casts, divides what it reads, not the slice
+  kDivideSum = 4,     ///< the result is divided by N: the sum is complete
+  kLeader = 8,        ///< runs a batch: its own work and its members', in one launch; `amount` is
+                      ///< the sum
+  kBatched = 16,      ///< member of a batch: its leader, a predecessor, does its work, and it ends
+                      ///< when the leader does
+  kOfLongSlice = 32,  ///< Send: the slice has kLongElements or more
+  kStaged = 64,       ///< Encode, Decode: of a staged codec
+  kGathers = 128,     ///< Decode: overwrites the slice with the sum of all nodes' messages, added
+                      ///< in the order of ranks
+};
+constexpr TaskFlags operator|(TaskFlags a, TaskFlags b) {
+  return static_cast<TaskFlags>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr TaskFlags operator&(TaskFlags a, TaskFlags b) {
+  return static_cast<TaskFlags>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
+}
+constexpr TaskFlags& operator|=(TaskFlags& a, TaskFlags b) { return a = a | b; }
+
+/// From here on a codec task is so much longer than the turn of its thread that to be interrupted
+/// by every message, at the price of its caches, is the lesser evil. The executor does so.
+inline constexpr std::int64_t kLongElements = std::int64_t{1} << 20;
+
+/// One vertex of the graph. 32 bytes, since graphs have tens of millions of them.
+struct Task {
+  std::int64_t amount = 0;     ///< elements of the slice (Encode, Decode, Merge), bytes on the wire
+                               ///< (Send, Recv), of the slice as it is summed (AllReduce) or of
+                               ///< the gradient (LocalReduce, LocalBroadcast), picoseconds at speed
+                               ///< 1 (Forward, Backward)
+  std::uint32_t gradient = 0;  ///< input index; from TaskGraph::first_group on, a bulk group
+  std::uint32_t partition = 0;
+  std::uint32_t node = 0;         ///< where it runs
+  std::uint32_t peer_offset = 0;  ///< (receiver - sender) mod N of the message that the task is,
+                                  ///< feeds or comes from; 0 if none or several
+  Kind kind = Kind::kForward;
+  std::int8_t algorithm = kRaw;  ///< index into Plan::algorithms, or kRaw
+  Role role = Role::kWorker;
+  TaskFlags flags = kNoFlags;
+  std::uint8_t stage = 0;  ///< Encode of a staged codec: which of its messages it makes
+};
+static_assert(sizeof(Task) == 32);
+
+using TaskId = std::uint32_t;
+
+/// "None" for places in the tables of a graph.
+inline constexpr std::uint32_t kNoIndex = UINT32_MAX;
+
+/// A Decode of the messages of all nodes.
+inline bool gathers(const Task& task) { return (task.flags & kGathers) != 0; }
+
+/// An Encode or Decode of a staged codec.
+inline bool is_staged(const Task& task) { return (task.flags & kStaged) != 0; }
+
+/// An AllReduce in half precision, which casts before it sums and after.
+inline bool casts(const Task& task) {
+  return task.kind == Kind::kAllReduce && task.algorithm != kRaw;
+}
+
+/// The Encode (kind kEncode) or Decode that an AllReduce that casts stands for. Its elements are
+/// counted by the bytes, two for each: one more than the slice has if that is odd, since messages
+/// are padded.
+inline Task cast_of(Task all_reduce, Kind kind) {
+  if (kind != Kind::kEncode) all_reduce.flags = kNoFlags;
+  all_reduce.kind = kind;
+  all_reduce.amount /= 2;
+  return all_reduce;
+}
+
+/// Nothing runs: the task takes no time and no resource, and is done when its predecessors are.
+inline bool is_instant(const Task& task) {
+  return task.kind == Kind::kJoin || (task.flags & kBatched) != 0;
+}
+
+/// LocalReduce and LocalBroadcast: between the GPUs of one node.
+inline bool is_local(const Task& task) { return resource_of(task.kind) == Resource::kLocal; }
+
+/// Forward and Backward: what communication waits for, or hides behind.
+inline bool is_computation(const Task& task) {
+  return resource_of(task.kind) == Resource::kCompute;
+}
+
+/// Whether a Send's message, at both ends, interrupts codec tasks: its slice is long, and so are
+/// those beside it.
+inline bool interrupts(const Task& send) { return (send.flags & kOfLongSlice) != 0; }
+
+}  // namespace hipress::casync
