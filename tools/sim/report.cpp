@@ -241,7 +241,9 @@ void print_report(std::ostream& out, const Scenario& scenario, const Prediction&
                    io::as_command_line(costs::describe_machines(scenario.profile, scenario.cluster,
                                                                 scenario.model)),
                    to_string(scenario.network)));
-  if (!prediction.default_profile.empty()) line(out, "default", prediction.default_profile);
+  if (!prediction.default_profile.empty()) {
+    line(out, "default", io::as_command_line(prediction.default_profile));
+  }
   const Interval range = intervals_of(scenario, prediction).iteration;
   line(out, "iteration",
        fmt::format("{}; {} to {} in 8 runs of 10", describe_iteration(prediction),
