@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "casync/graph_builder.hpp"
 #include "casync/plan.hpp"
-#include "casync/task_graph.hpp"
 #include "models/model.hpp"
 
 namespace hipress::planner {

@@ -41,7 +41,7 @@ Cluster read_text(const std::string& text, std::uint32_t nodes) {
   }
 }
 
-TEST_CASE("Nodes are machines of their own, unless the profile was measured on one") {
+TEST_CASE("nodes are machines of their own, unless the profile was measured on one") {
   CHECK(cluster_from_profile(profile_of(false), 3).host == std::vector<std::uint32_t>{0, 1, 2});
   const Cluster shared = cluster_from_profile(profile_of(true), 3);
   CHECK(shared.host == std::vector<std::uint32_t>{0, 0, 0});
@@ -51,7 +51,7 @@ TEST_CASE("Nodes are machines of their own, unless the profile was measured on o
   CHECK(shared.link == profile_of(true).link);
 }
 
-TEST_CASE("A cluster file overrides what it names and keeps the rest of the profile") {
+TEST_CASE("a cluster file overrides what it names and keeps the rest of the profile") {
   const Cluster cluster = read_text(
       "name: lab\nnodes: 4\nnodes_per_host: 2\ncores_per_host: 16\ncore_turn: 4ms\n"
       "link: {bandwidth: 10Gbps}\ncompute_speed: {3: 0.5}\n",
@@ -67,14 +67,14 @@ TEST_CASE("A cluster file overrides what it names and keeps the rest of the prof
   CHECK(cluster.compute_speed == std::vector<double>{1, 1, 1, 0.5});
 }
 
-TEST_CASE("The number of nodes comes from the file or from the caller, and must agree") {
+TEST_CASE("the number of nodes comes from the file or from the caller, and must agree") {
   CHECK(read_text("nodes: 4\n", 4).nodes == 4);
   CHECK(read_text("name: any\n", 5).nodes == 5);
   CHECK_THROWS_WITH(read_text("nodes: 4\n", 8), Contains(":1") && Contains("4") && Contains("8"));
   CHECK_THROWS_WITH(read_text("name: any\n", 0), Contains("nodes"));
 }
 
-TEST_CASE("A cluster file may have hosts of several nodes, and racks of hosts") {
+TEST_CASE("a cluster file may have hosts of several nodes, and racks of hosts") {
   const Cluster cluster = read_text(
       "nodes: 6\nnodes_per_host: 2\nlink: {bandwidth: 10Gbps, latency: 5us}\n"
       "host_link: {bandwidth: 300GB/s, overhead: 2us}\n"
@@ -104,7 +104,7 @@ TEST_CASE("A cluster file may have hosts of several nodes, and racks of hosts") 
                     Contains(":3") && Contains("host_link"));
 }
 
-TEST_CASE("A node may have several GPUs, with a link between them") {
+TEST_CASE("a node may have several GPUs, with a link between them") {
   const Cluster cluster =
       read_text("nodes: 2\ngpus_per_node: 8\ngpu_link: {bandwidth: 100GB/s, overhead: 2us}\n", 0);
   CHECK(cluster.gpus_per_node == 8);
@@ -118,7 +118,7 @@ TEST_CASE("A node may have several GPUs, with a link between them") {
                     Contains(":2") && Contains("bandwidth"));
 }
 
-TEST_CASE("A cluster file's faults are named with file and line") {
+TEST_CASE("a cluster file's faults are named with file and line") {
   CHECK_THROWS_WITH(read_text("nodes: 0\n", 0), Contains("cluster.yaml:1"));
   CHECK_THROWS_WITH(read_text("nodes: 2\nnodez: 3\n", 0), Contains(":2") && Contains("nodez"));
   CHECK_THROWS_WITH(read_text("nodes: 2\noverlap: {compute_codec: 9}\n", 0),

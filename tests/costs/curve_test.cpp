@@ -19,7 +19,7 @@ std::vector<Sample> sample_powers(Cost cost) {
   return samples;
 }
 
-TEST_CASE("A curve is A + B·x of the piece that x lies in, and not below its floor") {
+TEST_CASE("a curve is A + B·x of the piece that x lies in, and not below its floor") {
   const Curve curve = {{{0, 1e-6, 1e-9}, {1000, 0, 3e-9}}, 1.5e-6};
   CHECK(curve(100) == 1.5e-6);             // 1 us + 100 ns = 1.1 us, below the floor
   CHECK(curve(600) == 1e-6 + 1e-9 * 600);  // 1.6 us
@@ -27,12 +27,12 @@ TEST_CASE("A curve is A + B·x of the piece that x lies in, and not below its fl
   CHECK(curve.at(800.5) == 1e-6 + 1e-9 * 800.5);
 }
 
-TEST_CASE("The first piece also holds below its start, and no pieces cost nothing") {
+TEST_CASE("the first piece also holds below its start, and no pieces cost nothing") {
   CHECK(Curve{{{1000, 2e-6, 0}}, 0}(10) == 2e-6);
   CHECK(Curve{}(1 << 20) == 0);
 }
 
-TEST_CASE("A line is found again from its samples") {
+TEST_CASE("a line is found again from its samples") {
   const Fit fit = fit_curve(sample_powers([](double x) { return 5e-6 + 2e-11 * x; }));
   REQUIRE(fit.curve.pieces.size() == 1);
   CHECK(fit.curve.pieces[0].a_s == Approx(5e-6).epsilon(1e-6));
@@ -40,7 +40,7 @@ TEST_CASE("A line is found again from its samples") {
   CHECK(fit.max_relative_residual < 1e-6);
 }
 
-TEST_CASE("One bad sample does not bend the line, and shows in the residual") {
+TEST_CASE("one bad sample does not bend the line, and shows in the residual") {
   auto samples = sample_powers([](double x) { return 5e-6 + 2e-11 * x; });
   samples.back().median_s *= 3;  // the largest, where a plain least-squares line would follow it
   const Fit fit = fit_curve(samples);
@@ -50,7 +50,7 @@ TEST_CASE("One bad sample does not bend the line, and shows in the residual") {
   CHECK(fit.max_relative_residual == Approx(2.0 / 3).epsilon(0.02));  // predicts 1/3 of the bad one
 }
 
-TEST_CASE("A curve goes through means where they are told") {
+TEST_CASE("a curve goes through means where they are told") {
   auto samples = sample_powers([](double x) { return 5e-6 + 2e-11 * x; });
   for (Sample& sample : samples) sample.mean_s = 1.5 * sample.median_s;
   const Fit fit = fit_curve(samples);
@@ -60,7 +60,7 @@ TEST_CASE("A curve goes through means where they are told") {
   CHECK(fit.max_relative_residual < 1e-6);
 }
 
-TEST_CASE("Where the slope changes, the fit has a piece on each side") {
+TEST_CASE("where the slope changes, the fit has a piece on each side") {
   // Up to 2^18 elements fit a cache: 1e-11 s each; each further one costs 6e-11 s.
   const double knee = 1 << 18;
   const auto cost = [&](double x) {
@@ -75,7 +75,7 @@ TEST_CASE("Where the slope changes, the fit has a piece on each side") {
   CHECK(fit.max_relative_residual < 0.05);
 }
 
-TEST_CASE("Noise of a few percent does not make pieces") {
+TEST_CASE("noise of a few percent does not make pieces") {
   int i = 0;
   const Fit fit = fit_curve(sample_powers([&](double x) {
     const double noise = (i++ * 7 % 5 - 2) * 0.01;  // −2 % … +2 %, no trend
@@ -84,7 +84,7 @@ TEST_CASE("Noise of a few percent does not make pieces") {
   CHECK(fit.curve.pieces.size() == 1);
 }
 
-TEST_CASE("A and B are never negative") {
+TEST_CASE("a and B are never negative") {
   SECTION("times that fall with size give a constant") {
     const Fit fit =
         fit_curve({{1000, 3e-6, 0, 0, 1}, {2000, 2e-6, 0, 0, 1}, {4000, 1e-6, 0, 0, 1}});
@@ -99,13 +99,13 @@ TEST_CASE("A and B are never negative") {
   }
 }
 
-TEST_CASE("One sample, or one size, gives a constant") {
+TEST_CASE("one sample, or one size, gives a constant") {
   CHECK(fit_curve({{4096, 7e-6, 7e-6, 7e-6, 1}}).curve(1) == Approx(7e-6));
   const Fit fit = fit_curve({{0, 2e-6, 0, 0, 1}, {0, 2e-6, 0, 0, 1}});
   CHECK(fit.curve(1 << 20) == Approx(2e-6));
 }
 
-TEST_CASE("Samples that no time can have are refused") {
+TEST_CASE("samples that no time can have are refused") {
   CHECK_THROWS_AS(fit_curve({}), std::invalid_argument);
   for (const double bad : {0.0, -1e-6, std::numeric_limits<double>::quiet_NaN(),
                            std::numeric_limits<double>::infinity()}) {

@@ -29,7 +29,7 @@ Profile profile() {
   return profile;
 }
 
-TEST_CASE("Between two measured densities, costs are in proportion") {
+TEST_CASE("between two measured densities, costs are in proportion") {
   const Profile of = profile();
   const std::string said = foreign_costs(of, "dgc(rho=0.04)");
   CHECK(said.find("in proportion between dgc(rho=0.02) and dgc(rho=0.1)") != std::string::npos);
@@ -43,7 +43,7 @@ TEST_CASE("Between two measured densities, costs are in proportion") {
   CHECK(of.row_of("dgc(rho=0.09)") == "dgc(rho=0.1)");
 }
 
-TEST_CASE("Beyond all measured densities, costs are those of the nearest") {
+TEST_CASE("beyond all measured densities, costs are those of the nearest") {
   const Profile of = profile();
   for (const auto& [asked, row] :
        {std::pair("dgc(rho=0.001)", "dgc(rho=0.02)"), std::pair("dgc(rho=0.5)", "dgc(rho=0.1)"),
@@ -58,7 +58,7 @@ TEST_CASE("Beyond all measured densities, costs are those of the nearest") {
   CHECK(of.codec("graddrop(rho=0.01)") == of.codec("graddrop"));
 }
 
-TEST_CASE("What has no density, or no costs with the same other parameters, is charged as ever") {
+TEST_CASE("what has no density, or no costs with the same other parameters, is charged as ever") {
   const Profile of = profile();
   for (const std::string algorithm : {"onebit", "dgc(rho=0.05,packing=1)", "nothing(rho=x)"}) {
     CHECK_FALSE(density_rows(of, algorithm).has_value());
@@ -67,7 +67,7 @@ TEST_CASE("What has no density, or no costs with the same other parameters, is c
   CHECK_THROWS(of.codec("fp16"));
 }
 
-TEST_CASE("A curve between two has the pieces of both") {
+TEST_CASE("a curve between two has the pieces of both") {
   const Curve a = {{{0, 1, 0}, {10, 0, 1}}, 0}, b = {{{0, 3, 0}, {20, 0, 2}}, 0};
   const Curve middle = between(a, b, 0.5);
   for (const double x : {0.0, 5.0, 10.0, 15.0, 20.0, 50.0}) {

@@ -20,7 +20,7 @@ models::Model model_of(double forward_s, double backward_s) {
   return model;
 }
 
-TEST_CASE("A profile's origin is the first word of its source that says one") {
+TEST_CASE("a profile's origin is the first word of its source that says one") {
   CHECK(origin_of(profile_from("measured")) == "measured");
   CHECK(origin_of(profile_from("derived, not measured; from published throughputs")) == "derived");
   CHECK(origin_of(profile_from("estimated, not measured; kernels from memory traffic")) ==
@@ -30,7 +30,7 @@ TEST_CASE("A profile's origin is the first word of its source that says one") {
   CHECK(origin_of(profile_from("by hand, not measured")) == "of own making");
 }
 
-TEST_CASE("Of a profile that nobody chose, the reason and a better one are named") {
+TEST_CASE("of a profile that nobody chose, the reason and a better one are named") {
   const Profile profile = read_profile(std::string(kDefaultProfile));
   CHECK(describe_origin(profile, true) == "profile sosp21 (published)");
   CHECK(describe_origin(profile, false) ==
@@ -38,7 +38,7 @@ TEST_CASE("Of a profile that nobody chose, the reason and a better one are named
         "network, such as h100-100g (estimated), or measure your machines with hipress-profile");
 }
 
-TEST_CASE("Costs of another algorithm are named") {
+TEST_CASE("costs of another algorithm are named") {
   Profile profile = profile_from("measured");
   profile.codecs["tern.pse(b=2)"] = {};
   CHECK(foreign_costs(profile, "tern.pse(b=2)").empty());
@@ -48,7 +48,7 @@ TEST_CASE("Costs of another algorithm are named") {
         "own for it; hipress-profile `algorithm` 'tern.pse(b=4)' measures them");
 }
 
-TEST_CASE("What a prediction rests on is said in one line") {
+TEST_CASE("what a prediction rests on is said in one line") {
   const Profile profile = read_profile("h100-100g");
   Cluster cluster = cluster_from_profile(profile, 8);
   SECTION("nodes with several GPUs") {

@@ -19,7 +19,7 @@ Cluster with_gpus() {
   return cluster;
 }
 
-TEST_CASE("In one level every GPU is a node, and the GPUs of a node share its link") {
+TEST_CASE("in one level every GPU is a node, and the GPUs of a node share its link") {
   const Cluster flat = in_one_level(with_gpus()).value();
   CHECK(flat.nodes == 6);
   CHECK(flat.gpus_per_node == 1);
@@ -32,7 +32,7 @@ TEST_CASE("In one level every GPU is a node, and the GPUs of a node share its li
   CHECK(flat.host_link->bandwidth_both_ways == 5e9);
 }
 
-TEST_CASE("Two levels are what one level was made of") {
+TEST_CASE("two levels are what one level was made of") {
   const Cluster two = in_two_levels(in_one_level(with_gpus()).value()).value();
   CHECK(two.nodes == 3);
   CHECK(two.gpus_per_node == 2);
@@ -43,14 +43,14 @@ TEST_CASE("Two levels are what one level was made of") {
   CHECK_FALSE(two.host_link);
 }
 
-TEST_CASE("Of both levels, the one with so many nodes is taken, else what is given") {
+TEST_CASE("of both levels, the one with so many nodes is taken, else what is given") {
   CHECK(with_nodes(with_gpus(), 6).nodes == 6);
   CHECK(with_nodes(with_gpus(), 3).gpus_per_node == 2);
   CHECK(with_nodes(with_gpus(), 4).nodes == 3);
   CHECK(with_nodes(in_one_level(with_gpus()).value(), 3).gpus_per_node == 2);
 }
 
-TEST_CASE("Where GPUs cannot be at another level, there is none") {
+TEST_CASE("where GPUs cannot be at another level, there is none") {
   Cluster cluster = with_gpus();
   SECTION("one GPU per node") { cluster.gpus_per_node = 1; }
   SECTION("bursts, which hosts with several nodes do not have") { cluster.link.burst_bytes = 1; }

@@ -24,7 +24,7 @@ std::string refusal(const MachineOptions& options) {
   return complaint([&] { load(options, 0, 16); });
 }
 
-TEST_CASE("Short forms say what a cluster file says") {
+TEST_CASE("short forms say what a cluster file says") {
   const TemporaryFolder folder;
   MachineOptions file;
   file.profile = "v100_100g";
@@ -49,7 +49,7 @@ TEST_CASE("Short forms say what a cluster file says") {
         "says otherwise");
 }
 
-TEST_CASE("Short forms go before a cluster file") {
+TEST_CASE("short forms go before a cluster file") {
   const TemporaryFolder folder;
   MachineOptions options = {.bandwidth = "10Gbps", .gpu_bandwidth = "300GB/s"};
   options.cluster = folder.file("c25.yaml", kClusterFile);
@@ -61,7 +61,7 @@ TEST_CASE("Short forms go before a cluster file") {
   CHECK(cluster.gpu_link == GpuLinkCosts{5e-6, 300e9});
 }
 
-TEST_CASE("Without options the default profile speaks, for as many nodes as are asked for") {
+TEST_CASE("without options the default profile speaks, for as many nodes as are asked for") {
   CHECK_FALSE(MachineOptions{}.names_cluster());
   const LoadedMachines machines = load({}, 0, 16);
   CHECK(machines.profile.name == "sosp21");
@@ -71,7 +71,7 @@ TEST_CASE("Without options the default profile speaks, for as many nodes as are 
   CHECK(machines.warnings.empty());
 }
 
-TEST_CASE("Options that contradict each other or are no quantities are refused by name") {
+TEST_CASE("options that contradict each other or are no quantities are refused by name") {
   CHECK_THAT(refusal({.bandwidth = "25"}), Contains("`bandwidth` must be"));
   CHECK_THAT(refusal({.bandwidth = "1e9TB/s"}), Contains("`bandwidth` must be from"));
   CHECK_THAT(refusal({.latency = "20"}), Contains("`latency` must be a duration with unit"));
@@ -86,13 +86,13 @@ TEST_CASE("Options that contradict each other or are no quantities are refused b
              Contains("`gpus_per_node` says that nodes have several GPUs") && Contains(flat));
 }
 
-TEST_CASE("Option --gpu-bandwidth without several GPUs is warned of") {
+TEST_CASE("option --gpu-bandwidth without several GPUs is warned of") {
   CHECK(load({.gpu_bandwidth = "300GB/s"}, 4, 16).warnings ==
         std::vector<std::string>{
             "`gpu_bandwidth` has no effect: nodes have one GPU (`gpus_per_node`)"});
 }
 
-TEST_CASE("Links of one's own between nodes that share a machine's cores are warned of") {
+TEST_CASE("links of one's own between nodes that share a machine's cores are warned of") {
   Profile profile;
   profile.name = "measured";
   profile.shared_host = true;
@@ -107,7 +107,7 @@ TEST_CASE("Links of one's own between nodes that share a machine's cores are war
   CHECK(load({.bandwidth = "10Gbps"}, profile, 4, 16).warnings.empty());
 }
 
-TEST_CASE("Kernels are scaled from the bandwidth that they were measured at") {
+TEST_CASE("kernels are scaled from the bandwidth that they were measured at") {
   const Profile before = read_profile("v100_100g");
   const LoadedMachines machines = load({.profile = "v100_100g", .scale_kernels = "1.8TB/s"}, 4, 16);
   const Profile& after = machines.profile;
@@ -132,7 +132,7 @@ TEST_CASE("Kernels are scaled from the bandwidth that they were measured at") {
                                  "of memory bandwidth; what launches cost stays"});
 }
 
-TEST_CASE("A curve of several pieces is scaled as a whole, and never negative") {
+TEST_CASE("a curve of several pieces is scaled as a whole, and never negative") {
   Profile profile;
   profile.memory_bandwidth = 1e9;
   // Meets 1e-6 + 1e-9·x at x = 1000.
@@ -148,7 +148,7 @@ TEST_CASE("A curve of several pieces is scaled as a whole, and never negative") 
   CHECK(profile.merge.at(1000) == 0);
 }
 
-TEST_CASE("What is not measured is charged what is said to cost as much") {
+TEST_CASE("what is not measured is charged what is said to cost as much") {
   MachineOptions options = {.profile = "sosp21",
                             .assumed_costs = {"mine.pse=onebit", "x.pse(b=2)=tbq"}};
   const LoadedMachines machines = load(options, 4, 0);
@@ -168,7 +168,7 @@ TEST_CASE("What is not measured is charged what is said to cost as much") {
   }
 }
 
-TEST_CASE("Stages are scaled less their launches") {
+TEST_CASE("stages are scaled less their launches") {
   Profile profile;
   profile.memory_bandwidth = 1e9;
   profile.codecs["in_stages"].stages = {{1e-5, 4e-9, 8e-10, 6e-9, 2e-9}};
@@ -178,7 +178,7 @@ TEST_CASE("Stages are scaled less their launches") {
   CHECK(profile.codecs["in_stages"].decode_stages == StageCosts{2e-5, 4e-9, 0, 0, 0});
 }
 
-TEST_CASE("An edit of the memory bandwidth alone is warned of, and scaled to when asked") {
+TEST_CASE("an edit of the memory bandwidth alone is warned of, and scaled to when asked") {
   const TemporaryFolder folder;
   std::string text = io::read_file(io::data_file("profiler/profiles/v100_100g.yaml"));
   const std::string line = "  memory_bandwidth: 900GB/s";

@@ -90,7 +90,7 @@ std::string refusal(const std::string& from, const std::string& to) {
   return "accepted";
 }
 
-TEST_CASE("A profile is read back as it was written, to the last bit") {
+TEST_CASE("a profile is read back as it was written, to the last bit") {
   const TemporaryFolder folder;
   const Profile written = example_profile();
   write_profile(folder.path("p.yaml"), written);
@@ -100,7 +100,7 @@ TEST_CASE("A profile is read back as it was written, to the last bit") {
   CHECK(read == written);
 }
 
-TEST_CASE("A profile that could not be read back is not written, and the key is named") {
+TEST_CASE("a profile that could not be read back is not written, and the key is named") {
   const TemporaryFolder folder;
   const std::string path = folder.path("p.yaml");
   write_profile(path, example_profile());
@@ -130,14 +130,14 @@ TEST_CASE("A profile that could not be read back is not written, and the key is 
   refused([](Profile& p) { p.merge.pieces[0].b_s = -1e-9; }, "s_per_element");
 }
 
-TEST_CASE("Writing what was read gives the same file") {
+TEST_CASE("writing what was read gives the same file") {
   const TemporaryFolder folder;
   write_profile(folder.path("first.yaml"), example_profile());
   write_profile(folder.path("second.yaml"), read_profile(folder.path("first.yaml")));
   CHECK(io::read_file(folder.path("first.yaml")) == io::read_file(folder.path("second.yaml")));
 }
 
-TEST_CASE("What a profile leaves out has the value that docs/profiles.md states") {
+TEST_CASE("what a profile leaves out has the value that docs/profiles.md states") {
   const TemporaryFolder folder;
   std::ofstream(folder.path("tiny.yaml")) << kGood;
   const Profile profile = read_profile(folder.path("tiny.yaml"));
@@ -151,7 +151,7 @@ TEST_CASE("What a profile leaves out has the value that docs/profiles.md states"
   CHECK(profile.fan_in.empty());
 }
 
-TEST_CASE("An algorithm costs what was measured with its parameters, or else with any") {
+TEST_CASE("an algorithm costs what was measured with its parameters, or else with any") {
   Profile profile = example_profile();
   CHECK(profile.codec("onebit(x=1)") == profile.codec("onebit"));
   profile.codecs["a/mine.pse(x=1)"] = profile.codec("onebit");
@@ -161,12 +161,12 @@ TEST_CASE("An algorithm costs what was measured with its parameters, or else wit
   CHECK_FALSE(profile.codec("onebit") == profile.codec("fp16"));
 }
 
-TEST_CASE("The profile names its algorithms when asked for another") {
+TEST_CASE("the profile names its algorithms when asked for another") {
   CHECK_THROWS_WITH(example_profile().codec("dgc"),
                     Contains("'dgc'") && Contains("fp16, in_stages, lossless, onebit"));
 }
 
-TEST_CASE("A profile that says how kernels are estimated has costs of all slices' algorithms") {
+TEST_CASE("a profile that says how kernels are estimated has costs of all slices' algorithms") {
   const TemporaryFolder folder;
   const auto read = [&](const std::string& estimate) {
     std::string text = kGood;
@@ -192,7 +192,7 @@ TEST_CASE("A profile that says how kernels are estimated has costs of all slices
   CHECK_THROWS_WITH(read("{share_of_memory: 1, first_launch: 1us}"), Contains("next_launch"));
 }
 
-TEST_CASE("A profile that is not there, or has no contents, is refused") {
+TEST_CASE("a profile that is not there, or has no contents, is refused") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(read_profile(folder.path("absent.yaml")), Contains("absent.yaml"));
   CHECK_THROWS_WITH(read_profile("no_such_profile"), Contains("no_such_profile") &&
@@ -204,7 +204,7 @@ TEST_CASE("A profile that is not there, or has no contents, is refused") {
   CHECK_THROWS_AS(read_profile(folder.path("binary.yaml")), io::InputError);
 }
 
-TEST_CASE("A profile that was cut short is refused, wherever the cut is", "[slow]") {
+TEST_CASE("a profile that was cut short is refused, wherever the cut is", "[slow]") {
   const TemporaryFolder folder;
   const std::string whole = kGood;
   // The last byte is the newline behind the end marker, which may be missing.
@@ -215,7 +215,7 @@ TEST_CASE("A profile that was cut short is refused, wherever the cut is", "[slow
   }
 }
 
-TEST_CASE("A profile's faults are named with file, line and remedy") {
+TEST_CASE("a profile's faults are named with file, line and remedy") {
   SECTION("other schema") {
     CHECK_THAT(
         refusal("hipress.profile/1", "hipress.profile/2"),
@@ -286,7 +286,7 @@ const std::string kStages = "    onebit:\n      encode:",
                       "      decode: {a_s: 1e-6}\n" +
                       kStages;
 
-TEST_CASE("Stages of an algorithm are read, and what they leave out costs nothing") {
+TEST_CASE("stages of an algorithm are read, and what they leave out costs nothing") {
   const TemporaryFolder folder;
   std::string text = kGood;
   text.replace(text.find(kStages), kStages.size(), kWithStages);
@@ -300,7 +300,7 @@ TEST_CASE("Stages of an algorithm are read, and what they leave out costs nothin
   CHECK_FALSE(read_profile(folder.path("staged.yaml")).codec("onebit").is_staged());
 }
 
-TEST_CASE("Faults of stages are named with file, line and remedy") {
+TEST_CASE("faults of stages are named with file, line and remedy") {
   const auto spoilt = [](const std::string& from, const std::string& to) {
     std::string text = kWithStages;
     const std::size_t position = text.find(from);
@@ -326,7 +326,7 @@ TEST_CASE("Faults of stages are named with file, line and remedy") {
              Contains("bad.yaml:13") && Contains("got none"));
 }
 
-TEST_CASE("Costs have as many stages as the codec") {
+TEST_CASE("costs have as many stages as the codec") {
   const kernels::CodecTraits two = {.additive = true, .stages = 2}, none = {};
   CHECK(complaint_about_stages("lowrank", two, 2).empty());
   CHECK(complaint_about_stages("onebit", none, 0).empty());
@@ -343,7 +343,7 @@ TEST_CASE("Costs have as many stages as the codec") {
   }
 }
 
-TEST_CASE("Costs that are multiplied are so in every curve and stage") {
+TEST_CASE("costs that are multiplied are so in every curve and stage") {
   Profile profile = example_profile();
   const CodecCosts& curves = profile.codecs["fp16"];
   CHECK(curves.times(3).encode == curves.encode.times(3));

@@ -74,7 +74,7 @@ void check_rows(const std::string& file, const std::string& good, const std::vec
   }
 }
 
-TEST_CASE("A profile's numbers are refused outside of their ranges with file and line") {
+TEST_CASE("a profile's numbers are refused outside of their ranges with file and line") {
   const std::vector<const char*> times = {"-1us", "1e7s", "1e300s", "nans", "5", "1e400s"};
   const std::vector<const char*> rates = {"0B/s", "-1GB/s", "1e300GB/s", "1e-9B/s", "5"};
   check_rows("p.yaml", kProfile,
@@ -106,7 +106,7 @@ TEST_CASE("A profile's numbers are refused outside of their ranges with file and
              [](const std::string& path) { read_profile(path); });
 }
 
-TEST_CASE("A cluster's numbers are refused outside of their ranges with file and line") {
+TEST_CASE("a cluster's numbers are refused outside of their ranges with file and line") {
   const std::vector<const char*> times = {"-1us", "1e7s", "1e300s"};
   const std::vector<const char*> rates = {"0B/s", "-1GB/s", "1e300GB/s", "1e-9B/s"};
   const Profile profile;
@@ -131,7 +131,7 @@ TEST_CASE("A cluster's numbers are refused outside of their ranges with file and
              [&](const std::string& path) { read_cluster(path, profile, 0); });
 }
 
-TEST_CASE("A model's numbers are refused outside of their ranges with file and line") {
+TEST_CASE("a model's numbers are refused outside of their ranges with file and line") {
   check_rows("m.yaml", kModel,
              {{2, "batch: 3", {"-1", "2147483648", "1e3"}},
               {3, "forward: 2ms", {"-1ms", "1e7s", "1e300s", "nan"}},
@@ -140,7 +140,7 @@ TEST_CASE("A model's numbers are refused outside of their ranges with file and l
              [](const std::string& path) { models::read_model(path); });
 }
 
-TEST_CASE("A burst that takes longer than a task may is refused at its line, in both files") {
+TEST_CASE("a burst that takes longer than a task may is refused at its line, in both files") {
   const TemporaryFolder folder;
   // 2^50 B at 1 B/s take 1e15 s.
   const std::string burst = "nodes: 2\nlink:\n  bandwidth: 1B/s\n  burst: 1024TiB\n";
@@ -148,7 +148,7 @@ TEST_CASE("A burst that takes longer than a task may is refused at its line, in 
              Contains("c.yaml:4: link.burst: a burst of"));
 }
 
-TEST_CASE("A burst of a link that nodes share is refused at the line that says so") {
+TEST_CASE("a burst of a link that nodes share is refused at the line that says so") {
   const TemporaryFolder folder;
   Profile profile;
   profile.link = {.bandwidth = 1e9, .bandwidth_both_ways = 1e9, .burst_bytes = 1 << 20};

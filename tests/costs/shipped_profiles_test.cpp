@@ -36,13 +36,13 @@ std::vector<std::string> shipped_profiles() {
 /// Staged algorithms, and their stages.
 const std::map<std::string, std::size_t> kStaged = {{"powersgd", 2}, {"acpsgd", 1}, {"rsketch", 1}};
 
-TEST_CASE("The shipped profiles are those that are expected") {
+TEST_CASE("the shipped profiles are those that are expected") {
   std::vector<std::string> expected = shipped_profiles();
   std::sort(expected.begin(), expected.end());
   CHECK(io::data_names("profiler/profiles", ".yaml") == expected);
 }
 
-TEST_CASE("A starter profile says that it is an estimate, and is as wide as one") {
+TEST_CASE("a starter profile says that it is an estimate, and is as wide as one") {
   for (const std::string& name : shipped_profiles()) {
     if (name.find('-') == std::string::npos) continue;
     CAPTURE(name);
@@ -71,7 +71,7 @@ TEST_CASE("A starter profile says that it is an estimate, and is as wide as one"
         Approx(9e-6 + 12.125 * (1 << 20) / (0.8 * 3350e9)).epsilon(1e-4));
 }
 
-TEST_CASE("What v100_100g lists are the estimates of the algorithms' rows") {
+TEST_CASE("what v100_100g lists are the estimates of the algorithms' rows") {
   const Profile profile = read_profile("v100_100g");
   for (const auto& [name, costs] : profile.codecs) {
     if (costs.is_staged() || name == "lossless") continue;  // which memory does not limit
@@ -86,7 +86,7 @@ TEST_CASE("What v100_100g lists are the estimates of the algorithms' rows") {
   CHECK_FALSE(estimated_costs(read_profile("sosp21"), "onebit"));
 }
 
-TEST_CASE("No shipped profile beats the memory traffic floor of its hardware") {
+TEST_CASE("no shipped profile beats the memory traffic floor of its hardware") {
   for (const std::string& name : shipped_profiles()) {
     const Profile profile = read_profile(name);
     CHECK(profile.name == name);
@@ -106,7 +106,7 @@ TEST_CASE("No shipped profile beats the memory traffic floor of its hardware") {
   }
 }
 
-TEST_CASE("No shipped profile has stages that beat the memory traffic floor of its hardware") {
+TEST_CASE("no shipped profile has stages that beat the memory traffic floor of its hardware") {
   // An encode reads gradient and residual, the decode reads and writes both: 8 and 16 bytes.
   const auto check_stage = [](const StageCosts& stage, double bytes, const Profile& profile) {
     CHECK(stage.per_element_s * profile.memory_bandwidth >= bytes * 0.999);

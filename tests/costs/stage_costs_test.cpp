@@ -43,7 +43,7 @@ void check_close(const StageCosts& fitted, const StageCosts& costs, double epsil
   CHECK(fitted.per_value_rank_s == Approx(costs.per_value_rank_s).epsilon(epsilon));
 }
 
-TEST_CASE("A stage takes a + b·E + c·E·r + d·F + e·F·r") {
+TEST_CASE("a stage takes a + b·E + c·E·r + d·F + e·F·r") {
   const StageCosts costs = {1, 2, 3, 5, 7};
   // 1 + 2·10 + 3·10·4 + 5·6 + 7·6·4 = 339
   CHECK(stage_seconds(costs, 10, 6, 4) == 339);
@@ -53,7 +53,7 @@ TEST_CASE("A stage takes a + b·E + c·E·r + d·F + e·F·r") {
   CHECK(costs.seconds({20, 80, 12, 48}) == 677);
 }
 
-TEST_CASE("An encode works on its own factor, the decode on all of them") {
+TEST_CASE("an encode works on its own factor, the decode on all of them") {
   const std::vector<kernels::Stage> stages = {
       {.bytes = 4 * 300, .additive = true, .rank = 3},
       {.bytes = 2 * 60, .values = kernels::ValueType::kFloat16, .additive = true, .rank = 2}};
@@ -62,7 +62,7 @@ TEST_CASE("An encode works on its own factor, the decode on all of them") {
   CHECK(decode_work(stages, 2000) == StageWork{2000, 6000, 360, 1020});
 }
 
-TEST_CASE("A fit finds the costs that made its samples") {
+TEST_CASE("a fit finds the costs that made its samples") {
   const StageCosts full = {2e-5, 3e-10, 5e-11, 4e-9, 6e-10};
   check_close(fit_stage(samples_of(full)).costs, full, 1e-6);
   CHECK(fit_stage(samples_of(full)).max_relative_residual < 1e-9);
@@ -73,7 +73,7 @@ TEST_CASE("A fit finds the costs that made its samples") {
   CHECK(fit_stage(samples_of(some)).costs.per_value_s == 0);
 }
 
-TEST_CASE("A fit has no negative cost, and is the best of those") {
+TEST_CASE("a fit has no negative cost, and is the best of those") {
   // Times that fall with the size: 3 s of 1 element, 1 s of 2. Relative residuals a/3 − 1 and
   // a − 1 of a constant are least, squared, where (a/3 − 1)/3 + (a − 1) = 0: a = 1.2.
   const std::vector<StageSample> falling = {{{1, 0, 0, 0}, 3}, {{2, 0, 0, 0}, 1}};
@@ -82,7 +82,7 @@ TEST_CASE("A fit has no negative cost, and is the best of those") {
   CHECK(fit.costs.a_s == Approx(1.2));
 }
 
-TEST_CASE("Noise moves a fit little, and one bad sample less") {
+TEST_CASE("noise moves a fit little, and one bad sample less") {
   const StageCosts costs = {2e-5, 3e-10, 5e-11, 4e-9, 6e-10};
   std::vector<StageSample> samples = samples_of(costs);
   for (std::size_t i = 0; i < samples.size(); ++i) samples[i].seconds *= i % 2 == 0 ? 1.02 : 0.98;
@@ -93,7 +93,7 @@ TEST_CASE("Noise moves a fit little, and one bad sample less") {
   CHECK(fit.median_relative_residual < 0.05);
 }
 
-TEST_CASE("Samples of one rank are explained, without a cost of the rank") {
+TEST_CASE("samples of one rank are explained, without a cost of the rank") {
   std::vector<StageSample> samples;
   for (const std::int64_t elements : {10'000, 100'000, 1'000'000})
     samples.push_back({{elements, elements, 0, 0}, 1e-5 + 1e-9 * static_cast<double>(elements)});
@@ -101,19 +101,19 @@ TEST_CASE("Samples of one rank are explained, without a cost of the rank") {
   check_close(fit.costs, {1e-5, 1e-9, 0, 0, 0}, 1e-6);
 }
 
-TEST_CASE("A fit needs samples with times") {
+TEST_CASE("a fit needs samples with times") {
   CHECK_THROWS_AS(fit_stage({}), std::invalid_argument);
   for (const double seconds : {0.0, -1.0, std::numeric_limits<double>::infinity()})
     CHECK_THROWS_AS(fit_stage({{{1, 1, 1, 1}, seconds}}), std::invalid_argument);
 }
 
-TEST_CASE("A bad residual weighs as much as one at the bend") {
+TEST_CASE("a bad residual weighs as much as one at the bend") {
   CHECK(huber_weight(0.01, 0.02) == 1);
   // Squared, 0.02/0.08.
   CHECK(huber_weight(0.08, 0.02) == 0.5);
 }
 
-TEST_CASE("Costs of stages hold for every rank, and for no other parameter") {
+TEST_CASE("costs of stages hold for every rank, and for no other parameter") {
   CHECK(with_rank("powersgd", 8) == "powersgd(rank=8)");
   CHECK(with_rank("powersgd( rank = 4 )", 8) == "powersgd(rank=8)");
   CHECK(with_rank("acpsgd(x=1,rank=4,y=2)", 8) == "acpsgd(rank=8,x=1,y=2)");

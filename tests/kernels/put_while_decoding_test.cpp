@@ -139,7 +139,7 @@ void decode_while_changed(const std::string& name, const Put& what, DecodeMode m
   CHECK(member.puts == 1);
 }
 
-TEST_CASE("A decode writes its own values alone, whatever is put into its message meanwhile",
+TEST_CASE("a decode writes its own values alone, whatever is put into its message meanwhile",
           "[slow]") {
   const Put puts[] = {{"indices behind the end", 16, 0xfffffff0u, 8},
                       {"indices before a part's first", 16, 0, 8},

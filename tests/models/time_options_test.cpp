@@ -26,14 +26,14 @@ Model timed() {
 
 }  // namespace
 
-TEST_CASE("Without options, a model keeps its times") {
+TEST_CASE("without options, a model keeps its times") {
   Model model = timed();
   CHECK(apply({}, model).empty());
   CHECK(model.gradients[1].ready_s == 40e-3);
   CHECK(model.forward_s == 0);
 }
 
-TEST_CASE("Backward is spread by elements, after a third for forward") {
+TEST_CASE("backward is spread by elements, after a third for forward") {
   Model model = untimed();
   const auto diagnostics = apply({.compute_time = "120ms"}, model);
   // 40 ms forward; of 80 ms the first takes 1/4.
@@ -49,7 +49,7 @@ TEST_CASE("Backward is spread by elements, after a third for forward") {
         "their elements, the first gradient first");
 }
 
-TEST_CASE("Gradients listed as parameters are ready from the last to the first") {
+TEST_CASE("gradients listed as parameters are ready from the last to the first") {
   Model model = untimed();
   model.in_backward_order = false;
   const auto diagnostics = apply({.compute_time = "120ms", .forward = "20ms"}, model);
@@ -61,7 +61,7 @@ TEST_CASE("Gradients listed as parameters are ready from the last to the first")
   CHECK_THAT(diagnostics[0], Contains("the last gradient first"));
 }
 
-TEST_CASE("Gradients of a bucket are ready together after backward is spread") {
+TEST_CASE("gradients of a bucket are ready together after backward is spread") {
   Model model = untimed();
   model.gradients[0].bucket = model.gradients[1].bucket = 0;
   apply({.compute_time = "100ms", .forward = "0ms"}, model);
@@ -82,7 +82,7 @@ TEST_CASE("FLOPs go before elements, if all gradients say them") {
   CHECK_THAT(diagnostics.at(0), Contains("in proportion to their FLOPs"));
 }
 
-TEST_CASE("Ready times that a model has keep their proportions") {
+TEST_CASE("ready times that a model has keep their proportions") {
   Model model = timed();
   SECTION("with its forward") {
     model.forward_s = 20e-3;  // of 60 ms, which become 30 ms
@@ -99,14 +99,14 @@ TEST_CASE("Ready times that a model has keep their proportions") {
   }
 }
 
-TEST_CASE("Option --forward alone gives a CSV what it cannot say") {
+TEST_CASE("option --forward alone gives a CSV what it cannot say") {
   Model model = timed();
   CHECK(apply({.forward = "7ms"}, model).empty());
   CHECK(model.forward_s == 7e-3);
   CHECK(model.gradients[1].ready_s == 40e-3);
 }
 
-TEST_CASE("Option --compute-time is of all micro-steps, --forward of one") {
+TEST_CASE("option --compute-time is of all micro-steps, --forward of one") {
   SECTION("without times, a third is forward") {
     Model model = untimed();
     model.micro_steps = 4;
@@ -148,7 +148,7 @@ TEST_CASE("Option --compute-time is of all micro-steps, --forward of one") {
   }
 }
 
-TEST_CASE("Bad times are refused with the option's name") {
+TEST_CASE("bad times are refused with the option's name") {
   const auto refusal = [](const TimeOptions& options) {
     Model model = untimed();
     return complaint([&] { apply(options, model); });
@@ -163,7 +163,7 @@ TEST_CASE("Bad times are refused with the option's name") {
   CHECK_THAT(refusal({.compute_time = "0ms"}), Contains("must be more than forward"));
 }
 
-TEST_CASE("It is known what a model says nothing of") {
+TEST_CASE("it is known what a model says nothing of") {
   CHECK(missing_times(untimed()) == MissingTimes::kReady);
   Model model = timed();
   CHECK(missing_times(model) == MissingTimes::kForward);
@@ -174,7 +174,7 @@ TEST_CASE("It is known what a model says nothing of") {
   CHECK(missing_times(model) == MissingTimes::kNone);
 }
 
-TEST_CASE("Files say in which order backward goes through their gradients, and FLOPs") {
+TEST_CASE("files say in which order backward goes through their gradients, and FLOPs") {
   const hipress::tests::TemporaryFolder folder;
   CHECK_FALSE(read_model(folder.file("a.txt", "a,1\n")).in_backward_order);
   const Model yaml = read_model(

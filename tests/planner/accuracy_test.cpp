@@ -12,7 +12,7 @@ namespace {
 
 using Catch::Contains;
 
-TEST_CASE("Programs without a place are as coarse as the coarsest") {
+TEST_CASE("programs without a place are as coarse as the coarsest") {
   const AccuracyOrder order;
   CHECK(order.coarseness("none") == 0);
   CHECK(order.coarseness("tbq(tau=0.1)") == 3);
@@ -23,7 +23,7 @@ TEST_CASE("Programs without a place are as coarse as the coarsest") {
   CHECK_THROWS_AS(order.coarseness("onebot"), std::invalid_argument);
 }
 
-TEST_CASE("Blocks of 8 bits are finer than codes of a slice, and coarser than half precision") {
+TEST_CASE("blocks of 8 bits are finer than codes of a slice, and coarser than half precision") {
   const AccuracyOrder order;
   CHECK(order.given_up("bf16") < order.given_up("int8block"));
   CHECK(order.given_up("int8block") == order.given_up("fp8block"));
@@ -31,7 +31,7 @@ TEST_CASE("Blocks of 8 bits are finer than codes of a slice, and coarser than ha
   CHECK(order.given_up("int4block") == order.given_up("terngrad"));
 }
 
-TEST_CASE("A program's place is that of another algorithm or a number") {
+TEST_CASE("a program's place is that of another algorithm or a number") {
   const AccuracyOrder order = parse_accuracy({"tern.pse=terngrad", "fine.pse(b=8)=1", "onebit=4"});
   CHECK(order.coarseness("tern.pse") == 3);
   CHECK(order.coarseness("tern.pse(b=4)") == 3);  // whatever its parameters
@@ -46,7 +46,7 @@ TEST_CASE("A program's place is that of another algorithm or a number") {
         std::vector<std::string>{"fine.pse(b=8)", "fp16"});
 }
 
-TEST_CASE("A higher rank is more accurate than a lower one") {
+TEST_CASE("a higher rank is more accurate than a lower one") {
   const AccuracyOrder order;
   CHECK(order.given_up("powersgd(rank=8)") < order.given_up("powersgd(rank=4)"));
   CHECK(order.given_up("acpsgd(rank=4)") == order.given_up("powersgd(rank=4)"));
@@ -62,7 +62,7 @@ TEST_CASE("A higher rank is more accurate than a lower one") {
   CHECK(order.not_coarser(all, "onebit") == std::vector<std::string>{"onebit"});
 }
 
-TEST_CASE("A place that is none is refused with what would do") {
+TEST_CASE("a place that is none is refused with what would do") {
   for (const std::string text :
        {"tern.pse", "=2", "tern.pse=6", "tern.pse=0", "tern.pse=none", "tern.pse=onebot"}) {
     CAPTURE(text);

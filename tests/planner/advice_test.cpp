@@ -31,7 +31,7 @@ Request counted(const std::string& topology) {
   return request;
 }
 
-TEST_CASE("Advice without a profile is SeCoPa's plan", "[slow]") {
+TEST_CASE("advice without a profile is SeCoPa's plan", "[slow]") {
   Request request;
   request.input = HIPRESS_SOURCE_DIR "/tests/data/vgg19_gradients.txt";
   for (const std::string topology : {"PS", "RING"}) {
@@ -47,7 +47,7 @@ TEST_CASE("Advice without a profile is SeCoPa's plan", "[slow]") {
   }
 }
 
-TEST_CASE("Advice has a plan, what it is compared with, a bound and a verdict") {
+TEST_CASE("advice has a plan, what it is compared with, a bound and a verdict") {
   const PreparedRequest prepared(counted("BEST"), PlanForm::kYaml);
   const Advice advice = advise(prepared);
   CHECK(advice.found.plan.decisions.size() == prepared.model.gradients.size());
@@ -60,7 +60,7 @@ TEST_CASE("Advice has a plan, what it is compared with, a bound and a verdict") 
   CHECK_THAT(advice.verdict.sentence, Contains("compress ("));
 }
 
-TEST_CASE("Warnings go to whoever asks, and nonsense is refused before any search") {
+TEST_CASE("warnings go to whoever asks, and nonsense is refused before any search") {
   std::vector<std::string> warnings;
   Hooks hooks;
   hooks.warn = [&](const std::string& sentence) { warnings.push_back(sentence); };
@@ -90,7 +90,7 @@ TEST_CASE("Warnings go to whoever asks, and nonsense is refused before any searc
   CHECK_THAT(refusal([](Request& wrong) { wrong.jobs = 0; }), Contains("from 1 to 1024, got 0"));
 }
 
-TEST_CASE("Whoever is interrupted gets the best plan so far") {
+TEST_CASE("whoever is interrupted gets the best plan so far") {
   const std::atomic<bool> interrupted = true;
   Hooks hooks;
   hooks.interrupted = &interrupted;
@@ -104,7 +104,7 @@ TEST_CASE("Whoever is interrupted gets the best plan so far") {
              Catch::VectorContains<std::string>("interrupted: this is the best plan so far"));
 }
 
-TEST_CASE("A plan that is given is looked at in the order that is asked for") {
+TEST_CASE("a plan that is given is looked at in the order that is asked for") {
   Request request = counted("PS");
   request.analysis.plan = "none";
   request.analysis.explain = true;
@@ -118,7 +118,7 @@ TEST_CASE("A plan that is given is looked at in the order that is asked for") {
   CHECK(order_of() == sim::TransferOrder::kNeed);
 }
 
-TEST_CASE("Several threads may ask for advice at the same time") {
+TEST_CASE("several threads may ask for advice at the same time") {
   const std::vector<std::string> topologies = {"PS", "RING", "BEST"};
   const auto sentence_of = [](const std::string& topology) {
     const PreparedRequest prepared(counted(topology), PlanForm::kYaml);

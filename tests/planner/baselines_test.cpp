@@ -47,7 +47,7 @@ std::map<std::string, double> times_of(std::int64_t elements) {
   return times;
 }
 
-TEST_CASE("Baselines are simulated as the plans that they stand for") {
+TEST_CASE("baselines are simulated as the plans that they stand for") {
   const std::int64_t elements = 32 * kNodes * 10000;
   const auto times = times_of(elements);
   REQUIRE(times.size() == all_baselines().size() - 1);  // without ddp_powersgd's costs
@@ -68,7 +68,7 @@ TEST_CASE("Baselines are simulated as the plans that they stand for") {
   CHECK(times.at("all") < times.at("fp16"));
 }
 
-TEST_CASE("Baselines that decide a verdict and take little are simulated first") {
+TEST_CASE("baselines that decide a verdict and take little are simulated first") {
   std::vector<const BaselineRow*> rows;
   for (const BaselineRow& row : all_baselines()) rows.push_back(&row);
   std::vector<std::string_view> order;
@@ -101,7 +101,7 @@ TEST_CASE("DDP of many gradients is simulated where its nodes differ, and cannot
   CHECK(ddp.diagnostic.empty());
 }
 
-TEST_CASE("Baselines whose own algorithm the profile lacks are not simulated, and say so") {
+TEST_CASE("baselines whose own algorithm the profile lacks are not simulated, and say so") {
   models::Model model;
   model.gradients.push_back({.name = "g", .elements = 1 << 20});
   SimpleMachines on;
@@ -115,7 +115,7 @@ TEST_CASE("Baselines whose own algorithm the profile lacks are not simulated, an
   }
 }
 
-TEST_CASE("Below the threshold, its baseline is none") {
+TEST_CASE("below the threshold, its baseline is none") {
   const auto times = times_of(32 * kNodes * 10);
   CHECK(times.at("threshold_262144") == times.at("none"));
   CHECK(times.at("all") > times.at("none"));     // five codec steps for five kilobytes
@@ -132,7 +132,7 @@ TEST_CASE("DDP's baselines take what an ideal ring does of their buckets") {
   CHECK(times.at("ddp_fp16") == Approx(ring_s(2.0 * elements) + 2 * kCodec));
 }
 
-TEST_CASE("A grouped baseline is as good as the same ungrouped, and better with many messages") {
+TEST_CASE("a grouped baseline is as good as the same ungrouped, and better with many messages") {
   models::Model model;
   for (int g = 0; g < 50; ++g) {
     model.gradients.push_back({.name = "g" + std::to_string(g), .elements = 64});

@@ -56,7 +56,7 @@ struct FourNodes {
   Machines machines{profile, {}};
 };
 
-TEST_CASE("Where kernels are slow, the best plan is the library's all-reduce of everything") {
+TEST_CASE("where kernels are slow, the best plan is the library's all-reduce of everything") {
   // An ideal ring: 2(N-1)·(o + S/(N·B) + L) = 6·(10 us + 4e6/(4·1e9) s + 5 us) = 6.09 ms. Our own
   // sends the same bytes and has kernels of 1 ms between them.
   FourNodes four({1'000'000}, 10e-6, 1e-3);
@@ -76,7 +76,7 @@ TEST_CASE("Where kernels are slow, the best plan is the library's all-reduce of 
   }
 }
 
-TEST_CASE("A plan may send raw gradients by all-reduce, and compress others over ps or ring") {
+TEST_CASE("a plan may send raw gradients by all-reduce, and compress others over ps or ring") {
   // A message costs 1 ms, an all-reduce 0.1 ms and 10 ns a byte. So 400 bytes take 0.104 ms by
   // all-reduce, and at least N-1 messages to a server and back otherwise, 6 ms; 12.8 MB take
   // 128 ms by all-reduce, and as onebit (a 32nd, 0.4 MB) through a server's port 6·(1 + 0.4) ms.
@@ -106,7 +106,7 @@ TEST_CASE("A plan may send raw gradients by all-reduce, and compress others over
   }
 }
 
-TEST_CASE("With topology all-reduce nothing is compressed, and baselines that would are left out") {
+TEST_CASE("with topology all-reduce nothing is compressed, and baselines that would are left out") {
   FourNodes four({1000, 1'000'000}, 10e-6, 1e-6);
   const Problem problem = four.problem("allreduce");
   const casync::Plan plan = search_timeline(problem).plan;
@@ -122,7 +122,7 @@ TEST_CASE("With topology all-reduce nothing is compressed, and baselines that wo
   }
 }
 
-TEST_CASE("Gradients of half precision keep off the all-reduce of fp32") {
+TEST_CASE("gradients of half precision keep off the all-reduce of fp32") {
   FourNodes four({1000, 1'000'000}, 10e-6, 1e-6);
   four.model.gradients[1].dtype = models::Dtype::kFloat16;
   CHECK_THROWS_WITH(search_timeline(four.problem("allreduce")), Contains("half precision"));
@@ -151,7 +151,7 @@ double brute_force(const Problem& problem, const Choices& choices) {
   return best;
 }
 
-TEST_CASE("Among all topologies, the exhaustive search finds the best, and no bound is above it") {
+TEST_CASE("among all topologies, the exhaustive search finds the best, and no bound is above it") {
   int by_all_reduce = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     RandomProblem random(seed, {.least_gradients = 1, .most_gradients = 3, .most_nodes = 4});
@@ -228,7 +228,7 @@ links: {overhead: 0s, bandwidth: 1GB/s, latency: 0s}
   }
 };
 
-TEST_CASE("Where links in a node are fast, its GPUs sum first") {
+TEST_CASE("where links in a node are fast, its GPUs sum first") {
   // S = 4 MB; reduce-scatter and all-gather on the node's link, S/2/B each, 0.2 ms at 10 GB/s;
   // between two nodes at least S/B = 4 ms. With every GPU a node, what they share would carry 1.5·S
   // = 6 ms.
@@ -240,7 +240,7 @@ TEST_CASE("Where links in a node are fast, its GPUs sum first") {
   CHECK(work.simulated_s(report.at("topology")) == Approx(4.4e-3).epsilon(1e-6));
 }
 
-TEST_CASE("Where links in a node are no faster than those between, every GPU is a node", "[tool]") {
+TEST_CASE("where links in a node are no faster than those between, every GPU is a node", "[tool]") {
   // At 1 GB/s in the node: 2 ms, 4 ms and 2 ms in two levels; in one a ring of four GPUs takes
   // 2·3/4·S/B = 6 ms.
   const TwoLevels work("1GB/s");
@@ -271,7 +271,7 @@ TEST_CASE("Where links in a node are no faster than those between, every GPU is 
   }
 }
 
-TEST_CASE_METHOD(Workplace, "Text plans say how raw gradients go when they are replayed",
+TEST_CASE_METHOD(Workplace, "text plans say how raw gradients go when they are replayed",
                  "[tool]") {
   const ToolRun done =
       run("hipress-plan --input resnet50 --topology BEST --nnodes 4 --profile v100_100g "

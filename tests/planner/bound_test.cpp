@@ -31,26 +31,26 @@ void check_instance(std::uint64_t seed, const Features& features, int plans) {
   }
 }
 
-TEST_CASE("The bound is below random plans of random instances", "[slow]") {
+TEST_CASE("the bound is below random plans of random instances", "[slow]") {
   const Features plain = {.grouping = false, .uneven = false, .layered = false};
   for (std::uint64_t seed = 0; seed < 60; ++seed) check_instance(seed, plain, 10);
 }
 
-TEST_CASE("The bound is below random plans with groups and batches", "[slow]") {
+TEST_CASE("the bound is below random plans with groups and batches", "[slow]") {
   const Features grouped = {.grouping = true, .uneven = false, .layered = false};
   for (std::uint64_t seed = 1000; seed < 1060; ++seed) check_instance(seed, grouped, 10);
 }
 
-TEST_CASE("The bound is below random plans on uneven machines", "[slow]") {
+TEST_CASE("the bound is below random plans on uneven machines", "[slow]") {
   const Features uneven = {.grouping = true, .uneven = true, .layered = false};
   for (std::uint64_t seed = 2000; seed < 2060; ++seed) check_instance(seed, uneven, 10);
 }
 
-TEST_CASE("The bound is below random plans on machines with layers", "[slow]") {
+TEST_CASE("the bound is below random plans on machines with layers", "[slow]") {
   for (std::uint64_t seed = 3000; seed < 3060; ++seed) check_instance(seed, {}, 10);
 }
 
-TEST_CASE("The bound of a single node is what coding takes") {
+TEST_CASE("the bound of a single node is what coding takes") {
   // Nothing is sent, so raw gradients end with backward; a compressed one is coded and decoded.
   RandomInstance instance(1, {.uneven = false, .layered = false});
   models::Model model = instance.model();
@@ -73,7 +73,7 @@ TEST_CASE("The bound of a single node is what coding takes") {
         Approx(computed + codec.encode(last.elements) + codec.decode(last.elements)));
 }
 
-TEST_CASE("The bound is below random plans of 2000 random instances", "[long]") {
+TEST_CASE("the bound is below random plans of 2000 random instances", "[long]") {
   for (std::uint64_t seed = 10000; seed < 12000; ++seed) check_instance(seed, {}, 20);
 }
 

@@ -40,7 +40,7 @@ struct Large {
   Problem problem = {.model = model, .algorithms = {"onebit"}, .machines = &machines};
 };
 
-TEST_CASE("A simulation that would take longer than what is left is not begun") {
+TEST_CASE("a simulation that would take longer than what is left is not begun") {
   SimulationBudget budget(1, nullptr);
   CHECK(budget.objection(1000, Engine::kFair).empty());
   CHECK_THAT(budget.objection(1e9, Engine::kFair), Contains("for which the budget leaves"));
@@ -53,7 +53,7 @@ TEST_CASE("A simulation that would take longer than what is left is not begun") 
   CHECK(SimulationBudget(0, nullptr).over());
 }
 
-TEST_CASE("What is reserved is left until it is given back") {
+TEST_CASE("what is reserved is left until it is given back") {
   SimulationBudget budget(1000, nullptr);
   CHECK(budget.objection(1e7, Engine::kFair).empty());  // tens of seconds
   budget.reserve(999);
@@ -66,7 +66,7 @@ TEST_CASE("What is reserved is left until it is given back") {
   CHECK_FALSE(budget.over());
 }
 
-TEST_CASE("An interrupt leaves a second, however long the budget is") {
+TEST_CASE("an interrupt leaves a second, however long the budget is") {
   std::atomic<bool> interrupted = false;
   const SimulationBudget budget(1e9, &interrupted);
   CHECK(budget.objection(1e8, Engine::kFair).empty());  // 200 s
@@ -77,7 +77,7 @@ TEST_CASE("An interrupt leaves a second, however long the budget is") {
   CHECK(budget.over());
 }
 
-TEST_CASE("Baselines of a million nodes are left out where the budget has no time for them",
+TEST_CASE("baselines of a million nodes are left out where the budget has no time for them",
           "[slow]") {
   Large large(1 << 20);
   large.machines.budget = std::make_shared<SimulationBudget>(0.5, nullptr);
@@ -92,7 +92,7 @@ TEST_CASE("Baselines of a million nodes are left out where the budget has no tim
   }
 }
 
-TEST_CASE("A search among a million nodes keeps its budget, and returns a plan", "[slow]") {
+TEST_CASE("a search among a million nodes keeps its budget, and returns a plan", "[slow]") {
   Large large(1 << 20);
   large.machines.budget = std::make_shared<SimulationBudget>(0.5, nullptr);
   large.problem.limits.budget_s = 0.2;
@@ -103,7 +103,7 @@ TEST_CASE("A search among a million nodes keeps its budget, and returns a plan",
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(60));
 }
 
-TEST_CASE("A simulation that runs is stopped when the budget is over") {
+TEST_CASE("a simulation that runs is stopped when the budget is over") {
   Large large(256);
   large.machines.network = sim::Network::kFair;
   const casync::Plan plan =
@@ -117,7 +117,7 @@ TEST_CASE("A simulation that runs is stopped when the budget is over") {
   CHECK_NOTHROW(sim::simulate(scenario, graph));
 }
 
-TEST_CASE("A graph that does not fit in memory is folded, or not simulated") {
+TEST_CASE("a graph that does not fit in memory is folded, or not simulated") {
   Large large(64);
   const casync::Plan plan =
       plans::resolve_plan("all", {.model = large.model, .strategy = "ps", .nodes = 64}).plan;
@@ -133,7 +133,7 @@ TEST_CASE("A graph that does not fit in memory is folded, or not simulated") {
   CHECK_THAT(none.diagnostic, Contains("do not fit in memory"));
 }
 
-TEST_CASE("Costs whose sums 64 bits do not hold are refused, not wrapped around") {
+TEST_CASE("costs whose sums 64 bits do not hold are refused, not wrapped around") {
   Large large(1 << 10);
   for (models::Gradient& gradient : large.model.gradients) {
     gradient.elements = std::int64_t{1} << 46;
@@ -149,7 +149,7 @@ TEST_CASE("Costs whose sums 64 bits do not hold are refused, not wrapped around"
   CHECK_THROWS_AS(search_timeline(large.problem), io::InputError);
 }
 
-TEST_CASE("Bytes that 64 bits do not hold are refused, not wrapped around") {
+TEST_CASE("bytes that 64 bits do not hold are refused, not wrapped around") {
   // The server sends 2^50 bytes to each of 8299 others: more than 2^63.
   Large large(8300);
   large.model.gradients = {{.name = "a", .elements = models::kMaxElements}};
@@ -251,7 +251,7 @@ TEST_CASE("SIGTERM ends a sweep at once, and leaves no half file") {
   CHECK(folder.read("out.csv") == "old\n");
 }
 
-TEST_CASE("A name that no text plan can hold is refused before the search", "[tool]") {
+TEST_CASE("a name that no text plan can hold is refused before the search", "[tool]") {
   const Workplace folder;
   folder.write("m.yaml", "name: m\ngradients:\n- {name: \"a,b\", elements: 64}\n");
   const ToolRun refused = folder.run("hipress-plan --input m.yaml --profile sosp21 --budget 1000");
@@ -261,7 +261,7 @@ TEST_CASE("A name that no text plan can hold is refused before the search", "[to
   CHECK(folder.run("hipress-sim --input m.yaml --nnodes 16 --plan p.yaml").status == 0);
 }
 
-TEST_CASE("Whatever a file or a name holds, no control character reaches the terminal", "[tool]") {
+TEST_CASE("whatever a file or a name holds, no control character reaches the terminal", "[tool]") {
   const Workplace folder;
   folder.write("m.yaml", "name: m\ngradients:\n- {name: \"a\\e[31m\\0b\", elements: 64}\n");
   folder.write("good.txt", "a,64\n");

@@ -44,7 +44,7 @@ struct Instance {
 constexpr std::uint32_t kManyNodes = 64;
 constexpr std::size_t kManyGradients = 150;
 
-TEST_CASE("Large graphs whose links have bursts are simulated on network port") {
+TEST_CASE("large graphs whose links have bursts are simulated on network port") {
   Instance large(kManyNodes, kManyGradients, sim::Network::kFair);
   large.machines.cluster.link.burst_bytes = 64 << 10;
   const AffordableTime time = affordable_iteration(large.model, large.plan, large.machines);
@@ -58,7 +58,7 @@ TEST_CASE("Large graphs whose links have bursts are simulated on network port") 
   CHECK(simulated_iteration_s(large.model, large.plan, large.machines) == *time.iteration_s);
 }
 
-TEST_CASE("What a simulation runs is estimated as it is folded") {
+TEST_CASE("what a simulation runs is estimated as it is folded") {
   const auto estimate = [](const Instance& instance) {
     return simulated_tasks(instance.model, instance.plan, instance.machines);
   };
@@ -84,7 +84,7 @@ TEST_CASE("What a simulation runs is estimated as it is folded") {
   }
 }
 
-TEST_CASE("Large graphs are folded where transfers slow kernels too") {
+TEST_CASE("large graphs are folded where transfers slow kernels too") {
   Instance large(kManyNodes, kManyGradients, sim::Network::kPort);
   large.machines.cluster.overlap.codec_transfer = 1.5;
   CHECK_FALSE(nodes_are_alike(large.machines.cluster));  // Timeline knows nothing of that
@@ -93,7 +93,7 @@ TEST_CASE("Large graphs are folded where transfers slow kernels too") {
   CHECK(*folded.iteration_s == simulated_iteration_s(large.model, large.plan, large.machines));
 }
 
-TEST_CASE("Large graphs whose nodes differ are simulated whole, and larger ones given up",
+TEST_CASE("large graphs whose nodes differ are simulated whole, and larger ones given up",
           "[slow]") {
   Instance large(kManyNodes, kManyGradients, sim::Network::kPort);
   large.machines.cluster.compute_speed[3] = 0.5;
@@ -108,7 +108,7 @@ TEST_CASE("Large graphs whose nodes differ are simulated whole, and larger ones 
   CHECK_THAT(none.diagnostic, Contains("nodes 2 and 3 compute at different speeds"));
 }
 
-TEST_CASE("Groups by hand are simulated in large graphs too") {
+TEST_CASE("groups by hand are simulated in large graphs too") {
   Instance large(kManyNodes, kManyGradients, sim::Network::kPort);
   const double alone =
       affordable_iteration(large.model, large.plan, large.machines).iteration_s.value();

@@ -54,7 +54,7 @@ Problem everything(RandomProblem& random) {
   return problem;
 }
 
-TEST_CASE("More algorithms than a plan can mix are refused") {
+TEST_CASE("more algorithms than a plan can mix are refused") {
   RandomProblem random(1, {.most_gradients = 4, .most_nodes = 4});
   Problem problem = random.problem(sim::Network::kPort);
   problem.algorithms.clear();
@@ -66,7 +66,7 @@ TEST_CASE("More algorithms than a plan can mix are refused") {
                                                            "127 that a plan can mix"));
 }
 
-TEST_CASE("Exact timelines end when the simulator says, to the picosecond") {
+TEST_CASE("exact timelines end when the simulator says, to the picosecond") {
   std::mt19937_64 draws(1);
   Timeline timeline;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -96,7 +96,7 @@ TEST_CASE("Exact timelines end when the simulator says, to the picosecond") {
   }
 }
 
-TEST_CASE("Folded timelines end when the simulator says, to the picosecond") {
+TEST_CASE("folded timelines end when the simulator says, to the picosecond") {
   std::mt19937_64 draws(2);
   Timeline timeline;
   int folded = 0;
@@ -124,7 +124,7 @@ TEST_CASE("Folded timelines end when the simulator says, to the picosecond") {
   CHECK(folded > 20);
 }
 
-TEST_CASE("A timeline that begins or ends with another is as one from the start") {
+TEST_CASE("a timeline that begins or ends with another is as one from the start") {
   std::mt19937_64 draws(3);
   Timeline fresh, reusing;
   int abandoned = 0;
@@ -161,7 +161,7 @@ TEST_CASE("A timeline that begins or ends with another is as one from the start"
   CHECK(reusing.steps() < 2 * fresh.steps());
 }
 
-TEST_CASE("What takes longer than times can hold is refused, as the simulator does") {
+TEST_CASE("what takes longer than times can hold is refused, as the simulator does") {
   RandomProblem random(1, {.most_gradients = 3, .most_nodes = 4});
   const auto refusal = [&] {
     const Problem problem = everything(random);

@@ -30,7 +30,7 @@ double brute_force(const RandomInstance& instance) {
   return best;
 }
 
-TEST_CASE("Branch and bound finds what simulating every plan finds", "[slow]") {
+TEST_CASE("branch and bound finds what simulating every plan finds", "[slow]") {
   const Features small = {.most_nodes = 8, .most_gradients = 4, .most_options = 4};
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const RandomInstance instance(seed, small);
@@ -59,7 +59,7 @@ std::int64_t brute_force_on_port(const Problem& problem, const Choices& choices)
   return best;
 }
 
-TEST_CASE("Prefixes find what simulating every plan of eight options finds") {
+TEST_CASE("prefixes find what simulating every plan of eight options finds") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     RandomProblem random(seed, {.least_gradients = 2, .most_gradients = 3, .most_nodes = 8});
     Problem problem = random.problem(sim::Network::kPort);
@@ -72,7 +72,7 @@ TEST_CASE("Prefixes find what simulating every plan of eight options finds") {
   }
 }
 
-TEST_CASE("The optimum does not depend on the number of threads") {
+TEST_CASE("the optimum does not depend on the number of threads") {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     RandomProblem random(seed, {.least_gradients = 4, .most_gradients = 6, .most_nodes = 8});
     if (seed % 2 == 0) {
@@ -103,11 +103,11 @@ void check_against_optimum(std::uint64_t first, std::uint64_t count, const Featu
   }
 }
 
-TEST_CASE("The bound is never above the optimum of random instances", "[slow]") {
+TEST_CASE("the bound is never above the optimum of random instances", "[slow]") {
   check_against_optimum(500, 25, {.most_gradients = 5, .most_options = 4});
 }
 
-TEST_CASE("The bound is never above the optimum of 300 random instances", "[long]") {
+TEST_CASE("the bound is never above the optimum of 300 random instances", "[long]") {
   check_against_optimum(20000, 150, {.uneven = false, .layered = false, .most_options = 3});
   // Where the bound leaves things out, more plans have to be simulated.
   check_against_optimum(30000, 150, {.most_gradients = 5, .most_options = 4});
@@ -142,13 +142,13 @@ Shortfall shortfall(std::uint64_t first, std::uint64_t last, const RandomProblem
   return all;
 }
 
-TEST_CASE("The search alone finds plans near the optimum of random instances", "[slow]") {
+TEST_CASE("the search alone finds plans near the optimum of random instances", "[slow]") {
   const Shortfall found =
       shortfall(0, 40, {.least_gradients = 1, .most_gradients = 6, .most_nodes = 8});
   CHECK(found.near == found.instances);
 }
 
-TEST_CASE("The search alone is within 0.5 % of the optimum of 300 random instances", "[long]") {
+TEST_CASE("the search alone is within 0.5 % of the optimum of 300 random instances", "[long]") {
   const Shortfall found =
       shortfall(0, 300, {.least_gradients = 1, .most_gradients = 8, .most_nodes = 16});
   CHECK(1000 * found.near >= 995 * found.instances);
@@ -164,7 +164,7 @@ models::Model equal_gradients(std::size_t count) {
   return model;
 }
 
-TEST_CASE("An interrupted search returns a plan, and calls it proven only where it is the best") {
+TEST_CASE("an interrupted search returns a plan, and calls it proven only where it is the best") {
   const std::atomic<bool> interrupted = true;
   int cut_short = 0;
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
@@ -191,7 +191,7 @@ TEST_CASE("An interrupted search returns a plan, and calls it proven only where 
   CHECK(cut_short > 0);
 }
 
-TEST_CASE("Three algorithms give eight options, and too many gradients are refused") {
+TEST_CASE("three algorithms give eight options, and too many gradients are refused") {
   const costs::Profile profile = costs::read_profile("v100_100g");
   const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
   const auto problem = [&](const models::Model& model) {
@@ -212,7 +212,7 @@ TEST_CASE("Three algorithms give eight options, and too many gradients are refus
                         Catch::Contains("`search` timeline"));
 }
 
-TEST_CASE("An exhaustive search of eight gradients beats every baseline that it may choose") {
+TEST_CASE("an exhaustive search of eight gradients beats every baseline that it may choose") {
   const costs::Profile profile = costs::read_profile("v100_100g");
   const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
   const models::Model model = equal_gradients(8);
@@ -249,7 +249,7 @@ TEST_CASE("hipress-plan --search exhaustive plans small models and refuses large
   CHECK_THAT(refused.err, Catch::Contains("--search exhaustive is for at most 6.9e+10 plans"));
 }
 
-TEST_CASE("A model without gradients has one plan") {
+TEST_CASE("a model without gradients has one plan") {
   const costs::Profile profile = costs::read_profile("v100_100g");
   const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
   models::Model model;

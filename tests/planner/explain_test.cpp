@@ -40,7 +40,7 @@ double swapped_s(const Problem& problem, casync::Plan plan, std::size_t g,
   return simulated_iteration_s(problem.model, plan, *problem.machines);
 }
 
-TEST_CASE("Runner-ups cost what a simulation with them says, and none is better than said") {
+TEST_CASE("runner-ups cost what a simulation with them says, and none is better than said") {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     for (const sim::Network network : {sim::Network::kPort, sim::Network::kFair}) {
       CAPTURE(seed, static_cast<int>(network));
@@ -95,7 +95,7 @@ class TwoGradients {
 };
 
 TEST_CASE_METHOD(TwoGradients,
-                 "What hides behind backward is told from what the iteration waits for") {
+                 "what hides behind backward is told from what the iteration waits for") {
   const Explanation explanation = explained({casync::kRaw, 4});
   const GradientRow& early = explanation.rows.at(0);
   const GradientRow& late = explanation.rows.at(1);
@@ -109,7 +109,7 @@ TEST_CASE_METHOD(TwoGradients,
   CHECK(late.why() == "on the critical path, bandwidth-bound");
 }
 
-TEST_CASE_METHOD(TwoGradients, "What a gradient's work is bound by is named") {
+TEST_CASE_METHOD(TwoGradients, "what a gradient's work is bound by is named") {
   SECTION("bytes") {
     CHECK(explained({casync::kRaw, 4}).rows.at(1).limiter == Limiter::kBandwidth);
   }
@@ -127,7 +127,7 @@ TEST_CASE_METHOD(TwoGradients, "What a gradient's work is bound by is named") {
   }
 }
 
-TEST_CASE_METHOD(TwoGradients, "A plan's memory is that of its messages and residuals") {
+TEST_CASE_METHOD(TwoGradients, "a plan's memory is that of its messages and residuals") {
   random.model.gradients.erase(random.model.gradients.begin());  // 4,096,000 elements on 4 nodes
   const std::int64_t slice = 4'096'000 / 4;
   SECTION("raw") {
@@ -150,7 +150,7 @@ TEST_CASE_METHOD(TwoGradients, "A plan's memory is that of its messages and resi
   }
 }
 
-TEST_CASE("A plan's memory counts what an all-reduce casts into") {
+TEST_CASE("a plan's memory counts what an all-reduce casts into") {
   const models::Model model = {.gradients = {{.name = "g", .elements = 1001}}};
   casync::Plan plan = {.strategy = "allreduce",
                        .nodes = 4,
@@ -162,7 +162,7 @@ TEST_CASE("A plan's memory counts what an all-reduce casts into") {
   CHECK(plan_memory(model, plan, casync::Folding::kNone).buffer_bytes == 0);
 }
 
-TEST_CASE("A plan's memory is the same folded and in batches") {
+TEST_CASE("a plan's memory is the same folded and in batches") {
   const models::Model model = {
       .gradients = {{.name = "g", .elements = 4 * 320}, {.name = "h", .elements = 8 * 320}}};
   for (const std::string strategy : {"ps", "ring"}) {
@@ -183,7 +183,7 @@ TEST_CASE("A plan's memory is the same folded and in batches") {
   }
 }
 
-TEST_CASE("Members of bulk groups are said to be") {
+TEST_CASE("members of bulk groups are said to be") {
   RandomProblem random(4, {.least_gradients = 6, .most_gradients = 12, .most_nodes = 4});
   const Problem problem = random.problem(sim::Network::kFair);
   casync::Plan plan = one_decision(problem, {0, 1});
@@ -197,7 +197,7 @@ TEST_CASE("Members of bulk groups are said to be") {
   }
 }
 
-TEST_CASE("A gradient in a group by hand is explained as leaving the group") {
+TEST_CASE("a gradient in a group by hand is explained as leaving the group") {
   RandomProblem random(4, {.least_gradients = 3, .most_gradients = 6, .most_nodes = 4});
   const Problem problem = random.problem(sim::Network::kFair);
   casync::Plan plan = one_decision(problem, {0, 1});
@@ -213,7 +213,7 @@ TEST_CASE("A gradient in a group by hand is explained as leaving the group") {
   }
 }
 
-TEST_CASE("Rows are sorted by what they are worth, without those that are worth nothing") {
+TEST_CASE("rows are sorted by what they are worth, without those that are worth nothing") {
   const std::vector<Difference> rows = {{"a", "", "", 0.0}, {"b", "", "", 2.0},
                                         {"c", "", "", {}},  {"d", "", "", -3.0},
                                         {"e", "", "", 2.0}, {"f", "", "", 1e-9}};
@@ -224,7 +224,7 @@ TEST_CASE("Rows are sorted by what they are worth, without those that are worth 
   CHECK(!has_negative(std::vector<Difference>{rows[1], rows[2]}, &Difference::alone_s));
 }
 
-TEST_CASE("Size classes count every gradient once") {
+TEST_CASE("size classes count every gradient once") {
   RandomProblem random(4, {.least_gradients = 6, .most_gradients = 12, .most_nodes = 4});
   random.model.gradients[1].elements = random.model.gradients[0].elements;
   const Problem problem = random.problem(sim::Network::kPort);
@@ -241,7 +241,7 @@ TEST_CASE("Size classes count every gradient once") {
       [](const SizeClass& a, const SizeClass& b) { return a.elements > b.elements; }));
 }
 
-TEST_CASE("An empty model and a single node are explained too") {
+TEST_CASE("an empty model and a single node are explained too") {
   RandomProblem random(4, {.most_gradients = 4, .most_nodes = 4});
   SECTION("empty") { random.model.gradients.clear(); }
   SECTION("one node") { random.machines.cluster = costs::cluster_from_profile(random.profile, 1); }
@@ -258,7 +258,7 @@ TEST_CASE("An empty model and a single node are explained too") {
 
 // ---- comparing ----
 
-TEST_CASE("Each difference between plans is worth what a simulation with it alone says") {
+TEST_CASE("each difference between plans is worth what a simulation with it alone says") {
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     for (const sim::Network network : {sim::Network::kPort, sim::Network::kFair}) {
       CAPTURE(seed, static_cast<int>(network));
@@ -286,7 +286,7 @@ TEST_CASE("Each difference between plans is worth what a simulation with it alon
   }
 }
 
-TEST_CASE("What whole plans decide is compared too") {
+TEST_CASE("what whole plans decide is compared too") {
   RandomProblem random(6, {.least_gradients = 6, .most_gradients = 10, .most_nodes = 4});
   const Problem problem = random.problem(sim::Network::kFair);
   casync::Plan plan = one_decision(problem, {0, 4});

@@ -54,7 +54,7 @@ std::int64_t total_partitions(const casync::Plan& plan) {
   return total;
 }
 
-TEST_CASE("Passes never make an iteration longer, and what they predict is what is simulated",
+TEST_CASE("passes never make an iteration longer, and what they predict is what is simulated",
           "[slow]") {
   int changed = 0;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
@@ -85,7 +85,7 @@ TEST_CASE("Passes never make an iteration longer, and what they predict is what 
   CHECK(changed >= 24);
 }
 
-TEST_CASE("A pass gives back accuracy or partitions, and takes neither", "[slow]") {
+TEST_CASE("a pass gives back accuracy or partitions, and takes neither", "[slow]") {
   int finer = 0, fewer = 0;
   for (std::uint64_t seed = 20; seed < 32; ++seed) {
     CAPTURE(seed);
@@ -107,7 +107,7 @@ TEST_CASE("A pass gives back accuracy or partitions, and takes neither", "[slow]
   CHECK(fewer >= 3);
 }
 
-TEST_CASE("What hides behind backward anyway is sent as it is") {
+TEST_CASE("what hides behind backward anyway is sent as it is") {
   RandomProblem random(1, kSmall);
   // The first gradient's 4 MB are sent in 10 ms or less while the second, of 32 elements, is not
   // ready for a second.
@@ -120,7 +120,7 @@ TEST_CASE("What hides behind backward anyway is sent as it is") {
   CHECK(polished.plan.plan.decisions[0].algorithm == casync::kRaw);
 }
 
-TEST_CASE("Algorithms that no gradient uses are dropped") {
+TEST_CASE("algorithms that no gradient uses are dropped") {
   RandomProblem random(3, kSmall);
   const Problem problem = limited(random, sim::Network::kPort);
   TimedPlan plan = all_compressed(problem);
@@ -134,7 +134,7 @@ TEST_CASE("Algorithms that no gradient uses are dropped") {
   CHECK(changed.plan.decisions[1].algorithm == 0);
 }
 
-TEST_CASE("The same evaluations give the same polished plan") {
+TEST_CASE("the same evaluations give the same polished plan") {
   RandomProblem random(5, kSmall);
   Problem problem = limited(random, sim::Network::kFair);
   problem.limits.evaluations = 60;
@@ -142,7 +142,7 @@ TEST_CASE("The same evaluations give the same polished plan") {
   CHECK(same_plan(run_passes(problem, before, {}).plan, run_passes(problem, before, {}).plan));
 }
 
-TEST_CASE("Without a budget, passes simulate nothing and leave the decisions") {
+TEST_CASE("without a budget, passes simulate nothing and leave the decisions") {
   RandomProblem random(5, kSmall);
   Problem problem = limited(random, sim::Network::kFair);
   problem.limits.evaluations = 0;
@@ -152,7 +152,7 @@ TEST_CASE("Without a budget, passes simulate nothing and leave the decisions") {
   CHECK(total_coarseness(problem, after.plan) == total_coarseness(problem, before.plan));
 }
 
-TEST_CASE("Passes after an exhaustive search stay in its option set, and not slower") {
+TEST_CASE("passes after an exhaustive search stay in its option set, and not slower") {
   for (std::uint64_t seed = 40; seed < 46; ++seed) {
     CAPTURE(seed);
     RandomProblem random(seed, {.most_gradients = 5, .most_nodes = 8});
@@ -173,7 +173,7 @@ TEST_CASE("Passes after an exhaustive search stay in its option set, and not slo
   }
 }
 
-TEST_CASE("No gradient is compressed that could be raw within the tolerance", "[slow]") {
+TEST_CASE("no gradient is compressed that could be raw within the tolerance", "[slow]") {
   int compressing = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     CAPTURE(seed);
@@ -221,7 +221,7 @@ std::vector<TimedPlan> rivals_among_baselines(const Problem& problem) {
 }
 
 TEST_CASE(
-    "A polished plan is no slower than a baseline, neither in the median nor in the upper end",
+    "a polished plan is no slower than a baseline, neither in the median nor in the upper end",
     "[slow]") {
   constexpr double kNothing = 1 + 1e-6;
   int compared = 0, in_between = 0, lower = 0;
@@ -258,7 +258,7 @@ TEST_CASE(
   CHECK(lower >= 20);
 }
 
-TEST_CASE("A topology that encodes less often is taken within the tolerance", "[slow]") {
+TEST_CASE("a topology that encodes less often is taken within the tolerance", "[slow]") {
   int rarer = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     CAPTURE(seed);
@@ -280,7 +280,7 @@ TEST_CASE("A topology that encodes less often is taken within the tolerance", "[
   CHECK(rarer >= 3);
 }
 
-TEST_CASE("A plan without compression is taken where it is within the tolerance") {
+TEST_CASE("a plan without compression is taken where it is within the tolerance") {
   RandomProblem random(3, kSmall);
   Problem problem = limited(random, sim::Network::kFair);
   const TimedPlan lossy = all_compressed(problem);
@@ -320,7 +320,7 @@ TimedPlan thousands_of_partitions(const PassContext&, const TimedPlan& plan) {
   return slow;
 }
 
-TEST_CASE("A pass that breaks the plan is named") {
+TEST_CASE("a pass that breaks the plan is named") {
   RandomProblem random(5, kSmall);
   const Problem problem = limited(random, sim::Network::kPort);
   const TimedPlan before = all_compressed(problem);
@@ -333,7 +333,7 @@ TEST_CASE("A pass that breaks the plan is named") {
   }
 }
 
-TEST_CASE("A pass that makes the plan slower is undone with a warning") {
+TEST_CASE("a pass that makes the plan slower is undone with a warning") {
   RandomProblem random(5, kSmall);
   const Problem problem = limited(random, sim::Network::kPort);
   const TimedPlan before = all_compressed(problem);
@@ -345,7 +345,7 @@ TEST_CASE("A pass that makes the plan slower is undone with a warning") {
   CHECK_THAT(polished.warnings[0], Contains("'slows'"));
 }
 
-TEST_CASE("Passes are named as they are called") {
+TEST_CASE("passes are named as they are called") {
   CHECK(parse_pass_names("scheme,more_accurate") ==
         std::vector<std::string>{"scheme", "more_accurate"});
   CHECK_THROWS_WITH(parse_pass_names("more_acurate"),

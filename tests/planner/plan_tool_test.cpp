@@ -33,7 +33,7 @@ class PlanFixture : public Workplace {
   }
 };
 
-TEST_CASE_METHOD(PlanFixture, "Without a profile, plans equal SeCoPa's to the byte", "[tool]") {
+TEST_CASE_METHOD(PlanFixture, "without a profile, plans equal SeCoPa's to the byte", "[tool]") {
   for (const std::string topology : {"PS", "RING"}) {
     for (const std::string nodes : {"4", "8", "16"}) {
       CAPTURE(topology, nodes);
@@ -45,7 +45,7 @@ TEST_CASE_METHOD(PlanFixture, "Without a profile, plans equal SeCoPa's to the by
   }
 }
 
-TEST_CASE_METHOD(PlanFixture, "One node is advised not to compress", "[tool]") {
+TEST_CASE_METHOD(PlanFixture, "one node is advised not to compress", "[tool]") {
   const ToolRun done = run("hipress-plan --nnodes 1");
   CHECK(done.status == 0);
   CHECK_THAT(done.out, StartsWith("do not compress: ") && Contains("one node"));
@@ -72,7 +72,7 @@ TEST_CASE_METHOD(PlanFixture, "ResNet50 between fast GPUs on 400 Gbit/s is advis
   }
 }
 
-TEST_CASE_METHOD(PlanFixture, "The file holds what the verdict advises", "[tool]") {
+TEST_CASE_METHOD(PlanFixture, "the file holds what the verdict advises", "[tool]") {
   // From where compression pays to where it does not, on one level of GPUs and on two.
   int against = 0;
   for (const char* bandwidth : {"5Gbps", "25Gbps", "100Gbps"}) {
@@ -102,7 +102,7 @@ TEST_CASE_METHOD(PlanFixture, "The file holds what the verdict advises", "[tool]
 }
 
 TEST_CASE_METHOD(PlanFixture,
-                 "A hierarchy is planned for at whichever level, however it is written", "[tool]") {
+                 "a hierarchy is planned for at whichever level, however it is written", "[tool]") {
   write("two_levels.yaml",
         "nodes: 2\ngpus_per_node: 4\ngpu_link: {bandwidth: 250GB/s, overhead: "
         "5us}\nlink: {bandwidth: 100Gbps, overhead: 10us, latency: 10us}\n");
@@ -143,7 +143,7 @@ TEST_CASE_METHOD(PlanFixture,
 }
 
 TEST_CASE_METHOD(PlanFixture,
-                 "An algorithm with momentum is announced, and goes by allgather alone", "[tool]") {
+                 "an algorithm with momentum is announced, and goes by allgather alone", "[tool]") {
   const std::string momentum =
       "--input vgg19 --nnodes 4 --profile sosp21 --evaluations 50 --output x.yaml --algorithm "
       "'dgc(momentum=0.9)' --topology ";
@@ -158,7 +158,7 @@ TEST_CASE_METHOD(PlanFixture,
   refuses(momentum + "RING", "adds gradients before it encodes them", "take allgather");
 }
 
-TEST_CASE_METHOD(PlanFixture, "Many small gradients that hide are not compressed for nothing",
+TEST_CASE_METHOD(PlanFixture, "many small gradients that hide are not compressed for nothing",
                  "[tool]") {
   std::string csv = "name,elements,ready_us\n";
   for (int g = 0; g < 300; ++g) {
@@ -190,7 +190,7 @@ TEST_CASE_METHOD(PlanFixture, "SeCoPa.py's command line and defaults work", "[to
   CHECK(read("other.txt") == data("secopa_vgg19_PS_16.txt"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "The documented example works and prints what is recorded",
+TEST_CASE_METHOD(PlanFixture, "the documented example works and prints what is recorded",
                  "[tool]") {
   write("vgg19_gradients.txt", data("vgg19_gradients.txt"));
   const ToolRun done = run(documented_example(*this, "hipress-plan"));
@@ -206,7 +206,7 @@ TEST_CASE_METHOD(PlanFixture, "The documented example works and prints what is r
   CHECK(read("SeCoPaPlan.txt") == data("secopa_vgg19_PS_16.txt"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "Any number of nodes gets a plan, and its source is said", "[tool]") {
+TEST_CASE_METHOD(PlanFixture, "any number of nodes gets a plan, and its source is said", "[tool]") {
   const auto lines = [&] {
     const std::string plan = read("SeCoPaPlan.txt");
     return std::count(plan.begin(), plan.end(), '\n');
@@ -228,7 +228,7 @@ TEST_CASE_METHOD(PlanFixture, "Any number of nodes gets a plan, and its source i
   CHECK_THAT(alone, Contains("vgg0_dense0_weight,102760448,n,1\n") && !Contains(",y,"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "Option --json prints one object with the documented keys",
+TEST_CASE_METHOD(PlanFixture, "option --json prints one object with the documented keys",
                  "[tool]") {
   const ToolRun done = run("hipress-plan --nnodes 4 --json");
   CHECK(done.status == 0);
@@ -269,7 +269,7 @@ TEST_CASE_METHOD(PlanFixture, "Option --json prints one object with the document
   CHECK(report.at("predicted_iteration_s") == baselines.at("secopa"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "Option --json says whether a plan is proved to be the best",
+TEST_CASE_METHOD(PlanFixture, "option --json says whether a plan is proved to be the best",
                  "[tool]") {
   write("four.txt", "a,4000000\nb,1000\nc,300000\nd,20\n");
   const auto report = [&](const std::string& arguments) {
@@ -290,7 +290,7 @@ TEST_CASE_METHOD(PlanFixture, "Option --json says whether a plan is proved to be
 }
 
 TEST_CASE_METHOD(PlanFixture,
-                 "With a profile, the baselines are shown, and the faster one is named", "[tool]") {
+                 "with a profile, the baselines are shown, and the faster one is named", "[tool]") {
   const ToolRun done =
       run("hipress-plan --nnodes 4 --profile v100_100g --network port --search secopa");
   CHECK(done.status == 0);
@@ -299,7 +299,7 @@ TEST_CASE_METHOD(PlanFixture,
                            Contains("this plan"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "Search greedy writes the baseline of that name as it is", "[tool]") {
+TEST_CASE_METHOD(PlanFixture, "search greedy writes the baseline of that name as it is", "[tool]") {
   const ToolRun done =
       run("hipress-plan --nnodes 4 --profile v100_100g --network port --search greedy --json "
           "--budget 3");
@@ -311,7 +311,7 @@ TEST_CASE_METHOD(PlanFixture, "Search greedy writes the baseline of that name as
   CHECK(report.at("lower_bound_s").get<double>() <= report.at("predicted_iteration_s"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "A plan YAML says what was predicted, with what", "[tool]") {
+TEST_CASE_METHOD(PlanFixture, "a plan YAML says what was predicted, with what", "[tool]") {
   CHECK(run("hipress-plan --nnodes 4 --output plan.yaml").status == 0);
   CHECK_THAT(read("plan.yaml"), Contains("topology: ps") && Contains("nodes: 4") &&
                                     Contains("sosp21") && Contains("search: secopa") &&
@@ -319,7 +319,7 @@ TEST_CASE_METHOD(PlanFixture, "A plan YAML says what was predicted, with what", 
   CHECK(run("hipress-sim --input input.txt --plan plan.yaml --nnodes 4").status == 0);
 }
 
-TEST_CASE_METHOD(PlanFixture, "A cluster file sets nodes and links", "[tool]") {
+TEST_CASE_METHOD(PlanFixture, "a cluster file sets nodes and links", "[tool]") {
   write("slow.yaml", "nodes: 4\nlink: {bandwidth: 1Gbps}\n");
   write("fast.yaml", "nodes: 4\nlink: {bandwidth: 400Gbps}\n");
   const auto predicted = [&](const std::string& cluster) {
@@ -334,7 +334,7 @@ TEST_CASE_METHOD(PlanFixture, "A cluster file sets nodes and links", "[tool]") {
 }
 
 TEST_CASE_METHOD(PlanFixture,
-                 "On other links an all-reduce keeps its efficiency, as in hipress-sim", "[tool]") {
+                 "on other links an all-reduce keeps its efficiency, as in hipress-sim", "[tool]") {
   write("model.csv", "name,elements,ready_us\ng,64000,1000\n");
   // Measured at 1 GB/s: 2 ns a byte, where an ideal ring of two takes 2 · (S/2)/B, 1 ns a byte.
   write("lab.yaml",
@@ -362,14 +362,14 @@ TEST_CASE_METHOD(PlanFixture,
         report.at("predicted_iteration_s"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "A search without iterations says that a budget has no effect",
+TEST_CASE_METHOD(PlanFixture, "a search without iterations says that a budget has no effect",
                  "[tool]") {
   const ToolRun done = run("hipress-plan --budget 3");
   CHECK(done.status == 0);
   CHECK_THAT(done.err, Contains("--budget has no effect"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "Wrong requests of hipress-plan are refused with their remedy",
+TEST_CASE_METHOD(PlanFixture, "wrong requests of hipress-plan are refused with their remedy",
                  "[tool]") {
   SECTION("unknown topology") { refuses("--topology TREE", "TREE", "ps, ring"); }
   SECTION("unknown algorithm") { refuses("--algorithm onebot", "onebot", "onebit"); }
@@ -457,7 +457,7 @@ nlohmann::json timeline_report(const Workplace& workplace, const std::string& ar
   return report;
 }
 
-TEST_CASE_METHOD(PlanFixture, "A timeline plan replays as predicted", "[tool]") {
+TEST_CASE_METHOD(PlanFixture, "a timeline plan replays as predicted", "[tool]") {
   const std::string arguments = "--profile v100_100g --nnodes 4 --evaluations 600 --output ";
   for (const std::string plan : {"plan.yaml", "plan.txt"}) {
     CAPTURE(plan);
@@ -474,7 +474,7 @@ TEST_CASE_METHOD(PlanFixture, "A timeline plan replays as predicted", "[tool]") 
   }
 }
 
-TEST_CASE_METHOD(PlanFixture, "A plan YAML says the transfer order that it was made for",
+TEST_CASE_METHOD(PlanFixture, "a plan YAML says the transfer order that it was made for",
                  "[tool]") {
   const std::string arguments = "--profile v100_100g --nnodes 4 --evaluations 100 ";
   const nlohmann::json report =
@@ -501,7 +501,7 @@ TEST_CASE_METHOD(PlanFixture, "A plan YAML says the transfer order that it was m
   CHECK_THAT(read("usual.yaml"), !Contains("transfer_order"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "With a profile, the default search is timeline", "[tool]") {
+TEST_CASE_METHOD(PlanFixture, "with a profile, the default search is timeline", "[tool]") {
   const ToolRun done =
       run("hipress-plan --nnodes 4 --profile v100_100g --evaluations 50 "
           "--output plan.yaml");
@@ -509,7 +509,7 @@ TEST_CASE_METHOD(PlanFixture, "With a profile, the default search is timeline", 
   CHECK_THAT(read("plan.yaml"), Contains("search: timeline"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "Search timeline plans whatever there is", "[tool]") {
+TEST_CASE_METHOD(PlanFixture, "search timeline plans whatever there is", "[tool]") {
   write("one.txt", "g,1000000\n");
   write("tiny.txt", "a,1\nb,2\nc,3\n");
   CHECK(timeline_report(*this, "--nnodes 1 --evaluations 50").at("compressed") == 0);
@@ -526,7 +526,7 @@ TEST_CASE_METHOD(PlanFixture, "Search timeline plans whatever there is", "[tool]
   CHECK_THAT(casts.out, Contains("compressed with fp16"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "A plan compresses with the algorithms named and no others",
+TEST_CASE_METHOD(PlanFixture, "a plan compresses with the algorithms named and no others",
                  "[tool]") {
   // 4 MB at 1 GB/s, 2 · 1/2 of it each way: 4 ms raw, 2 ms as fp16, which costs nothing here.
   write("model.csv", "name,elements,ready_us\ng,1000000,0\n");
@@ -575,7 +575,7 @@ TEST_CASE_METHOD(PlanFixture, "A plan compresses with the algorithms named and n
 
 // ---- passes, explanations, comparisons, robust plans ----
 
-TEST_CASE_METHOD(PlanFixture, "Passes are listed, reported and left out on request", "[tool]") {
+TEST_CASE_METHOD(PlanFixture, "passes are listed, reported and left out on request", "[tool]") {
   const ToolRun listed = run("hipress-plan --list-passes");
   CHECK(listed.status == 0);
   CHECK_THAT(listed.out, Contains("more_accurate ") && Contains("unused_algorithms "));
@@ -603,7 +603,7 @@ TEST_CASE_METHOD(PlanFixture, "Passes are listed, reported and left out on reque
                                  "unused_algorithms"});
 }
 
-TEST_CASE_METHOD(PlanFixture, "Option --explain says why of every gradient, in text and JSON",
+TEST_CASE_METHOD(PlanFixture, "option --explain says why of every gradient, in text and JSON",
                  "[tool]") {
   const std::string arguments =
       "hipress-plan --nnodes 4 --profile v100_100g --network port --evaluations 300 --explain ";
@@ -623,12 +623,12 @@ TEST_CASE_METHOD(PlanFixture, "Option --explain says why of every gradient, in t
   }
 }
 
-TEST_CASE_METHOD(PlanFixture, "Explaining SeCoPa's plan leaves it as it is", "[tool]") {
+TEST_CASE_METHOD(PlanFixture, "explaining SeCoPa's plan leaves it as it is", "[tool]") {
   CHECK(run("hipress-plan --nnodes 4 --explain").status == 0);
   CHECK(read("SeCoPaPlan.txt") == data("secopa_vgg19_PS_4.txt"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "Two plans are laid side by side", "[tool]") {
+TEST_CASE_METHOD(PlanFixture, "two plans are laid side by side", "[tool]") {
   const std::string arguments = "hipress-plan --nnodes 4 --network port --plan all --compare ";
   const std::size_t before = files();
   const ToolRun same = run(arguments + "all");
@@ -654,14 +654,14 @@ TEST_CASE_METHOD(PlanFixture, "Two plans are laid side by side", "[tool]") {
   CHECK(files() == before);  // nothing was planned, so nothing is written
 }
 
-TEST_CASE_METHOD(PlanFixture, "A plan YAML of another topology can be compared with", "[tool]") {
+TEST_CASE_METHOD(PlanFixture, "a plan YAML of another topology can be compared with", "[tool]") {
   REQUIRE(run("hipress-plan --nnodes 4 --topology RING --output ring.yaml").status == 0);
   const ToolRun done = run("hipress-plan --nnodes 4 --compare ring.yaml");
   REQUIRE(done.status == 0);
   CHECK_THAT(done.out, Contains("topology") && Contains("ring"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "A robust plan's percentiles are given beside the nominal one's",
+TEST_CASE_METHOD(PlanFixture, "a robust plan's percentiles are given beside the nominal one's",
                  "[tool]") {
   const std::string arguments =
       "--nnodes 4 --profile v100_100g --evaluations 200 --robust --replicas 12 --jitter "
@@ -679,7 +679,7 @@ TEST_CASE_METHOD(PlanFixture, "A robust plan's percentiles are given beside the 
   CHECK(robust(" --seed 1") != one);
 }
 
-TEST_CASE_METHOD(PlanFixture, "Wrong requests about a plan are refused with their remedy",
+TEST_CASE_METHOD(PlanFixture, "wrong requests about a plan are refused with their remedy",
                  "[tool]") {
   SECTION("unknown pass") {
     refuses("--disable-pass more_acurate", "more_acurate", "did you mean 'more_accurate'");
@@ -711,7 +711,7 @@ TEST_CASE_METHOD(PlanFixture, "Wrong requests about a plan are refused with thei
   }
 }
 
-TEST_CASE_METHOD(PlanFixture, "Options about a plan that have no effect are said to have none",
+TEST_CASE_METHOD(PlanFixture, "options about a plan that have no effect are said to have none",
                  "[tool]") {
   const ToolRun done = run("hipress-plan --jitter uniform:0.1 --replicas 5 --disable-pass scheme");
   CHECK(done.status == 0);
@@ -719,7 +719,7 @@ TEST_CASE_METHOD(PlanFixture, "Options about a plan that have no effect are said
                            Contains("--disable-pass has no effect"));
 }
 
-TEST_CASE_METHOD(PlanFixture, "A plan that gathers says from which density on dense is faster",
+TEST_CASE_METHOD(PlanFixture, "a plan that gathers says from which density on dense is faster",
                  "[tool]") {
   write("m.csv", "name,elements,ready_us\na,4000000,10\nb,20,20\n");
   const std::string machines = " --input m.csv --profile a100-25g --bandwidth 200Mbps";
@@ -752,7 +752,7 @@ TEST_CASE_METHOD(PlanFixture, "A plan that gathers says from which density on de
   }
 }
 
-TEST_CASE_METHOD(PlanFixture, "A plan that cannot be written is refused before the search",
+TEST_CASE_METHOD(PlanFixture, "a plan that cannot be written is refused before the search",
                  "[tool]") {
   const auto start = std::chrono::steady_clock::now();
   refuses("--search timeline --nnodes 4 --budget 60 --output no/such/folder/plan.yaml",
@@ -760,7 +760,7 @@ TEST_CASE_METHOD(PlanFixture, "A plan that cannot be written is refused before t
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(30));
 }
 
-TEST_CASE_METHOD(PlanFixture, "A failing request leaves an earlier plan as it was", "[tool]") {
+TEST_CASE_METHOD(PlanFixture, "a failing request leaves an earlier plan as it was", "[tool]") {
   CHECK(run("hipress-plan --nnodes 4").status == 0);
   const std::string before = read("SeCoPaPlan.txt");
   CHECK(run("hipress-plan --nnodes 8 --algorithm nothing").status == 2);

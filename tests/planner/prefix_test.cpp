@@ -56,7 +56,7 @@ std::pair<double, double> check_prefixes(const Problem& problem, std::uint64_t s
   return sums;
 }
 
-TEST_CASE("What is left behind a prefix is not bounded above what plans with it take") {
+TEST_CASE("what is left behind a prefix is not bounded above what plans with it take") {
   double bounds = 0, times = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     RandomProblem random(seed, {.least_gradients = 1, .most_gradients = 10, .most_nodes = 8});
@@ -81,7 +81,7 @@ TEST_CASE("What is left behind a prefix is not bounded above what plans with it 
   CHECK(bounds > 0.5 * times);
 }
 
-TEST_CASE("A gradient alone is bounded by what its servers' queues do in their order") {
+TEST_CASE("a gradient alone is bounded by what its servers' queues do in their order") {
   costs::Profile profile;
   profile.name = "plain";
   profile.link = {.overhead_s = 20e-6, .bandwidth = 1e9, .bandwidth_both_ways = 1e9};

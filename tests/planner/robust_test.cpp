@@ -29,7 +29,7 @@ std::vector<RobustCandidate> candidates(const Problem& problem) {
           {"fp16", decide_all(problem, {2, nodes})}};
 }
 
-TEST_CASE("Factors of bandwidth are within bounds, spread, and of the seed") {
+TEST_CASE("factors of bandwidth are within bounds, spread, and of the seed") {
   const Uncertainty some = {.bandwidth = 0.2, .seed = 1};
   double least = 2, most = 0, sum = 0;
   for (std::uint32_t replica = 0; replica < 1000; ++replica) {
@@ -47,7 +47,7 @@ TEST_CASE("Factors of bandwidth are within bounds, spread, and of the seed") {
   CHECK(bandwidth_factor({.bandwidth = 0.2, .seed = 2}, 5) != bandwidth_factor(some, 5));
 }
 
-TEST_CASE("Percentiles are those of simulations with each bandwidth") {
+TEST_CASE("percentiles are those of simulations with each bandwidth") {
   RandomProblem random(2, kSmall);
   const Problem problem = random.problem(sim::Network::kFair);
   const Uncertainty uncertainty = {.bandwidth = 0.5, .replicas = 20, .seed = 3};
@@ -65,7 +65,7 @@ TEST_CASE("Percentiles are those of simulations with each bandwidth") {
   CHECK(nominal.spread.p90_s == times_s[17]);  // eighteen
 }
 
-TEST_CASE("Every link has the factor, those between the GPUs of a node too") {
+TEST_CASE("every link has the factor, those between the GPUs of a node too") {
   RandomProblem random(2, kSmall);
   Machines machines = random.machines;
   machines.cluster.host_link = machines.cluster.link;
@@ -80,7 +80,7 @@ TEST_CASE("Every link has the factor, those between the GPUs of a node too") {
   CHECK(half.link.latency_s == machines.cluster.link.latency_s);
 }
 
-TEST_CASE("The plan with the least 90th percentile is chosen, for any number of jobs") {
+TEST_CASE("the plan with the least 90th percentile is chosen, for any number of jobs") {
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     CAPTURE(seed);
     RandomProblem random(seed, kSmall);
@@ -106,7 +106,7 @@ TEST_CASE("The plan with the least 90th percentile is chosen, for any number of 
   }
 }
 
-TEST_CASE("Candidates are the nominal plan, others, and plans for less and more bandwidth") {
+TEST_CASE("candidates are the nominal plan, others, and plans for less and more bandwidth") {
   RandomProblem random(2, kSmall);
   Problem problem = random.problem(sim::Network::kPort);
   problem.limits.evaluations = 100;

@@ -70,7 +70,7 @@ void keep_common(const Instance& instance, Decided decided, std::size_t place,
   }
 }
 
-TEST_CASE("Gradients are in one group for sure where every way to go on says so") {
+TEST_CASE("gradients are in one group for sure where every way to go on says so") {
   std::mt19937 draws(1);
   int together = 0;
   for (int round = 0; round < 2000; ++round) {

@@ -51,7 +51,7 @@ TEST_CASE("ring charges 2(N-1) sends, and N encodes and decodes if compressed") 
   CHECK(choose(dear, "ring", 3, 6).cost == 40);
 }
 
-TEST_CASE("The first of equal Ks wins, and of equal costs the raw one") {
+TEST_CASE("the first of equal Ks wins, and of equal costs the raw one") {
   const SecopaCosts costs = {constant(0), constant(0), same(constant(7)), same(constant(7))};
   for (const char* strategy : {"ps", "ring"}) {
     CHECK(choose(costs, strategy, 8, 1000).partitions == 1);
@@ -59,13 +59,13 @@ TEST_CASE("The first of equal Ks wins, and of equal costs the raw one") {
   }
 }
 
-TEST_CASE("One node compresses nothing, and other strategies have no formula") {
+TEST_CASE("one node compresses nothing, and other strategies have no formula") {
   CHECK_FALSE(choose({}, "ps", 1, 1 << 30).compress);
   CHECK(choose({}, "ring", 1, 1 << 30).partitions == 1);
   CHECK_THROWS_WITH(choose({}, "tree", 4, 1), Contains("tree") && Contains("ps and ring"));
 }
 
-TEST_CASE("Published costs are constant below the point where the line meets the overhead") {
+TEST_CASE("published costs are constant below the point where the line meets the overhead") {
   const SecopaCosts costs = published_costs(16);
   // Broadcast, N = 16: 0.45538 + 1.2915e-5·x meets 0.58353 at x = 9922.6 elements.
   CHECK(costs.raw.broadcast(9922) == 0.58353);
@@ -79,7 +79,7 @@ TEST_CASE("Published costs are constant below the point where the line meets the
 }
 
 TEST_CASE(
-    "Between published numbers of nodes, the cost per peer is interpolated, and beyond it is "
+    "between published numbers of nodes, the cost per peer is interpolated, and beyond it is "
     "held") {
   // A of gather divided by N−1: 0.80768/7 at 8 and 1.4406/15 at 16; 12 lies halfway.
   CHECK(published_costs(12).raw.gather(0) == Approx((0.80768 / 7 + 1.4406 / 15) / 2 * 11));
@@ -92,7 +92,7 @@ TEST_CASE(
   CHECK(published_costs(8).raw.gather(0) == 0.80768);
 }
 
-TEST_CASE("What was interpolated or extrapolated is said") {
+TEST_CASE("what was interpolated or extrapolated is said") {
   CHECK(describe_interpolation(8, {4, 8, 16}).empty());
   CHECK_THAT(describe_interpolation(12, {4, 8, 16}),
              Contains("12 nodes: interpolated between 8 and 16"));
@@ -114,7 +114,7 @@ costs::Profile measured_profile() {
 const casync::Algorithm kEighth = {"eighth", [](std::int64_t elements) { return elements / 8; },
                                    false};
 
-TEST_CASE("Measured fan-in and fan-out are interpolated per peer, in bytes") {
+TEST_CASE("measured fan-in and fan-out are interpolated per peer, in bytes") {
   costs::Profile profile = measured_profile();
   profile.fan_in[4] = {{{0, 3e-6, 3e-9}}, 0};   // 1 us + 1 ns a byte for each of 3 peers
   profile.fan_in[8] = {{{0, 14e-6, 7e-9}}, 0};  // 2 us + 1 ns a byte for each of 7
@@ -126,7 +126,7 @@ TEST_CASE("Measured fan-in and fan-out are interpolated per peer, in bytes") {
   CHECK(costs.compressed.broadcast(1000) == Approx(5 * (1.5e-6 + 125e-9)));
 }
 
-TEST_CASE("Without fits, gather and broadcast come from the link, as sends always do") {
+TEST_CASE("without fits, gather and broadcast come from the link, as sends always do") {
   const SecopaCosts costs = measured_costs(measured_profile(), kEighth, 3);
   // L + 2·(o + 4000 B / 4 GB/s) = 5 + 2·(1 + 1) us
   CHECK(costs.raw.gather(1000) == Approx(9e-6));
@@ -137,7 +137,7 @@ TEST_CASE("Without fits, gather and broadcast come from the link, as sends alway
   CHECK(costs.decode(1000) == Approx(5e-6));  // per element of the output
 }
 
-TEST_CASE("Fits of fan-in and fan-out are left out on other links than they were measured on") {
+TEST_CASE("fits of fan-in and fan-out are left out on other links than they were measured on") {
   costs::Profile profile = measured_profile();
   profile.fan_in[4] = profile.fan_out[4] = {{{0, 3e-6, 3e-9}}, 0};
   profile.all_reduce[4] = {{{0, 0, 2e-9}}, 0};
@@ -158,7 +158,7 @@ models::Model one_gradient(std::int64_t elements) {
   return model;
 }
 
-TEST_CASE("The search uses the first algorithm that is no cast") {
+TEST_CASE("the search uses the first algorithm that is no cast") {
   CHECK(first_lossy({"fp16", "tbq", "onebit"}) == "tbq");
   CHECK(first_lossy({"bf16", "fp16"}) == "bf16");
   const models::Model model = one_gradient(100 << 20);
@@ -169,7 +169,7 @@ TEST_CASE("The search uses the first algorithm that is no cast") {
         "tbq");
 }
 
-TEST_CASE("The search says where its costs come from") {
+TEST_CASE("the search says where its costs come from") {
   const models::Model model = one_gradient(1000);
   const auto diagnostics = [&](const std::string& strategy, std::uint32_t nodes,
                                const costs::Profile* profile) {
@@ -196,7 +196,7 @@ TEST_CASE("The search says where its costs come from") {
              Contains("'lab'") && Contains("derived from its link"));
 }
 
-TEST_CASE("A profile without the algorithm is an error that names it") {
+TEST_CASE("a profile without the algorithm is an error that names it") {
   const models::Model model = one_gradient(1000);
   const costs::Profile profile = measured_profile();
   CHECK_THROWS_WITH(

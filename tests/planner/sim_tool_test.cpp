@@ -47,7 +47,7 @@ class SimFixture : public Workplace {
 const std::string kTwo = "--input model.yaml --profile cheap.yaml --nnodes 2 --topology RING ";
 
 TEST_CASE_METHOD(SimFixture,
-                 "Option --json has the documented keys with the times of a hand-derived ring",
+                 "option --json has the documented keys with the times of a hand-derived ring",
                  "[tool]") {
   const ToolRun done = run("hipress-sim --json --fold never --plan none " + kTwo);
   REQUIRE(done.status == 0);
@@ -72,7 +72,7 @@ TEST_CASE_METHOD(SimFixture,
 }
 
 TEST_CASE_METHOD(SimFixture,
-                 "Where all nodes do the same, one is simulated, and the report says so",
+                 "where all nodes do the same, one is simulated, and the report says so",
                  "[tool]") {
   const auto report_of = [&](const std::string& arguments) {
     const ToolRun done = run("hipress-sim --json " + arguments);
@@ -100,7 +100,7 @@ TEST_CASE_METHOD(SimFixture,
   CHECK(bounds.at("longest_slices_s") == bounded.at("iteration_s"));
 }
 
-TEST_CASE_METHOD(SimFixture, "Options change the plan, and unmeasured costs are announced",
+TEST_CASE_METHOD(SimFixture, "options change the plan, and unmeasured costs are announced",
                  "[tool]") {
   const auto report_of = [&](const std::string& options) {
     const ToolRun done = run("hipress-sim --json " + kTwo + options);
@@ -129,7 +129,7 @@ TEST_CASE_METHOD(SimFixture, "Options change the plan, and unmeasured costs are 
         Approx(4.286e-3).epsilon(1e-12));
 }
 
-TEST_CASE_METHOD(SimFixture, "Options that make no sense are refused before anything is written",
+TEST_CASE_METHOD(SimFixture, "options that make no sense are refused before anything is written",
                  "[tool]") {
   refuses(kTwo + "--plan all --bulk-threshold 64", "--bulk-threshold", "64KiB");
   refuses(kTwo + "--plan all --bulk-wait 1ms", "--bulk-wait", "needs --bulk-threshold");
@@ -138,7 +138,7 @@ TEST_CASE_METHOD(SimFixture, "Options that make no sense are refused before anyt
           "gradient 'late' is compressed with onebit", "take ps or ring");
 }
 
-TEST_CASE_METHOD(SimFixture, "The critical path is a chain from the start to the end", "[tool]") {
+TEST_CASE_METHOD(SimFixture, "the critical path is a chain from the start to the end", "[tool]") {
   const ToolRun done = run("hipress-sim --json --plan all " + kTwo);
   REQUIRE(done.status == 0);
   const auto report = nlohmann::json::parse(done.out);
@@ -157,7 +157,7 @@ TEST_CASE_METHOD(SimFixture, "The critical path is a chain from the start to the
   }
 }
 
-TEST_CASE_METHOD(SimFixture, "The report shows times, bytes, critical path and speed", "[tool]") {
+TEST_CASE_METHOD(SimFixture, "the report shows times, bytes, critical path and speed", "[tool]") {
   const ToolRun done = run("hipress-sim --plan none " + kTwo);
   CHECK(done.status == 0);
   CHECK_THAT(done.out,
@@ -171,7 +171,7 @@ TEST_CASE_METHOD(SimFixture, "The report shows times, bytes, critical path and s
              Contains("critical path") && Contains("Backward 3ms") && Contains("on the wire 10us"));
 }
 
-TEST_CASE_METHOD(SimFixture, "Predictions are of a whole step, whatever its micro-steps",
+TEST_CASE_METHOD(SimFixture, "predictions are of a whole step, whatever its micro-steps",
                  "[tool]") {
   // Of three, forward 1 and backward 3 ms, and the optimizer 2 ms: 14 ms of computation, of which
   // 11 before the last backward. All but what is said of them is as if that were forward.
@@ -208,7 +208,7 @@ TEST_CASE_METHOD(SimFixture, "Predictions are of a whole step, whatever its micr
   CHECK_THAT(shown.out, Contains("compute 14ms (3 micro-steps of 4ms; optimizer 2ms)"));
 }
 
-TEST_CASE_METHOD(SimFixture, "The JSON says where the time goes and how busy everything is",
+TEST_CASE_METHOD(SimFixture, "the JSON says where the time goes and how busy everything is",
                  "[tool]") {
   const ToolRun done = run("hipress-sim --json --plan none " + kTwo);
   REQUIRE(done.status == 0);
@@ -236,7 +236,7 @@ TEST_CASE_METHOD(SimFixture, "The JSON says where the time goes and how busy eve
   CHECK(report.at("sensitivity").is_null());
 }
 
-TEST_CASE_METHOD(SimFixture, "Links of hosts and racks, and between GPUs, are reported", "[tool]") {
+TEST_CASE_METHOD(SimFixture, "links of hosts and racks, and between GPUs, are reported", "[tool]") {
   write(
       "hosts.yaml",
       "nodes_per_host: 2\nhost_link: {bandwidth: 8GB/s}\nrack: {hosts: 1, oversubscription: 2}\n");
@@ -267,7 +267,7 @@ TEST_CASE_METHOD(SimFixture, "Links of hosts and racks, and between GPUs, are re
   CHECK(gpus.at("links").size() == 2 * 16 + 2 * 2);
 }
 
-TEST_CASE_METHOD(SimFixture, "Option --sensitivity shows what 10 % more of something brings",
+TEST_CASE_METHOD(SimFixture, "option --sensitivity shows what 10 % more of something brings",
                  "[tool]") {
   const ToolRun done = run("hipress-sim --json --sensitivity --plan none " + kTwo);
   REQUIRE(done.status == 0);
@@ -284,7 +284,7 @@ TEST_CASE_METHOD(SimFixture, "Option --sensitivity shows what 10 % more of somet
              Contains("if one thing were 10 % better") && Contains("-8.48 %"));
 }
 
-TEST_CASE_METHOD(SimFixture, "The report names what the critical path waits for and what is busy",
+TEST_CASE_METHOD(SimFixture, "the report names what the critical path waits for and what is busy",
                  "[tool]") {
   const ToolRun done = run("hipress-sim --plan none " + kTwo);
   CHECK_THAT(done.out, Contains("Backward 3ms (70.0 %)") && Contains("Send 276us (6.4 %)") &&
@@ -293,7 +293,7 @@ TEST_CASE_METHOD(SimFixture, "The report names what the critical path waits for 
   CHECK_THAT(done.out, Contains("critical path by kind and gradient:") && Contains("early … late"));
 }
 
-TEST_CASE_METHOD(SimFixture, "A parameter that changes nothing is warned of, on stderr alone",
+TEST_CASE_METHOD(SimFixture, "a parameter that changes nothing is warned of, on stderr alone",
                  "[tool]") {
   const ToolRun done = run("hipress-sim --plan none --algorithm onebit " + kTwo);
   CHECK(done.status == 0);
@@ -307,7 +307,7 @@ TEST_CASE_METHOD(SimFixture, "A parameter that changes nothing is warned of, on 
                             Contains("cluster.yaml: link.bandwidth has no effect: one node"));
 }
 
-TEST_CASE_METHOD(SimFixture, "Replicas of jitter give percentiles, the same for any jobs",
+TEST_CASE_METHOD(SimFixture, "replicas of jitter give percentiles, the same for any jobs",
                  "[tool]") {
   const std::string command =
       "hipress-sim --json --plan none --jitter lognormal:0.2 --seed 3 --replicas 30 " + kTwo;
@@ -326,7 +326,7 @@ TEST_CASE_METHOD(SimFixture, "Replicas of jitter give percentiles, the same for 
              Contains("over 5 replicas"));
 }
 
-TEST_CASE_METHOD(SimFixture, "Impossible costs and jitter are refused by file and line", "[tool]") {
+TEST_CASE_METHOD(SimFixture, "impossible costs and jitter are refused by file and line", "[tool]") {
   const auto with_cluster = [&](const std::string& line) {
     write("bad.yaml", "name: bad\n" + line + "\n");
     return "--plan none --cluster bad.yaml " + kTwo;
@@ -342,7 +342,7 @@ TEST_CASE_METHOD(SimFixture, "Impossible costs and jitter are refused by file an
   refuses("--plan none --transfer-order last " + kTwo, "'last'", "ready, need");
 }
 
-TEST_CASE_METHOD(SimFixture, "Option --trace writes a trace beside either report", "[tool]") {
+TEST_CASE_METHOD(SimFixture, "option --trace writes a trace beside either report", "[tool]") {
   CHECK(run("hipress-sim --plan all --trace trace.json " + kTwo).status == 0);
   const auto trace = nlohmann::json::parse(read("trace.json"));
   CHECK(trace.at("traceEvents").size() > 0);
@@ -350,14 +350,14 @@ TEST_CASE_METHOD(SimFixture, "Option --trace writes a trace beside either report
   CHECK(read("again.json") == read("trace.json"));
 }
 
-TEST_CASE_METHOD(SimFixture, "A trace that cannot be written costs no report", "[tool]") {
+TEST_CASE_METHOD(SimFixture, "a trace that cannot be written costs no report", "[tool]") {
   const ToolRun done = run("hipress-sim --plan none --trace /dev/full " + kTwo);
   CHECK(done.status == 1);
   CHECK_THAT(done.err, Contains("/dev/full"));
   CHECK_THAT(done.out, Contains("iteration               4.286ms"));
 }
 
-TEST_CASE_METHOD(SimFixture, "A plan's own Ks and choices are simulated", "[tool]") {
+TEST_CASE_METHOD(SimFixture, "a plan's own Ks and choices are simulated", "[tool]") {
   write("plan.txt", "late,64000,y,2\nearly,320,n,1\n");
   const ToolRun mixed = run("hipress-sim --json --plan plan.txt " + kTwo);
   REQUIRE(mixed.status == 0);
@@ -366,7 +366,7 @@ TEST_CASE_METHOD(SimFixture, "A plan's own Ks and choices are simulated", "[tool
   CHECK(nlohmann::json::parse(mixed.out).at("tasks") == 2 * 3 + 2 * 9 + 5);
 }
 
-TEST_CASE_METHOD(SimFixture, "A model without gradients is refused: nothing is synchronised",
+TEST_CASE_METHOD(SimFixture, "a model without gradients is refused: nothing is synchronised",
                  "[tool]") {
   write("empty.yaml", "name: none\nforward: 2ms\ngradients: []\n");
   refuses("--input empty.yaml --plan none --nnodes 3", "empty.yaml: nothing to synchronise",
@@ -374,7 +374,7 @@ TEST_CASE_METHOD(SimFixture, "A model without gradients is refused: nothing is s
 }
 
 TEST_CASE_METHOD(SimFixture,
-                 "One node, and stragglers of a cluster file, change the time as they should",
+                 "one node, and stragglers of a cluster file, change the time as they should",
                  "[tool]") {
   const ToolRun alone =
       run("hipress-sim --json --input model.yaml --profile cheap.yaml --plan none --nnodes 1");
@@ -388,7 +388,7 @@ TEST_CASE_METHOD(SimFixture,
   CHECK(nlohmann::json::parse(slow.out).at("compute_s") == 8e-3);  // twice 1 + 3 ms
 }
 
-TEST_CASE_METHOD(SimFixture, "Faster nodes spend less time before and beside communication",
+TEST_CASE_METHOD(SimFixture, "faster nodes spend less time before and beside communication",
                  "[tool]") {
   write("fast.yaml", "nodes: 2\ncompute_speed: {0: 4, 1: 4}\n");
   const std::string command = "hipress-sim --json --plan none --cluster fast.yaml " + kTwo;
@@ -410,7 +410,7 @@ TEST_CASE_METHOD(SimFixture, "Faster nodes spend less time before and beside com
 }
 
 TEST_CASE_METHOD(SimFixture,
-                 "Graphs without room are refused at once, with what makes them smaller",
+                 "graphs without room are refused at once, with what makes them smaller",
                  "[tool]") {
   const std::string many = "--input model.yaml --profile cheap.yaml --plan all --nnodes 1048576 ";
   // Elements bound the slices: 64000/32 + 320/32 = 2010, with 7(N−1) + 2 tasks each.
@@ -429,7 +429,7 @@ TEST_CASE_METHOD(SimFixture,
   CHECK_THAT(vgg.err, Contains("--fold always (one node is simulated for all, with bounds)"));
 }
 
-TEST_CASE_METHOD(SimFixture, "The documented example works", "[tool]") {
+TEST_CASE_METHOD(SimFixture, "the documented example works", "[tool]") {
   const ToolRun done = run(documented_example(*this, "hipress-sim"));
   CHECK(done.status == 0);
   CHECK_THAT(done.out, Contains("38 gradients, ring, N = 8") &&
@@ -438,7 +438,7 @@ TEST_CASE_METHOD(SimFixture, "The documented example works", "[tool]") {
 }
 
 TEST_CASE_METHOD(
-    SimFixture, "A plan YAML's transfer order is that of its simulation, unless one is asked for") {
+    SimFixture, "a plan YAML's transfer order is that of its simulation, unless one is asked for") {
   // b and c are ready while the first hop of a is on its way. In that order, c is last again in the
   // second hop; by need, c's layer being the first of the next forward pass, a's second hop is
   // last.
@@ -473,7 +473,7 @@ const std::string kSweep =
     "model: model.yaml\nprofile: cheap.yaml\ntopology: [ps, ring]\nnodes: [2, 3, 4]\n"
     "bandwidth: [1Gbps, 8Gbps]\n";
 
-TEST_CASE_METHOD(SimFixture, "A sweep writes one row per point, the same for any jobs and shards",
+TEST_CASE_METHOD(SimFixture, "a sweep writes one row per point, the same for any jobs and shards",
                  "[tool]") {
   write("spec.yaml", kSweep);
   const ToolRun done = run("hipress-sim sweep spec.yaml --output all.csv");
@@ -497,7 +497,7 @@ TEST_CASE_METHOD(SimFixture, "A sweep writes one row per point, the same for any
   CHECK(joined == all);
 }
 
-TEST_CASE_METHOD(SimFixture, "A sweep's points are the single simulations", "[tool]") {
+TEST_CASE_METHOD(SimFixture, "a sweep's points are the single simulations", "[tool]") {
   write("spec.yaml", kSweep + "plan: none\n");
   REQUIRE(run("hipress-sim sweep spec.yaml --output all.csv").status == 0);
   // Topology ring, N = 2, 8 Gbit/s is the hand-derived ring above.
@@ -506,7 +506,7 @@ TEST_CASE_METHOD(SimFixture, "A sweep's points are the single simulations", "[to
                       "1000000000,5e-06,1e-05,1,0.004286,0.003286,0.004,0.000286,1,"));
 }
 
-TEST_CASE_METHOD(SimFixture, "Both helps open with an example, and one leads to the other",
+TEST_CASE_METHOD(SimFixture, "both helps open with an example, and one leads to the other",
                  "[tool]") {
   CHECK_THAT(run("hipress-sim --help").out, Contains("hipress-sim sweep --help"));
   CHECK(
@@ -515,7 +515,7 @@ TEST_CASE_METHOD(SimFixture, "Both helps open with an example, and one leads to 
              Contains("compute_speed") && Contains("{from: 1Gbps, to: 64Gbps, times: 2}"));
 }
 
-TEST_CASE_METHOD(SimFixture, "A sweep warns of axes that change nothing", "[tool]") {
+TEST_CASE_METHOD(SimFixture, "a sweep warns of axes that change nothing", "[tool]") {
   write("spec.yaml", kSweep + "plan: none\nalgorithm: [onebit]\nlatency: [1us, 2us]\n");
   CHECK(run("hipress-sim sweep spec.yaml --output all.csv").err.find("warning") ==
         std::string::npos);
@@ -525,7 +525,7 @@ TEST_CASE_METHOD(SimFixture, "A sweep warns of axes that change nothing", "[tool
              Contains("warning: axis bandwidth has no effect"));
 }
 
-TEST_CASE_METHOD(SimFixture, "Wrong requests of a sweep are refused and leave no file", "[tool]") {
+TEST_CASE_METHOD(SimFixture, "wrong requests of a sweep are refused and leave no file", "[tool]") {
   write("spec.yaml", kSweep);
   const auto refuse = [&](const std::string& arguments, const std::string& culprit) {
     CAPTURE(arguments);
@@ -555,7 +555,7 @@ TEST_CASE_METHOD(SimFixture, "Wrong requests of a sweep are refused and leave no
   refuse("wrong.yaml --output all.csv", "wrong.yaml:6: axis 'nods'");
 }
 
-TEST_CASE_METHOD(SimFixture, "Plans that are made for machines have names", "[tool]") {
+TEST_CASE_METHOD(SimFixture, "plans that are made for machines have names", "[tool]") {
   const auto seconds = [&](const std::string& arguments) {
     const ToolRun done = run("hipress-sim --json --evaluations 50 " + kTwo + arguments);
     CAPTURE(arguments, done.err);
@@ -578,7 +578,7 @@ TEST_CASE_METHOD(SimFixture, "Plans that are made for machines have names", "[to
           "all_grouped", "");
 }
 
-TEST_CASE_METHOD(SimFixture, "A plan YAML says topology and nodes unless the command line does",
+TEST_CASE_METHOD(SimFixture, "a plan YAML says topology and nodes unless the command line does",
                  "[tool]") {
   const std::string head = "--input model.yaml --profile cheap.yaml ";
   write("plan.yaml",
@@ -601,13 +601,13 @@ TEST_CASE_METHOD(SimFixture, "A plan YAML says topology and nodes unless the com
   refuses("--plan plan.yaml --cluster three.yaml " + head, "2 nodes, not 3", "--nnodes 2");
 }
 
-TEST_CASE_METHOD(SimFixture, "A trace names model and plan", "[tool]") {
+TEST_CASE_METHOD(SimFixture, "a trace names model and plan", "[tool]") {
   REQUIRE(run("hipress-sim --plan all --trace trace.json " + kTwo).status == 0);
   CHECK(nlohmann::json::parse(read("trace.json")).at("otherData") ==
         nlohmann::json({{"model", "two"}, {"plan", "plan all, ring, N = 2"}}));
 }
 
-TEST_CASE_METHOD(SimFixture, "A sweep plans for the machines of each point", "[tool]") {
+TEST_CASE_METHOD(SimFixture, "a sweep plans for the machines of each point", "[tool]") {
   write("spec.yaml",
         "model: model.yaml\nprofile: cheap.yaml\ntopology: ring\nnodes: 2\n"
         "plan: [best_uncompressed, best, ddp]\nbandwidth: [10MB/s, 1GB/s]\n");
@@ -623,7 +623,7 @@ TEST_CASE_METHOD(SimFixture, "A sweep plans for the machines of each point", "[t
   CHECK(read("again.csv") == csv);
 }
 
-TEST_CASE_METHOD(SimFixture, "Of a plan that is made, the topology may be left open", "[tool]") {
+TEST_CASE_METHOD(SimFixture, "of a plan that is made, the topology may be left open", "[tool]") {
   const std::string ask =
       "hipress-sim --input vgg19 --profile a100-10g --nnodes 4 --evaluations 100 --json --plan ";
   const auto iteration_s = [&](const std::string& arguments) {
@@ -641,7 +641,7 @@ TEST_CASE_METHOD(SimFixture, "Of a plan that is made, the topology may be left o
   refuses("--input vgg19 --plan all --topology BEST", "--topology BEST", "ring");
 }
 
-TEST_CASE_METHOD(SimFixture, "Wrong requests of hipress-sim are refused with their remedy",
+TEST_CASE_METHOD(SimFixture, "wrong requests of hipress-sim are refused with their remedy",
                  "[tool]") {
   SECTION("no input") { refuses("--plan none", "--input", "required"); }
   SECTION("no plan") { refuses("--input model.yaml", "--plan", "required"); }

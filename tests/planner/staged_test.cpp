@@ -13,9 +13,9 @@
 #include "planner/baselines/baselines.hpp"
 #include "planner/baselines/ddp.hpp"
 #include "planner/bound/bound.hpp"
+#include "planner/rules/secopa.hpp"
 #include "planner/search/exhaustive.hpp"
 #include "planner/search/passes/runner.hpp"
-#include "planner/rules/secopa.hpp"
 #include "planner/search/timeline_search.hpp"
 #include "planner/timing/evaluator.hpp"
 #include "planner/timing/workbench.hpp"
@@ -65,7 +65,7 @@ Problem everything(RandomMatrices& random, std::uint64_t seed, sim::Network netw
   return problem;
 }
 
-TEST_CASE("Exact timelines of stages end when the simulator says, to the picosecond") {
+TEST_CASE("exact timelines of stages end when the simulator says, to the picosecond") {
   Timeline timeline;
   int staged = 0, folded = 0, grouped = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -97,7 +97,7 @@ TEST_CASE("Exact timelines of stages end when the simulator says, to the picosec
   CHECK(grouped > 100);
 }
 
-TEST_CASE("A timeline with stages that begins or ends with another is as one from the start") {
+TEST_CASE("a timeline with stages that begins or ends with another is as one from the start") {
   Timeline fresh, reusing;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     RandomMatrices random(seed, {.least_gradients = 4, .most_gradients = 30, .most_nodes = 8});
@@ -160,9 +160,9 @@ void check_bound(std::uint64_t first, std::uint64_t last, int plans) {
   }
 }
 
-TEST_CASE("The bound is below random plans with stages", "[slow]") { check_bound(0, 120, 6); }
+TEST_CASE("the bound is below random plans with stages", "[slow]") { check_bound(0, 120, 6); }
 
-TEST_CASE("The bound is below random plans with stages of 500 random instances", "[long]") {
+TEST_CASE("the bound is below random plans with stages of 500 random instances", "[long]") {
   check_bound(1000, 1500, 10);
 }
 
@@ -221,20 +221,20 @@ Gaps check_optima(std::uint64_t first, std::uint64_t count) {
   return gaps;
 }
 
-TEST_CASE("With low rank allowed the optimum is never worse, and never below the bound") {
+TEST_CASE("with low rank allowed the optimum is never worse, and never below the bound") {
   const Gaps gaps = check_optima(0, 30);
   INFO(gaps.describe());
   CHECK(gaps.better > 3);
   CHECK(gaps.sum < gaps.without + 0.02 * gaps.instances);  // as tight as for the others
 }
 
-TEST_CASE("The same of 500 random instances with low rank allowed", "[long]") {
+TEST_CASE("the same of 500 random instances with low rank allowed", "[long]") {
   const Gaps gaps = check_optima(2000, 500);
   WARN(gaps.describe());
   CHECK(gaps.sum < gaps.without + 0.02 * gaps.instances);
 }
 
-TEST_CASE("Branch and bound with stages finds what simulating every plan finds") {
+TEST_CASE("branch and bound with stages finds what simulating every plan finds") {
   for (std::uint64_t seed = 0; seed < 80; ++seed) {
     RandomMatrices random(seed, {.least_gradients = 1, .most_gradients = 3, .most_nodes = 8});
     Problem problem = random.problem(sim::Network::kPort);
@@ -256,7 +256,7 @@ TEST_CASE("Branch and bound with stages finds what simulating every plan finds")
   }
 }
 
-TEST_CASE("Search timeline mixes low rank with the others, and is never worse for it") {
+TEST_CASE("search timeline mixes low rank with the others, and is never worse for it") {
   int used = 0;
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     RandomMatrices random(seed, {.least_gradients = 4, .most_gradients = 10, .most_nodes = 8});
@@ -308,7 +308,7 @@ models::Model matrices() {
   return model;
 }
 
-TEST_CASE("A choice whose codec refuses a gradient's shape is not offered for it") {
+TEST_CASE("a choice whose codec refuses a gradient's shape is not offered for it") {
   const costs::Profile profile = matrix_profile();
   const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
   const models::Model model = matrices();
@@ -396,7 +396,7 @@ TEST_CASE("SeCoPa's formulas leave low rank out, and refuse to have nothing else
                     Catch::Contains("no formulas") && Catch::Contains("`search` timeline"));
 }
 
-TEST_CASE("Pass more_accurate takes a higher rank where that costs nothing") {
+TEST_CASE("pass more_accurate takes a higher rank where that costs nothing") {
   costs::Profile profile = matrix_profile();
   const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
   models::Model model = matrices();
@@ -441,7 +441,7 @@ TEST_CASE("Pass more_accurate takes a higher rank where that costs nothing") {
   }
 }
 
-TEST_CASE("Tools write, read and explain plans with low rank", "[tool]") {
+TEST_CASE("tools write, read and explain plans with low rank", "[tool]") {
   const Workplace place;
   costs::Profile profile = matrix_profile();
   costs::write_profile((place.path() / "p.yaml").string(), profile);
@@ -479,7 +479,7 @@ TEST_CASE("Tools write, read and explain plans with low rank", "[tool]") {
   CHECK(compared.status == 0);
 }
 
-TEST_CASE("A list says all ranks in short, and SeCoPa's search leaves them out aloud", "[tool]") {
+TEST_CASE("a list says all ranks in short, and SeCoPa's search leaves them out aloud", "[tool]") {
   const Workplace place;
   place.write("m.csv", "name,elements,ready_us,shape\nw,4194304,30,2048x2048\n");
   const ToolRun drop_in =

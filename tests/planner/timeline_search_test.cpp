@@ -68,20 +68,20 @@ ClearWins clear_wins(std::uint64_t first, std::uint64_t last, const RandomProble
   return wins;
 }
 
-TEST_CASE("Random instances get plans not worse than any baseline, and often clearly better",
+TEST_CASE("random instances get plans not worse than any baseline, and often clearly better",
           "[slow]") {
   const ClearWins wins = clear_wins(0, 40, {.most_gradients = 40, .most_nodes = 16});
   CHECK(5 * wins.all >= 40);
   CHECK(4 * wins.alone >= 40);
 }
 
-TEST_CASE("A thousand random instances get plans not worse than any baseline", "[long]") {
+TEST_CASE("a thousand random instances get plans not worse than any baseline", "[long]") {
   const ClearWins wins = clear_wins(0, 1000, {});
   CHECK(8 * wins.all >= 1000);
   CHECK(4 * wins.alone >= 1000);
 }
 
-TEST_CASE("Plans do not depend on the number of jobs, and on the seed alone") {
+TEST_CASE("plans do not depend on the number of jobs, and on the seed alone") {
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     RandomProblem random(seed, {.most_gradients = 30, .most_nodes = 8});
     Problem problem = random.problem(sim::Network::kPort);
@@ -98,7 +98,7 @@ TEST_CASE("Plans do not depend on the number of jobs, and on the seed alone") {
   }
 }
 
-TEST_CASE("More evaluations never give a slower plan on network port") {
+TEST_CASE("more evaluations never give a slower plan on network port") {
   for (std::uint64_t seed = 100; seed < 106; ++seed) {
     RandomProblem random(seed, {.most_gradients = 12, .most_nodes = 8});
     Problem problem = random.problem(sim::Network::kPort);
@@ -112,7 +112,7 @@ TEST_CASE("More evaluations never give a slower plan on network port") {
   }
 }
 
-TEST_CASE("An interrupted search returns a plan") {
+TEST_CASE("an interrupted search returns a plan") {
   RandomProblem random(7, {});
   Problem problem = random.problem(sim::Network::kPort);
   const std::atomic<bool> interrupted = true;
@@ -123,14 +123,14 @@ TEST_CASE("An interrupted search returns a plan") {
   CHECK_FALSE(found.complete);
 }
 
-TEST_CASE("Without machines there is nothing to simulate") {
+TEST_CASE("without machines there is nothing to simulate") {
   RandomProblem random(7, {});
   Problem problem = random.problem(sim::Network::kPort);
   problem.machines = nullptr;
   CHECK_THROWS_AS(search_timeline(problem), std::invalid_argument);
 }
 
-TEST_CASE("What there is to choose from lists every baseline") {
+TEST_CASE("what there is to choose from lists every baseline") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     RandomProblem random(seed, {});
     const Problem problem = random.problem(sim::Network::kPort);
@@ -155,7 +155,7 @@ TEST_CASE("What there is to choose from lists every baseline") {
   }
 }
 
-TEST_CASE("Options begin with what sends a gradient as it is, and K keeps slices of 32 elements") {
+TEST_CASE("options begin with what sends a gradient as it is, and K keeps slices of 32 elements") {
   models::Model model;
   model.gradients = {{.name = "tiny", .elements = 5},
                      {.name = "small", .elements = 200},
@@ -182,7 +182,7 @@ TEST_CASE("Options begin with what sends a gradient as it is, and K keeps slices
   CHECK(choices.schemes.size() == 1);
 }
 
-TEST_CASE("Algorithms are ordered by how much of a gradient they give up") {
+TEST_CASE("algorithms are ordered by how much of a gradient they give up") {
   const std::vector<std::string> all = {"dgc", "onebit", "tbq(tau=0.1)", "fp16"};
   CHECK(AccuracyOrder{}.not_coarser(all, "graddrop") == all);
   CHECK(AccuracyOrder{}.not_coarser(all, "onebit") ==

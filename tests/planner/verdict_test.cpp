@@ -71,7 +71,7 @@ struct Case {
   }
 };
 
-TEST_CASE("A plan that is clearly faster is advised") {
+TEST_CASE("a plan that is clearly faster is advised") {
   const Case one;
   const Verdict verdict = judge(one.problem, one.lossy, one.comparison(0.1, 0.15, 0.1));
   CHECK(verdict.answer == Answer::kCompress);
@@ -80,7 +80,7 @@ TEST_CASE("A plan that is clearly faster is advised") {
                                    Contains("saves 50ms of 150ms") && Contains("33.3 %"));
 }
 
-TEST_CASE("Without ready times a verdict to compress is a range, and one against it stands") {
+TEST_CASE("without ready times a verdict to compress is a range, and one against it stands") {
   const Case one;
   const Comparison comparison = one.comparison(0.1, 0.15, 0.1);
   Verdict verdict = judge(one.problem, one.lossy, comparison);
@@ -104,7 +104,7 @@ TEST_CASE("Without ready times a verdict to compress is a range, and one against
   CHECK(verdict.sentence == before);
 }
 
-TEST_CASE("Times of other hardware than the profile's are named first") {
+TEST_CASE("times of other hardware than the profile's are named first") {
   CHECK(other_hardware("Sizes and ready times measured on one V100.", "H100 (HBM3)") ==
         "computation is as on V100, and the profile is of H100 (give `compute_time`): ");
   CHECK(other_hardware("measured on one V100", "Tesla V100-SXM2").empty());
@@ -114,7 +114,7 @@ TEST_CASE("Times of other hardware than the profile's are named first") {
 }
 
 TEST_CASE(
-    "Where groups without compression are faster, their time is what compression is measured by") {
+    "where groups without compression are faster, their time is what compression is measured by") {
   const Case one;
   Comparison comparison = one.comparison(0.14, 0.1, 0.0999);
   comparison.uncompressed->name = "none_grouped";
@@ -126,7 +126,7 @@ TEST_CASE(
                  Contains("this plan, uncompressed too, 140ms") && Contains("would save 0.1 %"));
 }
 
-TEST_CASE("A plan that is faster by less than it may be wrong is too close to call") {
+TEST_CASE("a plan that is faster by less than it may be wrong is too close to call") {
   const Case one;
   const Verdict verdict = judge(one.problem, one.lossy, one.comparison(0.1, 0.102, 0.1));
   CHECK(verdict.answer == Answer::kTooClose);
@@ -135,14 +135,14 @@ TEST_CASE("A plan that is faster by less than it may be wrong is too close to ca
   CHECK_THAT(verdict.sentence, Contains("too close to call"));
 }
 
-TEST_CASE("A saving within the tolerance is not worth its loss") {
+TEST_CASE("a saving within the tolerance is not worth its loss") {
   const Case one;
   const Verdict verdict = judge(one.problem, one.lossy, one.comparison(0.0998, 0.1, 0.0998));
   CHECK(verdict.answer == Answer::kDoNotCompress);
   CHECK_THAT(verdict.sentence, Contains("saving 0.2 %") && Contains("tolerance 0.5 %"));
 }
 
-TEST_CASE("A plan without compression says what compression would bring") {
+TEST_CASE("a plan without compression says what compression would bring") {
   const Case one;
   const Verdict verdict = judge(one.problem, one.raw, one.comparison(0.1, 0.1, 0.0998));
   CHECK(verdict.answer == Answer::kDoNotCompress);
@@ -151,7 +151,7 @@ TEST_CASE("A plan without compression says what compression would bring") {
              Contains("would take 20.0 % longer"));
 }
 
-TEST_CASE("A faster rival without compression is advised instead of the plan") {
+TEST_CASE("a faster rival without compression is advised instead of the plan") {
   const Case one;
   const Verdict verdict = judge(one.problem, one.lossy, one.comparison(0.15, 0.1, 0.15));
   CHECK(verdict.answer == Answer::kDoNotCompress);
@@ -160,7 +160,7 @@ TEST_CASE("A faster rival without compression is advised instead of the plan") {
              Contains("the best plan without compression") && Contains("50.0 % longer"));
 }
 
-TEST_CASE("Where a baseline that cannot be the plan pays, it is advised") {
+TEST_CASE("where a baseline that cannot be the plan pays, it is advised") {
   const Case one;
   Comparison comparison = one.comparison(0.15, 0.1, 0.15);
   comparison.elsewhere = one.contender(one.lossy, 0.07);
@@ -175,7 +175,7 @@ TEST_CASE("Where a baseline that cannot be the plan pays, it is advised") {
   CHECK(judge(one.problem, one.lossy, comparison).answer == Answer::kDoNotCompress);
 }
 
-TEST_CASE("Alone, there is nobody to compress for") {
+TEST_CASE("alone, there is nobody to compress for") {
   Case one;
   one.problem.nodes = 1;
   const Verdict verdict = judge(one.problem, one.raw, one.comparison(0.1, 0.1, 0.1));
@@ -193,7 +193,7 @@ TEST_CASE("DDP's times stand in the verdict") {
              Contains("PyTorch DDP takes 180ms, with its fp16 hook 140ms"));
 }
 
-TEST_CASE("What half precision alone would bring stands beside a coarser plan") {
+TEST_CASE("what half precision alone would bring stands beside a coarser plan") {
   const Case one;
   Comparison comparison = one.comparison(0.1, 0.15, 0.1);
   const casync::Plan half = {
@@ -216,7 +216,7 @@ TEST_CASE("DDP that is faster than the plan is said to be") {
              Contains("with its fp16 hook takes 90ms, less than this plan"));
 }
 
-TEST_CASE("Without intervals nothing is said of how sure an advice is") {
+TEST_CASE("without intervals nothing is said of how sure an advice is") {
   const Case one;
   Comparison comparison = one.comparison(0.1, 0.15, 0.1);
   comparison.planned = std::nullopt;
@@ -226,7 +226,7 @@ TEST_CASE("Without intervals nothing is said of how sure an advice is") {
   CHECK_THAT(verdict.sentence, Contains("compress (how sure is not known") && !Contains("% sure"));
 }
 
-TEST_CASE("Why nothing was simulated is the verdict") {
+TEST_CASE("why nothing was simulated is the verdict") {
   const Case one;
   const Comparison comparison = {.planned_s = std::nullopt,
                                  .not_simulated = "nothing was simulated: no costs of 'x.pse'",
@@ -235,7 +235,7 @@ TEST_CASE("Why nothing was simulated is the verdict") {
         "too close to call: nothing was simulated: no costs of 'x.pse'");
 }
 
-TEST_CASE("A plan that was not simulated has no verdict") {
+TEST_CASE("a plan that was not simulated has no verdict") {
   const Case one;
   Comparison comparison = one.comparison(0.1, 0.15, 0.1);
   comparison.planned_s.reset();

@@ -12,7 +12,7 @@
 namespace hipress::planner {
 namespace {
 
-TEST_CASE("A preemptive schedule does first what has the longest tail") {
+TEST_CASE("a preemptive schedule does first what has the longest tail") {
   // From 0 on A does 4 with 1 behind it, from 2 on B does 3 with 5 behind it: A 0–2, B 2–5, A 5–7;
   // B's tail ends at 10, A's at 8.
   std::vector<Visit> visits = {{0, 4, 1}, {2, 3, 5}};
@@ -33,7 +33,7 @@ double by_visits_s(const Problem& problem, const Choices& choices) {
   return visits.least(1e18, 1'000'000) * 1e-12;
 }
 
-TEST_CASE("No bound is above the optimum of models with few large gradients") {
+TEST_CASE("no bound is above the optimum of models with few large gradients") {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     const FewLarge instance(seed, sim::Network::kPort, 5, 6);
     CAPTURE(seed, instance.describe());
@@ -48,7 +48,7 @@ TEST_CASE("No bound is above the optimum of models with few large gradients") {
   }
 }
 
-TEST_CASE("No bound is above plans of few large gradients whose flows share links") {
+TEST_CASE("no bound is above plans of few large gradients whose flows share links") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const FewLarge instance(seed, sim::Network::kFair, 6, 8);
     CAPTURE(seed, instance.describe());
@@ -117,16 +117,16 @@ void check_plans_in_groups(std::uint64_t first_seed, std::uint64_t last_seed) {
   }
 }
 
-TEST_CASE("No bound is above plans in groups and batches", "[slow]") {
+TEST_CASE("no bound is above plans in groups and batches", "[slow]") {
   check_plans_in_groups(1, 40);
 }
 
-TEST_CASE("No bound is above plans in groups and batches of 800 models", "[long]") {
+TEST_CASE("no bound is above plans in groups and batches of 800 models", "[long]") {
   check_plans_in_groups(41, 840);
 }
 
 /// Four huge embeddings and the small layers between them, as recommendation models have.
-TEST_CASE("Plans of models of embeddings are bounded within 4 % in the median, 10 % at p90",
+TEST_CASE("plans of models of embeddings are bounded within 4 % in the median, 10 % at p90",
           "[slow]") {
   models::Model model;
   model.name = "embeddings";
@@ -170,7 +170,7 @@ TEST_CASE("Plans of models of embeddings are bounded within 4 % in the median, 1
   CHECK(gaps[7] <= 0.10);
 }
 
-TEST_CASE("Plans of few large gradients are bounded within 3 % in the median, 10 % at p90",
+TEST_CASE("plans of few large gradients are bounded within 3 % in the median, 10 % at p90",
           "[slow]") {
   std::vector<double> gaps;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
@@ -192,7 +192,7 @@ TEST_CASE("Plans of few large gradients are bounded within 3 % in the median, 10
   CHECK(gaps[27] <= 0.10);
 }
 
-TEST_CASE("Where everything is all-reduced, the bound is the fastest scheme's time") {
+TEST_CASE("where everything is all-reduced, the bound is the fastest scheme's time") {
   FewLarge instance(3, sim::Network::kFair);
   Problem problem = instance.problem();
   problem.strategy = "allreduce";
@@ -213,7 +213,7 @@ TEST_CASE("Where everything is all-reduced, the bound is the fastest scheme's ti
   CHECK(bound_s >= best_s * (1 - 1e-6));
 }
 
-TEST_CASE("A plan of any topology without compression is bounded as well as each topology alone") {
+TEST_CASE("a plan of any topology without compression is bounded as well as each topology alone") {
   // Eight GPUs on two hosts that share one link each.
   FewLarge instance(5, sim::Network::kFair, 8, 8);
   Problem problem = instance.problem();

@@ -171,12 +171,12 @@ int read_mutations(const std::string& name, const std::string& good,
   return refused;
 }
 
-TEST_CASE("Mutated models are read, or refused by name", "[slow]") {
+TEST_CASE("mutated models are read, or refused by name", "[slow]") {
   CHECK(read_mutations("m.yaml", kModelYaml, models::read_model) > 100);
   CHECK(read_mutations("m.csv", kModelCsv, models::read_model) > 100);
 }
 
-TEST_CASE("Mutated plans are read, or refused by name", "[slow]") {
+TEST_CASE("mutated plans are read, or refused by name", "[slow]") {
   const TemporaryFolder folder;
   const models::Model model = models::read_model(folder.file("m.yaml", kModelYaml));
   const PlanContext context = {.model = model, .strategy = "ps", .nodes = 4};
@@ -190,7 +190,7 @@ TEST_CASE("Mutated plans are read, or refused by name", "[slow]") {
   CHECK(read_mutations("p.txt", "a,64,y,4\nb,32,n,1\nc,100,y,8,tbq(tau=0.25)\n", read) > 100);
 }
 
-TEST_CASE("Mutated profiles and clusters are read, or refused by name", "[slow]") {
+TEST_CASE("mutated profiles and clusters are read, or refused by name", "[slow]") {
   CHECK(read_mutations("profile.yaml", kProfile, costs::read_profile) > 100);
   const costs::Profile profile;
   CHECK(read_mutations("cluster.yaml", kCluster, [&](const std::string& file) {

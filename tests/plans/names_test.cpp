@@ -93,7 +93,7 @@ bool accepted_and_planned(const TemporaryFolder& folder, const Name& name) {
   return true;
 }
 
-TEST_CASE("A name that a model may have makes plans that are read back") {
+TEST_CASE("a name that a model may have makes plans that are read back") {
   const TemporaryFolder folder;
   const std::vector<Name> accepted = {
       U"a b",  U"a,b",   U"\"a\"",   U"a\"b", U"'",        U"\\",          U"\\e[31m", U"~",
@@ -106,7 +106,7 @@ TEST_CASE("A name that a model may have makes plans that are read back") {
   for (const Name& name : accepted) CHECK(accepted_and_planned(folder, name));
 }
 
-TEST_CASE("A name with what must not be printed as it is is refused with file and line") {
+TEST_CASE("a name with what must not be printed as it is is refused with file and line") {
   const TemporaryFolder folder;
   std::vector<Name> refused = {U"",        U"a\nb",    U"a\tb",    U"a\rb",      U"a\u001b[31mb",
                                U"a\u007f", U"\u0080",  U"\u0085a", U"\u009b31m", U"\u2028",
@@ -116,7 +116,7 @@ TEST_CASE("A name with what must not be printed as it is is refused with file an
   for (const Name& name : refused) CHECK_FALSE(accepted_and_planned(folder, name));
 }
 
-TEST_CASE("Names drawn from what files and terminals treat specially are refused or planned",
+TEST_CASE("names drawn from what files and terminals treat specially are refused or planned",
           "[slow]") {
   const TemporaryFolder folder;
   constexpr std::u32string_view kAlphabet =
@@ -135,7 +135,7 @@ TEST_CASE("Names drawn from what files and terminals treat specially are refused
   CHECK(refused > 50);
 }
 
-TEST_CASE("A text model's names are refused like a YAML model's") {
+TEST_CASE("a text model's names are refused like a YAML model's") {
   const TemporaryFolder folder;
   const auto refusal = [&](const std::string& name) {
     return complaint([&] { models::read_model(folder.file("m.txt", "b,5\n" + name + ",5\n")); });

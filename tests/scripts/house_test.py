@@ -96,6 +96,17 @@ class HouseTest(unittest.TestCase):
         self.assertEqual(circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}), ["b", "c", "b"])
         self.assertEqual(circle({"a": {"b", "c"}, "b": {"c"}}), [])
 
+    def test_names_of_tests_begin_in_lower_case(self):
+        """"folder: what holds", a sentence that goes on after the colon; names such as CUDA stay as they are."""
+        named = {path: re.findall(r'TEST_CASE\(\s*"([^"]*)"', path.read_text()) for path in (ROOT / "tests").rglob("*.cpp")}
+        named |= {path: re.findall(r'add_test\(NAME "\w+: ([^"]*)"', path.read_text())
+                  for path in (ROOT / "tests").rglob("CMakeLists.txt")}
+        self.assertGreater(sum(map(len, named.values())), 1000)
+        for path, names in named.items():
+            for name in names:
+                with self.subTest(file=str(path.relative_to(ROOT))):
+                    self.assertNotRegex(name, r"^[A-Z][a-z]*(-[a-z]+)?,? ")
+
     def test_only_tools_know_a_command_line(self):
         for folder in LAYERS[:-1]:
             for path in (ROOT / folder).rglob("*pp"):

@@ -18,7 +18,7 @@ costs::MachineOptions parsed(const std::vector<std::string>& words) {
   return options;
 }
 
-TEST_CASE("Machines are named by options") {
+TEST_CASE("machines are named by options") {
   const costs::MachineOptions options =
       parsed({"--profile", "v100_100g", "--cluster", "c.yaml", "--bandwidth", "25Gbps", "--latency",
               "20us", "--overhead", "30us", "--gpus-per-node", "4", "--gpu-bandwidth", "300GB/s",
@@ -36,13 +36,13 @@ TEST_CASE("Machines are named by options") {
   CHECK_THROWS_AS(parsed({"--profile", ""}), CLI::ParseError);
 }
 
-TEST_CASE("Option --scale-kernels may have a value") {
+TEST_CASE("option --scale-kernels may have a value") {
   CHECK(parsed({"--scale-kernels"}).scale_kernels == costs::kAsHardware);
   CHECK(parsed({"--scale-kernels", "2TB/s", "--latency", "1us"}).scale_kernels == "2TB/s");
   CHECK(parsed({"--scale-kernels", "--latency", "1us"}).scale_kernels == costs::kAsHardware);
 }
 
-TEST_CASE("Times, plans and trust are named by options") {
+TEST_CASE("times, plans and trust are named by options") {
   models::TimeOptions times;
   plans::PlanOptions plan;
   plans::Trust trust;

@@ -61,7 +61,7 @@ bool same_tasks(const casync::TaskGraph& a, const casync::TaskGraph& b) {
   return true;
 }
 
-TEST_CASE("A graph that is read back has the same tasks and simulates to the same picoseconds") {
+TEST_CASE("a graph that is read back has the same tasks and simulates to the same picoseconds") {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     const tests::TemporaryFolder folder;
@@ -116,7 +116,7 @@ TEST_CASE("hipress-sim exports one trace a rank, and simulates them as before", 
   CHECK(after["bytes_sent_per_node"] == before["bytes_sent_per_node"]);
 }
 
-TEST_CASE("Other machines give other times", "[tool]") {
+TEST_CASE("other machines give other times", "[tool]") {
   const Workplace place;
   REQUIRE(
       place.run("hipress-sim --input lstm --plan all --nnodes 3 --export-chakra graph").status ==
@@ -129,7 +129,7 @@ TEST_CASE("Other machines give other times", "[tool]") {
   CHECK(report["every_task_as_exported"] == false);
 }
 
-TEST_CASE("The documented example simulates what was exported", "[tool]") {
+TEST_CASE("the documented example simulates what was exported", "[tool]") {
   const Workplace place;
   REQUIRE(
       place.run("hipress-sim --input lstm --plan all --nnodes 3 --export-chakra graph").status ==
@@ -140,7 +140,7 @@ TEST_CASE("The documented example simulates what was exported", "[tool]") {
   CHECK_THAT(run.out, Contains("every task starts and ends as exported"));
 }
 
-TEST_CASE("Exports that are damaged, incomplete or mixed are refused", "[tool]") {
+TEST_CASE("exports that are damaged, incomplete or mixed are refused", "[tool]") {
   const Workplace place;
   const auto make = [&](const std::string& folder, const std::string& plan) {
     REQUIRE(place
@@ -199,7 +199,7 @@ TEST_CASE("Exports that are damaged, incomplete or mixed are refused", "[tool]")
   }
 }
 
-TEST_CASE("An export has one iteration of whole nodes at nominal times", "[tool]") {
+TEST_CASE("an export has one iteration of whole nodes at nominal times", "[tool]") {
   const Workplace place;
   for (const char* option : {"--jitter uniform:0.1", "--steady", "--fold always"}) {
     const ToolRun run = place.run(
@@ -211,7 +211,7 @@ TEST_CASE("An export has one iteration of whole nodes at nominal times", "[tool]
   }
 }
 
-TEST_CASE("An export of ours is no trace of a training job", "[tool]") {
+TEST_CASE("an export of ours is no trace of a training job", "[tool]") {
   const Workplace place;
   REQUIRE(
       place.run("hipress-sim --input lstm --plan all --nnodes 2 --export-chakra graph").status ==

@@ -155,7 +155,7 @@ TEST_CASE("ResNet-50's trace has its 25,557,032 elements in every step") {
   }
 }
 
-TEST_CASE("Exposed communication is HTA's") {
+TEST_CASE("exposed communication is HTA's") {
   // HolisticTraceAnalysis on the same file: 10.2 to 18.9 ms of steps of 220 to 225 ms. By hand,
   // from the unions of kernels: 10.164, 10.540 and 18.856 ms.
   const Imported trace = read_trace(data_path(kResnet));
@@ -167,7 +167,7 @@ TEST_CASE("Exposed communication is HTA's") {
   }
 }
 
-TEST_CASE("A trace becomes a model that the tools read", "[tool]") {
+TEST_CASE("a trace becomes a model that the tools read", "[tool]") {
   const Workplace place;
   const std::string model = (place.path() / "model.yaml").string();
   const ToolRun run =
@@ -199,7 +199,7 @@ TEST_CASE("A trace becomes a model that the tools read", "[tool]") {
   }
 }
 
-TEST_CASE("The documented example works as printed", "[tool]") {
+TEST_CASE("the documented example works as printed", "[tool]") {
   const Workplace place;
   place.write("trace.json.gz", planner::read_whole(data_path(kResnet)));
   const ToolRun run = place.run(planner::documented_example(place, "hipress-import"));
@@ -239,7 +239,7 @@ TEST_CASE("PyTorch's execution trace has shapes and no times") {
   CHECK(models::backward_s(model) == 0);
 }
 
-TEST_CASE("A profiler without Kineto writes an array of events, without sizes", "[tool]") {
+TEST_CASE("a profiler without Kineto writes an array of events, without sizes", "[tool]") {
   const Workplace place;
   const ToolRun run = place.run("hipress-import '" + data_path("ddp_gloo.profiler.json.gz") +
                                 "' --output model.yaml --json");
@@ -252,7 +252,7 @@ TEST_CASE("A profiler without Kineto writes an array of events, without sizes", 
   CHECK(report["steps"][0]["compute_s"].is_null());
 }
 
-TEST_CASE("Times of a step follow from its events") {
+TEST_CASE("times of a step follow from its events") {
   json events;
   add_step(events, 5000, 1, 30);
   const Imported trace = read_text(text_of(events));
@@ -276,7 +276,7 @@ TEST_CASE("Times of a step follow from its events") {
   CHECK(trace.world_size == 4);
 }
 
-TEST_CASE("Both forms of events are read, in any order and in pieces of any size") {
+TEST_CASE("both forms of events are read, in any order and in pieces of any size") {
   json events;
   add_step(events, 0, 1, 30, {{2, 5}, {20}});
   add_step(events, 1000, 2, 30, {{2, 5}, {20}});
@@ -297,7 +297,7 @@ TEST_CASE("Both forms of events are read, in any order and in pieces of any size
   }
 }
 
-TEST_CASE("Shapes give single gradients, which must have the buckets' elements") {
+TEST_CASE("shapes give single gradients, which must have the buckets' elements") {
   json events;
   add_step(events, 0, 1, 30, {{2, 5}, {20}});
   const models::Model model = model_of_text(text_of(events)).model;
@@ -311,7 +311,7 @@ TEST_CASE("Shapes give single gradients, which must have the buckets' elements")
                     Contains("not conserved") && Contains("have 30 elements") && Contains("31"));
 }
 
-TEST_CASE("Elements are the same in all steps, or there is no model") {
+TEST_CASE("elements are the same in all steps, or there is no model") {
   json events;
   add_step(events, 0, 1, 30);
   add_step(events, 1000, 2, 29);
@@ -320,7 +320,7 @@ TEST_CASE("Elements are the same in all steps, or there is no model") {
   CHECK_THROWS_AS(model_of_text(text_of(events)), io::Unmet);
 }
 
-TEST_CASE("What a trace does not tell is refused by name") {
+TEST_CASE("what a trace does not tell is refused by name") {
   json events;
   add_step(events, 0, 1, 30);
   SECTION("a type that is not planned") {
@@ -363,7 +363,7 @@ TEST_CASE("What a trace does not tell is refused by name") {
   }
 }
 
-TEST_CASE("Without a GPU gradients are ready when AccumulateGrad ends") {
+TEST_CASE("without a GPU gradients are ready when AccumulateGrad ends") {
   const json events = {operation("ProfilerStep#1", 0, 100),
                        operation(kEvaluate + "AddmmBackward0", 20, 10),
                        operation(kEvaluate + kAccumulate, 40, 20),
@@ -395,7 +395,7 @@ void add_planned_step(json& events, double at, std::int64_t bytes) {
   events.push_back(operation(range("wait", 16), at + 78, 11));
 }
 
-TEST_CASE("What the hook of a plan submits is a bucket, and its wait is exposed communication") {
+TEST_CASE("what the hook of a plan submits is a bucket, and its wait is exposed communication") {
   json events;
   add_planned_step(events, 0, 40);
   SECTION("without a GPU") {
@@ -437,7 +437,7 @@ TEST_CASE("What the hook of a plan submits is a bucket, and its wait is exposed 
   }
 }
 
-TEST_CASE("A job that trains with a plan has its gradients and buckets in its trace", "[tool]") {
+TEST_CASE("a job that trains with a plan has its gradients and buckets in its trace", "[tool]") {
   const Workplace place;
   const ToolRun run = place.run("hipress-import '" + data_path("planned_gloo.kineto.json.gz") +
                                 "' --output model.yaml --json");
@@ -470,7 +470,7 @@ TEST_CASE("A job that trains with a plan has its gradients and buckets in its tr
   CHECK(model.forward_s > 0);
 }
 
-TEST_CASE("What is no trace is refused with the reason") {
+TEST_CASE("what is no trace is refused with the reason") {
   const auto refused = [](const std::string& text, const std::string& why) {
     CAPTURE(text.substr(0, 60));
     CHECK_THROWS_AS(read_text(text), io::InputError);
@@ -490,7 +490,7 @@ TEST_CASE("What is no trace is refused with the reason") {
   refused(whole.substr(0, whole.size() / 2), "the trace was cut off");
 }
 
-TEST_CASE("Files that are cut off or damaged are refused", "[tool]") {
+TEST_CASE("files that are cut off or damaged are refused", "[tool]") {
   const Workplace place;
   const std::string packed = planner::read_whole(data_path(kResnet));
   place.write("half.gz", packed.substr(0, packed.size() / 2));
@@ -529,7 +529,7 @@ TEST_CASE("500 MB of junk take little memory") {
   CHECK(peak_mib() - before_mib < 300);
 }
 
-TEST_CASE("Microseconds become nanoseconds without a rounding") {
+TEST_CASE("microseconds become nanoseconds without a rounding") {
   CHECK(nanoseconds("4458676522690.655") == 4'458'676'522'690'655);
   CHECK(nanoseconds("1716423323123456.789") == 1'716'423'323'123'456'789);
   CHECK(nanoseconds("7") == 7000);
@@ -542,7 +542,7 @@ TEST_CASE("Microseconds become nanoseconds without a rounding") {
   }
 }
 
-TEST_CASE("Shapes are read as Python writes them") {
+TEST_CASE("shapes are read as Python writes them") {
   using Shape = std::vector<std::int64_t>;
   CHECK(first_shape("[[[2049000]], [], []]") == Shape{2'049'000});
   CHECK(first_shape("[[2048, 1000]]") == Shape{2048, 1000});
@@ -552,7 +552,7 @@ TEST_CASE("Shapes are read as Python writes them") {
   }
 }
 
-TEST_CASE("Sets of times are merged, cut and subtracted") {
+TEST_CASE("sets of times are merged, cut and subtracted") {
   const TimeSet set(std::vector<Interval>{{30, 40}, {0, 10}, {5, 20}, {20, 22}, {7, 7}});
   CHECK(set.length() == 32);  // 0-22 and 30-40
   CHECK(set.within({21, 35}).length() == 6);
@@ -579,7 +579,7 @@ TEST_CASE("Protobuf's fields are read, and what is none is refused") {
   }
 }
 
-TEST_CASE("A model is read as it was written, with its optimizer and micro-steps") {
+TEST_CASE("a model is read as it was written, with its optimizer and micro-steps") {
   ImportedModel imported;
   imported.model.name = "x";
   imported.model.forward_s = 1.5e-3;
@@ -596,7 +596,7 @@ TEST_CASE("A model is read as it was written, with its optimizer and micro-steps
   CHECK(read.gradients.at(0).ready_s == 2e-3);
 }
 
-TEST_CASE("A model's key 'traced' is checked") {
+TEST_CASE("a model's key 'traced' is checked") {
   const Workplace place;
   const auto refused = [&](const std::string& traced, const std::string& why) {
     place.write("model.yaml",

@@ -38,7 +38,7 @@ struct Expected {
   bool every_all_reduce = false;
 };
 
-TEST_CASE("Files that were read wrongly are the jobs that they are of") {
+TEST_CASE("files that were read wrongly are the jobs that they are of") {
   const Expected all[] = {
       {"gpu_behind.json.gz", 6, 6291456, 30, 60},
       {"empty_step.json.gz", 3, 267776, 20, 30},
@@ -67,7 +67,7 @@ TEST_CASE("Files that were read wrongly are the jobs that they are of") {
   }
 }
 
-TEST_CASE("Sharded jobs are no model, with the reason") {
+TEST_CASE("sharded jobs are no model, with the reason") {
   for (const char* file : {"fsdp1.json.gz", "fsdp2.json.gz"}) {
     std::vector<std::string> diagnostics;
     const Imported trace =
@@ -224,7 +224,7 @@ void check_times(const models::Model& model, double forward_ms = 10) {
   }
 }
 
-TEST_CASE("However far the GPU is behind, its times are the same") {
+TEST_CASE("however far the GPU is behind, its times are the same") {
   // A step takes 10 + 3·10 ms, the last all-reduce 8 more, and the optimizer 2.
   for (const double lag_us : {100.0, 1e3, 15e3, 50e3, 120e3, 900e3}) {
     for (const double period_us : {50000.0, 55000.0, 200000.0}) {
@@ -243,7 +243,7 @@ TEST_CASE("However far the GPU is behind, its times are the same") {
   }
 }
 
-TEST_CASE("Accumulation is one synchronisation with its micro-steps") {
+TEST_CASE("accumulation is one synchronisation with its micro-steps") {
   for (const bool has_gpu : {true, false}) {
     for (const bool has_shapes : {true, false}) {
       for (const int micro_steps : {1, 2, 4}) {
@@ -262,21 +262,21 @@ TEST_CASE("Accumulation is one synchronisation with its micro-steps") {
   }
 }
 
-TEST_CASE("Gradients that are synchronised in every micro-step are one model of each") {
+TEST_CASE("gradients that are synchronised in every micro-step are one model of each") {
   const Read got = read({.micro_steps = 2, .period_us = 300000, .reduces = Reduces::kEvery});
   CHECK(got.imported.model.micro_steps == 1);
   CHECK(models::total_elements(got.imported.model) == 1364);
   CHECK_THAT(got.said, Contains("it holds 2"));
 }
 
-TEST_CASE("A ProfilerStep of several iterations is one of them") {
+TEST_CASE("a ProfilerStep of several iterations is one of them") {
   const Read got = read({.period_us = 300000, .iterations = 3});
   CHECK(got.imported.model.micro_steps == 1);
   check_times(got.imported.model);
   CHECK(got.imported.traced->step_s == Approx(0.1).epsilon(0.01));
 }
 
-TEST_CASE("Communication is known by what its events say, and by the names of every library") {
+TEST_CASE("communication is known by what its events say, and by the names of every library") {
   const std::string generic = "void vendor::kernel_17<float>(x)";
   CHECK(read({.kernel = generic}).imported.traced->communication_s * 1e3 == Approx(24));
   for (const char* name :
@@ -312,7 +312,7 @@ TEST_CASE("Communication is known by what its events say, and by the names of ev
   CHECK(collective_named("broadcast") == CollectiveKind::kOther);
 }
 
-TEST_CASE("A job of several ranks that shows no communication is said to be one") {
+TEST_CASE("a job of several ranks that shows no communication is said to be one") {
   const Read got = read({.reduces = Reduces::kNever});
   CHECK_THAT(got.said, Contains("8 ranks") && Contains("no communication"));
   const Read outside = read({.reduces = Reduces::kOutside});
@@ -321,7 +321,7 @@ TEST_CASE("A job of several ranks that shows no communication is said to be one"
   CHECK_THROWS_WITH(read({.reduces = Reduces::kScatters}), Contains("sharded"));
 }
 
-TEST_CASE("Any device's runtime launches") {
+TEST_CASE("any device's runtime launches") {
   for (const char* runtime : {"xpu_runtime", "hip_runtime", "privateuse1_driver", "cuda_driver"}) {
     CAPTURE(runtime);
     check_times(read({.runtime = runtime}).imported.model);
@@ -331,7 +331,7 @@ TEST_CASE("Any device's runtime launches") {
              Contains("correlation of a call of a runtime") && Contains("`compute_time`"));
 }
 
-TEST_CASE("Steps that are empty or cut off are left out, at either end") {
+TEST_CASE("steps that are empty or cut off are left out, at either end") {
   const auto step = [](const char* name, double start_us) {
     return json{{"ph", "X"}, {"cat", "user_annotation"}, {"name", name}, {"pid", 1},
                 {"tid", 1},  {"ts", start_us},           {"dur", 40}};
@@ -354,7 +354,7 @@ TEST_CASE("Steps that are empty or cut off are left out, at either end") {
   CHECK(model.gradients.size() == 3);
 }
 
-TEST_CASE("Parameters without a gradient are none, and those without dimensions are") {
+TEST_CASE("parameters without a gradient are none, and those without dimensions are") {
   const auto undefined = [](json arguments) {
     return json{{"ph", "X"},
                 {"cat", "cpu_op"},
@@ -379,7 +379,7 @@ TEST_CASE("Parameters without a gradient are none, and those without dimensions 
   CHECK(models::total_elements(scalar.imported.model) == 1301);
 }
 
-TEST_CASE("A profiler without a schedule is told what it lacks") {
+TEST_CASE("a profiler without a schedule is told what it lacks") {
   json events = Writer({}).events();
   std::erase_if(events.get_ref<json::array_t&>(), [](const json& event) {
     return event["name"].get<std::string>().starts_with("ProfilerStep");
@@ -388,7 +388,7 @@ TEST_CASE("A profiler without a schedule is told what it lacks") {
   CHECK_THAT(said(trace.not_told), Contains("4 steps of an optimizer") && Contains("schedule="));
 }
 
-TEST_CASE("A trace in UTF-16 is said to be in UTF-16") {
+TEST_CASE("a trace in UTF-16 is said to be in UTF-16") {
   const std::string plain = R"({"traceEvents": []})";
   for (const bool marked : {true, false}) {
     std::string text = marked ? "\xff\xfe" : "";
@@ -397,7 +397,7 @@ TEST_CASE("A trace in UTF-16 is said to be in UTF-16") {
   }
 }
 
-TEST_CASE("A device that is not known is named") {
+TEST_CASE("a device that is not known is named") {
   json events = Writer({.on_one_thread = true, .has_gpu = false}).events();
   events.push_back({{"ph", "X"},
                     {"cat", "npu_events"},
@@ -410,7 +410,7 @@ TEST_CASE("A device that is not known is named") {
   CHECK_THAT(said(trace.not_told), Contains("1 events are of category 'npu_events'"));
 }
 
-TEST_CASE("Times that do not add up are no model") {
+TEST_CASE("times that do not add up are no model") {
   Imported trace = read({}).trace;
   std::vector<std::string> diagnostics;
   const auto refusal = [&]() -> std::string {
