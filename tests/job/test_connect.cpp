@@ -39,7 +39,7 @@ transport::JobOptions alone_of(int ranks) {
           .plan = {},
           .rendezvous = "local:test-connect",
           .interface = {},
-          .timeout_s = 0.05};
+          .timeout_s = 0.1};
 }
 
 }  // namespace
