@@ -7,6 +7,7 @@
 
 #include <iostream>
 #include <optional>
+#include <string>
 
 #include "io/interrupts.hpp"
 #include "io/quantity.hpp"
@@ -54,13 +55,18 @@ requests::Hooks hooks_of(const Options& options, std::optional<io::InterruptScop
   return made;
 }
 
+/// A sentence of a library's, in a line of its own.
+void say(const std::string& sentence) {
+  fmt::print(std::cout, "{}\n", io::as_command_line(sentence));
+}
+
 void print(const Options& options, const requests::Planned& planned) {
   const planner::PreparedRequest& prepared = planned.prepared;
   const planner::Advice& advice = planned.advice;
   const planner::Problem& problem = *advice.problem;
-  fmt::print(std::cout, "{}\n", advice.verdict.sentence);
-  if (planned.traced) fmt::print(std::cout, "{}\n", models::most_gain(*planned.traced));
-  fmt::print(std::cout, "{}\n", machines_of(prepared, problem));
+  say(advice.verdict.sentence);
+  if (planned.traced) say(models::most_gain(*planned.traced));
+  say(machines_of(prepared, problem));
   print_report(options, problem, advice.found.plan);
   if (options.prints_times()) print_table(options, problem, prepared.profile, advice.comparison);
   planner::print_analysis(std::cout, prepared.request.analysis, problem, advice.analysis);
