@@ -24,6 +24,7 @@ costs::Profile measured() {
                             .nodes = 2,
                             .transport = "memory",
                             .effort = profiler::Effort::kQuick,
+                            .passes = 1,
                             .exchanges = 2},
                            [](const std::string&) {});
 }
