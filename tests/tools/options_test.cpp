@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "io/spelling.hpp"
 #include "tools/options/shared.hpp"
 #include "tools/validators.hpp"
 
@@ -60,7 +61,7 @@ TEST_CASE("times, plans and trust are named by options") {
   CHECK(trust.everything);
   for (const plans::PlanOptionRow& row : plans::plan_options()) {
     CAPTURE(row.name);
-    CHECK(app.get_option_no_throw(std::string(row.name)) != nullptr);
+    CHECK(app.get_option_no_throw(io::as_command_line(row.name)) != nullptr);
   }
 }
 
