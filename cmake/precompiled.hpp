@@ -1,5 +1,6 @@
-// What most of our files include of the standard library and of {fmt}, read once for all of them (HipressTargets.cmake).
-// A file still names what it uses: the presets dev and fuzz compile without this one.
+// What most of our files include of the standard library and of {fmt}, read once for all of them
+// (HipressTargets.cmake). A file still names what it uses: the presets dev and fuzz compile without
+// this one.
 #include <fmt/format.h>
 
 #include <algorithm>

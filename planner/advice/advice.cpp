@@ -15,8 +15,8 @@
 #include "planner/advice/comparison.hpp"
 #include "planner/analysis/break_even.hpp"
 #include "planner/bound/bound.hpp"
-#include "planner/problem/budget.hpp"
 #include "planner/choices/choices.hpp"
+#include "planner/problem/budget.hpp"
 #include "sim/parallel.hpp"
 
 namespace hipress::planner {

@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 #include <sstream>
 
-#include "casync/plan.hpp"
 #include "casync/graph_builder.hpp"
+#include "casync/plan.hpp"
 #include "casync/task_graph.hpp"
 
 namespace hipress::casync {

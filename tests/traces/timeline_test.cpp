@@ -1,8 +1,8 @@
-#include "casync/graph_builder.hpp"
 #include "traces/timeline.hpp"
 
 #include <catch2/catch.hpp>
 
+#include "casync/graph_builder.hpp"
 #include "tests/traces/one_message.hpp"
 
 namespace hipress::traces {
