@@ -25,7 +25,7 @@ std::string as_command_line(std::string_view sentence) {
     sentence.remove_prefix(opening + 1);
     const std::size_t closing = sentence.find('`');
     const std::string_view word = sentence.substr(0, closing);
-    if (closing == std::string_view::npos || !is_field(word)) {
+    if (closing == std::string_view::npos || !is_field(word) || text.ends_with('\'')) {
       text += '`';  // the next backtick may open a field
       continue;
     }

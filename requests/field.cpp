@@ -147,7 +147,7 @@ io::Document describe(const Field& field) {
       [&](const auto* to) {
         using T = std::remove_const_t<std::remove_pointer_t<decltype(to)>>;
         const io::Document type = type_name<InnerOf<T>>();
-        io::Document made = {{"description", sentence(field.help)}};
+        io::Document made = {{"description", field.help}};
         made["type"] = field.bare ? io::Document::list({type, "boolean"}) : type;
         if constexpr (std::is_same_v<T, io::Document>)
           made["type"] = io::Document::list({"string", "object"});

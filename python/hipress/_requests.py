@@ -34,7 +34,7 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     job                    What is planned: mean (gradients are averaged), or broadcast (one node's tensors go to all others:
                            parameters at the start, weights to samplers) [mean]
     bytes                  Broadcast one tensor of so many, say 64MB
-    dtype                  Of --bytes: float32 (the default), float16 or bfloat16
+    dtype                  Of `bytes`: float32 (the default), float16 or bfloat16
     root                   Node that broadcasts (default 0)
     chunks                 Chunks of the largest tensor of a broadcast (default: the best of all counts)
     lossless               Refuse algorithms that change what is broadcast
@@ -58,7 +58,7 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     compute_time           Of forward and backward together, 120ms: for a model without ready times, or to scale those that it
                            has. Of all micro-steps together, where a model has several
     forward                Of the forward pass, and of the optimizer before it, together: 40ms (default: the model's, else a third
-                           of --compute-time). Of one pass alone, where a model has several micro-steps
+                           of `compute_time`). Of one pass alone, where a model has several micro-steps
     algorithm              Algorithms that the plan may use, separated by commas (fp16 only if it is listed), or none;
                            'powersgd(rank=1|2|4)' for one with several values. All average gradients but dgc with a momentum,
                            which is an optimizer of its own. Default of a broadcast: those that lose nothing [onebit,fp16]
@@ -75,19 +75,19 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                            given, else as they say [ready]
     network                port (one message at a time) or fair (max-min) [fair]
     budget                 Seconds for search timeline, and the passes after it (default 2)
-    evaluations            Simulations for search timeline, instead of --budget
+    evaluations            Simulations for search timeline, instead of `budget`
     tolerance              How much longer an iteration may be, relatively, for compressing less [0.005]
     seed                   Of the search's random moves [0]
     jobs                   Threads that simulate (default: one per core, at most 4)
     output                 Plan to write: SeCoPa's text, or X.yaml with everything
-    trust_plan             Compile and run whatever programs (x.pse) the plan brings, not only those that --algorithm names
+    trust_plan             Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
     explain                Say of every gradient why it is decided so, what the next best option would cost, and what memory the
                            plan takes
     compare                Lay the plan beside this one (a file, or none, all, fp16 …): times, bytes, and what each difference is
                            worth alone
     plan                   Explain or compare this plan (a file or a name) instead of searching one; nothing is written
-    robust                 Choose the plan with the best 90th percentile of the iteration time, under --jitter and
-                           --bandwidth-uncertainty
+    robust                 Choose the plan with the best 90th percentile of the iteration time, under `jitter` and
+                           `bandwidth_uncertainty`
     jitter                 Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE (as in hipress-sim)
     bandwidth_uncertainty  0.2 for links with 80 to 120 % of their bandwidth
     replicas               Draws that plans are compared on (default 100)
@@ -137,7 +137,7 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
     plan              Plan file, none, all, threshold[:ELEMENTS], an algorithm's name, or one that is made for these machines:
                       best, best_uncompressed, threshold_262144, secopa, greedy, ddp, ddp_fp16, ddp_powersgd, none_grouped,
                       fp16_grouped, all_grouped, secopa_grouped
-    evaluations       Plans that a search for --plan simulates; more: a better plan, later [300]
+    evaluations       Plans that a search for `plan` simulates; more: a better plan, later [300]
     topology          one of ps, ring, allreduce, allgather, BEST for a plan that is made, or of a broadcast chain, binomial,
                       scatter_allgather, chain_p2p (default: what a plan YAML says, else ps)
     nnodes            Number of nodes (default: the cluster's, else what a plan YAML says, else 16)
@@ -156,7 +156,7 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
     compute_time      Of forward and backward together, 120ms: for a model without ready times, or to scale those that it has. Of
                       all micro-steps together, where a model has several
     forward           Of the forward pass, and of the optimizer before it, together: 40ms (default: the model's, else a third of
-                      --compute-time). Of one pass alone, where a model has several micro-steps
+                      `compute_time`). Of one pass alone, where a model has several micro-steps
     network           port (one message at a time) or fair (max-min) [fair]
     fold              Simulate one node for all where they do the same: auto (where that is exact), never, or always (with bounds
                       where slices are unequal) [auto]
@@ -179,7 +179,7 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
     no_pipelining     Gradients one after the other, each in phases that do not overlap on a node
     no_bulk           Neither bulk groups nor batches, whatever the plan says
     no_selection      Compress every gradient with the plan's algorithm, K = N
-    trust_plan        Compile and run whatever programs (x.pse) the plan brings, not only those that --algorithm names
+    trust_plan        Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
     steady            Iterations back to back, without a barrier: the period that so many (8) settle to
     sensitivity       Also simulate with bandwidth, latency, codecs, compute … each 10 % better
     explain_interval  Say how much of the interval comes of kernels, links, computation and the simulator's own error
@@ -217,7 +217,7 @@ def sweep(spec: Union[Text, Mapping[str, Any]], *, output: Optional[Text] = None
                  are the whole file [1/1]
     algorithm    Programs (x.pse,y.pse) that the spec and its plans may bring
     evaluations  Plans that the search for plan 'best' simulates at each point; more: a better plan, later [300]
-    trust_plan   Compile and run whatever programs (x.pse) the plan brings, not only those that --algorithm names
+    trust_plan   Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
     progress     Called now and then with a Progress, perhaps on another thread
 
     InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt ends it.

@@ -16,6 +16,8 @@ TEST_CASE("what is no field in backticks stays as it is", "[spelling]") {
        {"", "plain -- text", "`", "``", "a ` b", "`Upper`", "`1st`", "`two words`", "`open"}) {
     CHECK(as_command_line(sentence) == sentence);
   }
+  CHECK(as_command_line("unknown topology '`seed`'; give `topology`") ==
+        "unknown topology '`seed`'; give --topology");
   // The second backtick closes nothing, and opens a field.
   CHECK(as_command_line("it's ` and `seed`") == "it's ` and --seed");
 }

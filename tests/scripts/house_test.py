@@ -96,6 +96,19 @@ class HouseTest(unittest.TestCase):
         self.assertEqual(circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}), ["b", "c", "b"])
         self.assertEqual(circle({"a": {"b", "c"}, "b": {"c"}}), [])
 
+    def test_pages_name_files_that_there_are(self):
+        """`folder/file.hpp` from the root, the page's folder, or the folder that a page of docs/ is about."""
+        named = 0
+        for page in sorted(ROOT.rglob("*.md")):
+            if "build" in page.parts:
+                continue
+            for file in re.findall(r"`([\w.-]+/[\w./-]+\.(?:cpp|hpp|cu|cuh|h))`", page.read_text(encoding="utf-8")):
+                named += 1
+                with self.subTest(page=str(page.relative_to(ROOT)), file=file):
+                    self.assertTrue(any((folder / file).is_file() for folder in (ROOT, page.parent, ROOT / page.stem))
+                                    or pathlib.Path(file).stem == "name")
+        self.assertGreater(named, 100)
+
     def test_names_of_tests_begin_in_lower_case(self):
         """"folder: what holds", a sentence that goes on after the colon; names such as CUDA stay as they are."""
         named = {path: re.findall(r'TEST_CASE\(\s*"([^"]*)"', path.read_text()) for path in (ROOT / "tests").rglob("*.cpp")}

@@ -86,8 +86,8 @@ int run(CommandLine& line) {
                : "";
   if (line.json) {
     auto json = replay::to_json(report);
-    if (forecast) json["predicted_for"] = predicted_for;
-    std::cout << io::as_command_line(json.print()) << "\n";
+    if (forecast) json["predicted_for"] = io::as_command_line(predicted_for);
+    std::cout << json.print() << "\n";
   } else {
     replay::print(std::cout, report);
     if (forecast) std::cout << "predicted for " << io::as_command_line(predicted_for) << "\n";

@@ -130,7 +130,8 @@ io::Document to_json(const Report& report) {
   json["drifted"] = report.drift ? io::Document(report.drifted) : nullptr;
   add_prediction(json, "reprobed_iteration_s", report.reprobed);
   json["reprobed_relative_error"] = relative_error(time_of(report.reprobed), measured.median);
-  json["notes"] = report.notes;
+  json["notes"] = io::Document::list({});
+  for (const std::string& note : report.notes) json["notes"].push_back(io::as_command_line(note));
   json["compute_s"] = report.compute_s;
   json["measured_exposed_communication_s"] = exposed_s;
   json["predicted_exposed_communication_s"] = predicted_exposed_s;

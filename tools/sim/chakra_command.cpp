@@ -12,7 +12,6 @@
 #include "io/document.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
-#include "io/spelling.hpp"
 #include "io/utf8.hpp"
 #include "sim/simulator.hpp"
 #include "tools/frame.hpp"
@@ -93,7 +92,7 @@ void print_json(const traces::ChakraGraph& exported, const Result& result, bool 
       {"exported_iteration_ps", exported.iteration.count()},
       {"every_task_as_exported", same},
       {"bytes_sent_per_node", result.bytes_sent}};
-  std::cout << io::as_command_line(report.print(2)) << '\n';
+  std::cout << report.print(2) << '\n';
 }
 
 void print_report(const traces::ChakraGraph& exported, const Result& result, bool same) {
