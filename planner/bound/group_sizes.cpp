@@ -1,0 +1,98 @@
+#include "planner/bound/group_sizes.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "casync/layout.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::int64_t kNotSmall = std::numeric_limits<std::int64_t>::max();
+
+/// How many of the smallest fit a group.
+std::size_t most_members(const casync::Aggregation& rule, std::vector<std::int64_t> sizes) {
+  if (!rule.limit_bytes) return sizes.size();
+  std::sort(sizes.begin(), sizes.end());
+  std::int64_t sum = 0;
+  std::size_t count = 0;
+  while (count < sizes.size() && sum + sizes[count] <= *rule.limit_bytes) {
+    sum += sizes[count++];
+  }
+  return std::max<std::size_t>(count, 1);
+}
+
+/// Which gradients can be in one group: those that a rule's wait lets stand together, as backward
+/// completes them.
+class Windows {
+ public:
+  Windows(const models::Model& model, const casync::Aggregation& rule, const ReadyTimes& ready)
+      : model_(model), rule_(rule), ready_(ready) {}
+
+  template <class BytesOf>
+  std::vector<double> groups_of(const BytesOf& bytes_of) const {
+    std::vector<double> sizes_of(ready_.order.size(), 0);
+    std::vector<std::size_t> small;
+    std::vector<std::int64_t> sizes;
+    for (std::size_t place = 0; place < ready_.order.size(); ++place) {
+      const std::int64_t bytes = bytes_of(place);
+      if (bytes >= rule_.threshold_bytes) continue;
+      small.push_back(place);
+      sizes.push_back(bytes);
+    }
+    const double most = static_cast<double>(most_members(rule_, sizes));
+    std::size_t first = 0;
+    std::vector<double> window(small.size());  // members of the group that begins with this one
+    for (std::size_t last = 0; last < small.size(); ++last) {
+      while (rule_.wait && nominal(small[last]) - nominal(small[first]) > *rule_.wait) ++first;
+      for (std::size_t i = first; i <= last; ++i) window[i] = static_cast<double>(last - i + 1);
+    }
+    for (std::size_t i = 0; i < small.size(); ++i) {
+      double largest = 0;
+      for (std::size_t j = 0; j <= i; ++j) {
+        if (static_cast<double>(i - j) < window[j]) largest = std::max(largest, window[j]);
+      }
+      sizes_of[small[i]] = std::min(largest, most);
+    }
+    return sizes_of;
+  }
+
+ private:
+  casync::Picoseconds nominal(std::size_t place) const {
+    return casync::from_seconds(model_.gradients[ready_.order[place]].ready_s);
+  }
+
+  const models::Model& model_;
+  const casync::Aggregation& rule_;
+  const ReadyTimes& ready_;
+};
+
+}  // namespace
+
+std::vector<std::vector<double>> group_sizes(const models::Model& model, const Choices& choices,
+                                             const Scheme& scheme, const ReadyTimes& ready) {
+  std::vector<std::vector<double>> sizes(choices.algorithms.size() + 1,
+                                         std::vector<double>(ready.order.size(), 0));
+  if (scheme.bulk.threshold_bytes <= 0) return sizes;
+  const Windows windows(model, scheme.bulk, ready);
+  sizes[0] = windows.groups_of([&](std::size_t place) -> std::int64_t {
+    const models::Gradient& gradient = model.gradients[ready.order[place]];
+    return gradient.elements * models::size_of(gradient.dtype);
+  });
+  for (std::size_t i = 0; i < choices.algorithms.size(); ++i) {
+    const casync::Algorithm& algorithm = choices.algorithms[i];
+    if (!algorithm.is_staged()) continue;
+    const auto index = static_cast<std::int8_t>(i);
+    sizes[i + 1] = windows.groups_of([&](std::size_t place) -> std::int64_t {
+      const std::uint32_t g = ready.order[place];
+      const bool has_it = std::ranges::any_of(
+          choices.gradients[g],
+          [&](const casync::Decision& decision) { return decision.algorithm == index; });
+      if (!has_it) return kNotSmall;
+      return casync::groupable(model.gradients[g], index, &algorithm).bytes;
+    });
+  }
+  return sizes;
+}
+
+}  // namespace hipress::planner
