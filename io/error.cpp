@@ -14,7 +14,9 @@ namespace hipress::io {
 
 InputError::InputError(const std::string& file, int line, const std::string& message)
     : std::runtime_error(printable(file) + (line > 0 ? ":" + std::to_string(line) : "") + ": " +
-                         message) {}
+                         message),
+      file_(std::make_shared<const std::string>(file)),
+      line_(line) {}
 
 const char* remedy(int error_number) noexcept {
   switch (error_number) {
@@ -53,7 +55,7 @@ void refuse_file(const std::string& path, std::string_view action, int error_num
   if (const char* advice = remedy(error_number)) {
     throw RunError(fmt::format("{}: cannot be {}: {}: {}", path, action, reason, advice));
   }
-  throw InputError(fmt::format("{}: cannot be {}: {}", path, action, reason));
+  throw InputError(path, 0, fmt::format("cannot be {}: {}", action, reason));
 }
 
 std::string quote(std::string_view text) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -16,6 +17,14 @@ class InputError : public std::runtime_error {
   /// `file:line: message`, the form in which every tool names a culprit; the file's name is made
   /// printable() (utf8.hpp). `line` counts from 1; 0 means the file as a whole and is left out.
   InputError(const std::string& file, int line, const std::string& message);
+
+  /// The file that it is about, as it was named; null: the message alone says where.
+  const std::string* file() const noexcept { return file_.get(); }
+  int line() const noexcept { return line_; }  ///< 0: the file as a whole
+
+ private:
+  std::shared_ptr<const std::string> file_;  ///< shared, since errors are copied without throwing
+  int line_ = 0;
 };
 
 /// The request was fine but the run failed: a peer died, data did not verify. Tools exit with 1.

@@ -99,7 +99,7 @@ std::string data_file(const std::string& relative) {
     if (fs::is_regular_file(candidate, error)) return candidate;
     tried += (tried.empty() ? "" : " and ") + candidate;
   }
-  throw InputError(fmt::format("{}: no such data file; looked for {}", relative, tried));
+  throw InputError(relative, 0, "no such data file; looked for " + tried);
 }
 
 std::vector<std::string> data_names(const std::string& folder, const std::string& ending) {

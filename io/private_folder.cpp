@@ -103,8 +103,8 @@ PrivateFolder::PrivateFolder(const std::string& path, std::string remedy)
   if (!error) error = make_folders(absolute.has_filename() ? absolute : absolute.parent_path());
   if (!error) path_ = fs::canonical(absolute, error).string();
   if (error) {
-    throw InputError(fmt::format("{}: the folder cannot be made: {}; {}", printable(path),
-                                 error.message(), remedy_));
+    throw InputError(path, 0,
+                     fmt::format("the folder cannot be made: {}; {}", error.message(), remedy_));
   }
   for (fs::path above = fs::path(path_).parent_path();; above = above.parent_path()) {
     require_safe_owner(above.string(), true);

@@ -295,8 +295,7 @@ std::string locate(const std::string& path) {
     return io::data_file("models/" + path + ".yaml");
   }
   const std::vector<std::string_view> names(shipped.begin(), shipped.end());
-  throw io::InputError(
-      fmt::format("{}: neither a file nor a shipped model{}", path, io::suggestion(path, names)));
+  throw io::InputError(path, 0, "neither a file nor a shipped model" + io::suggestion(path, names));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -36,49 +35,29 @@ const char* kind_of(const std::exception& error) {
   return "internal";
 }
 
-/// "file:line: …": what stands before the first colon that a number and a colon follow.
-void read_file_and_line(std::string_view message, Place& place) {
-  for (std::size_t colon = message.find(':'); colon != std::string_view::npos && colon > 0;
-       colon = message.find(':', colon + 1)) {
-    std::int64_t line = 0;
-    const char* const begin = message.data() + colon + 1;
-    const char* const end = message.data() + message.size();
-    const auto [stop, error] = std::from_chars(begin, end, line);
-    if (error != std::errc() || end - stop < 2 || stop[0] != ':' || stop[1] != ' ') continue;
-    place.file = message.substr(0, colon);
-    place.line = line;
-    return;
-  }
-}
-
-/// "file: …" of a file that the request names.
-void read_file_of_request(std::string_view message, const io::Document& request, Place& place) {
-  if (request.members() == nullptr) return;
+/// The member of the request that has this text; null: there is none.
+const io::Document::Member* member_with(const io::Document& request, const std::string& text) {
+  if (request.members() == nullptr) return nullptr;
   for (const io::Document::Member& member : *request.members()) {
-    const std::string* text = member.value.text();
-    if (member.name == "request" || text == nullptr || text->empty()) continue;
-    const std::string name = io::printable(*text);
-    if (place.file ? *place.file == name
-                   : message.starts_with(name) && message.substr(name.size()).starts_with(": ")) {
-      place.file = name;
-      place.field = member.name;
-      return;
-    }
+    const std::string* const value = member.value.text();
+    if (member.name != "request" && value != nullptr && *value == text) return &member;
   }
+  return nullptr;
 }
 
-/// "--gpus-per-node …" is about the field gpus_per_node, as is what has that in backticks.
+/// The file that the error is about, and the field that named it.
+void read_file(const io::InputError& error, const io::Document& request, Place& place) {
+  if (error.file() == nullptr) return;
+  place.file = io::printable(*error.file());
+  if (error.line() > 0) place.line = error.line();
+  if (const auto* const member = member_with(request, *error.file())) place.field = member->name;
+}
+
+/// "`gpus_per_node` …" is about that field.
 void read_field(std::string_view message, Place& place) {
-  const std::string_view mark = message.starts_with("`") ? "`" : "--";
-  if (!message.starts_with(mark)) return;
-  std::string_view name = message.substr(mark.size());
-  const auto is_of_name = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; };
-  name = name.substr(
-      0, static_cast<std::size_t>(std::ranges::find_if_not(name, is_of_name) - name.begin()));
-  if (name.empty()) return;
-  std::string field(name);
-  std::ranges::replace(field, '-', '_');
-  place.field = std::move(field);
+  if (!message.starts_with("`")) return;
+  const std::string_view name = message.substr(1, message.find('`', 1) - 1);
+  if (!name.empty()) place.field = name;
 }
 
 /// What follows a complaint: "…; did you mean 'nnodes'?".
@@ -96,8 +75,8 @@ io::Document error_document(const std::exception& error, const io::Document& req
     if (!of_field->field.empty()) place.field = io::printable(of_field->field);
     if (!of_field->remedy.empty()) place.remedy = of_field->remedy;
   } else {
-    read_file_and_line(message, place);
-    read_file_of_request(message, request, place);
+    const auto* const input = dynamic_cast<const io::InputError*>(&error);
+    if (input != nullptr) read_file(*input, request, place);
     if (!place.field) read_field(message, place);
   }
   if (!place.remedy) read_remedy(message, place);

@@ -29,15 +29,17 @@ std::string read_secret_file(const std::string& path) {
         path, status.st_uid));
   }
   if (is_there && S_ISREG(status.st_mode) && status.st_size > kMaxSecretBytes) {
-    throw io::InputError(fmt::format("{}: a secret has at most {} bytes, and this file has {}",
-                                     path, kMaxSecretBytes, status.st_size));
+    throw io::InputError(path, 0,
+                         fmt::format("a secret has at most {} bytes, and this file has {}",
+                                     kMaxSecretBytes, status.st_size));
   }
   std::string secret = io::read_file(path);
   if (secret.size() < kMinSecretBytes) {
     throw io::InputError(
-        fmt::format("{}: a secret of {} bytes can be guessed; give at least {}, as of: head -c 32 "
-                    "/dev/urandom",
-                    path, secret.size(), kMinSecretBytes));
+        path, 0,
+        fmt::format("a secret of {} bytes can be guessed; give at least {}, as of: "
+                    "head -c 32 /dev/urandom",
+                    secret.size(), kMinSecretBytes));
   }
   return secret;
 }
