@@ -20,12 +20,21 @@ TEST_CASE("an error about a file knows the file and the line that its message na
   CHECK(InputError("12:30: no file is named here").file() == nullptr);
 }
 
-TEST_CASE("a file that cannot be read is the one that the error is about") {
+namespace {
+
+InputError refused(const std::string& path) {
   try {
-    hipress::io::refuse_file("none.yaml", "read", ENOENT);
+    hipress::io::refuse_file(path, "read", ENOENT);
   } catch (const InputError& error) {
-    CHECK(std::string(error.what()) == "none.yaml: cannot be read: No such file or directory");
-    REQUIRE(error.file() != nullptr);
-    CHECK(*error.file() == "none.yaml");
+    return error;
   }
+}
+
+}  // namespace
+
+TEST_CASE("a file that cannot be read is the one that the error is about") {
+  const InputError error = refused("none.yaml");
+  CHECK(std::string(error.what()) == "none.yaml: cannot be read: No such file or directory");
+  REQUIRE(error.file() != nullptr);
+  CHECK(*error.file() == "none.yaml");
 }
