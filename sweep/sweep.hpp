@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -9,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/baselines/named_plans.hpp"
 #include "sim/simulator.hpp"
+#include "sweep/planning.hpp"
 #include "sweep/spec.hpp"
 
 namespace hipress::sweep {
@@ -47,23 +46,6 @@ struct SweepSize {
   std::int64_t graphs = 0;       ///< that are expanded, once each
   std::int64_t simulations = 0;  ///< points and baselines, equal ones counted once
   double tasks = 0;              ///< of all simulations together
-};
-
-/// Called with how many are done and how many there are, by one thread at a time. May be empty.
-using Progress = std::function<void(std::int64_t done, std::int64_t all)>;
-
-/// Makes a named plan; none if there is no such plan for the request. io::InputError if it cannot
-/// be made. Called by several threads at a time.
-using MakePlan = std::function<std::optional<plans::ResolvedPlan>(
-    std::string_view name, const planner::PlanRequest& request)>;
-
-/// How a sweep's plans are made.
-struct Planning {
-  std::vector<planner::NamedPlanRow> names = planner::named_plan_rows();
-  MakePlan make = planner::named_plan;
-  std::int64_t evaluations = planner::kEvaluations;  ///< of each search
-  unsigned jobs = 1;                                 ///< plans at a time; they do not depend on it
-  Progress progress = {};
 };
 
 /// A sweep, or a shard of it. The baselines of a point are plan `none`, which sends every gradient

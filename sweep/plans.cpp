@@ -1,0 +1,183 @@
+#include "sweep/plans.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "costs/levels.hpp"
+#include "io/error.hpp"
+#include "io/memory.hpp"
+#include "io/processors.hpp"
+#include "sim/parallel.hpp"
+
+namespace hipress::sweep {
+namespace {
+
+constexpr std::string_view kDdpName = "ddp";
+
+}  // namespace
+
+SweepPlans::SweepPlans(const SweepInputs& inputs, const PointRange& points,
+                       const Planning& planning)
+    : inputs_(inputs), names_(planning.names), make_(planning.make) {
+  for (std::int64_t index = points.begin; index < points.end; ++index) {
+    const Point at = point(inputs_.spec, index);
+    for (const Role role : {Role::kPoint, Role::kDdp}) {
+      if (const planner::NamedPlanRow* name = planned_name(at, role)) {
+        if (role == Role::kPoint) require_own_partitions(at);
+        made_.try_emplace(plan_key(at, *name), Made{.point = at, .plan = {}, .complaint = {}});
+      }
+    }
+  }
+  std::vector<std::pair<const PlanKey, Made>*> queue;
+  for (auto& entry : made_) queue.push_back(&entry);
+  std::mutex mutex;
+  std::int64_t done = 0;
+  sim::run_parallel(queue.size(), planning.jobs, [&](std::size_t i, unsigned) {
+    make(queue[i]->first, planning.evaluations, queue[i]->second);
+    const std::lock_guard lock(mutex);
+    if (planning.progress) planning.progress(++done, static_cast<std::int64_t>(queue.size()));
+  });
+}
+
+const planner::NamedPlanRow* SweepPlans::planned_name(const Point& point, Role role) const {
+  if (role == Role::kUncompressed) return nullptr;
+  const std::string_view asked = role == Role::kDdp ? kDdpName : value(point, kPlan).text;
+  const auto row = std::ranges::find(names_, asked, &planner::NamedPlanRow::name);
+  return row == names_.end() ? nullptr : &*row;
+}
+
+SweepPlans::PlanKey SweepPlans::plan_key(const Point& point,
+                                         const planner::NamedPlanRow& name) const {
+  PlanKey key{{point[kModel], point[kComputeTime], point[kTopology], point[kNodes]}, name.name};
+  if (name.name != kDdpName) key.values.push_back(point[kAlgorithm]);
+  const std::size_t axes = name.depends_on_machines ? kAxes : kGraphAxes;
+  for (std::size_t axis = kGraphAxes; axis < axes; ++axis) key.values.push_back(point[axis]);
+  return key;
+}
+
+void SweepPlans::require_own_partitions(const Point& point) const {
+  if (!value(point, kPartitions).number) return;
+  inputs_.spec.fail(
+      kPlan, value(point, kPlan),
+      "is made with partitions of its own: leave out axis partitions, or give it the value "
+      "'plan' alone");
+}
+
+void SweepPlans::make(const PlanKey& key, std::int64_t evaluations, Made& made) const {
+  const Point& at = made.point;
+  try {
+    // Every core may plan at once.
+    const planner::Machines machines{
+        .profile = inputs_.profile(at),
+        .cluster = inputs_.cluster(at),
+        .network = sim::parse_network(value(at, kNetwork).text),
+        .memory_bytes = static_cast<double>(io::available_memory()) /
+                        static_cast<double>(io::usable_cores().size())};
+    made.plan = make_(key.name, {.model = inputs_.model(at),
+                                 .strategy = value(at, kTopology).text,
+                                 .algorithm = value(at, kAlgorithm).text,
+                                 .machines = machines,
+                                 .limits = {.evaluations = evaluations}});
+  } catch (const io::InputError& error) {
+    made.complaint = error.what();
+  }
+}
+
+bool SweepPlans::is_possible(const Point& point, Role role) const {
+  const planner::NamedPlanRow* name = planned_name(point, role);
+  return name != nullptr && made_.at(plan_key(point, *name)).plan.has_value();
+}
+
+plans::ResolvedPlan SweepPlans::made_for(const Point& point,
+                                         const planner::NamedPlanRow& name) const {
+  const Made& found = made_.at(plan_key(point, name));
+  if (found.plan) return *found.plan;
+  throw io::InputError(!found.complaint.empty()
+                           ? found.complaint
+                           : fmt::format("there is no such plan for topology {}: leave one of the "
+                                         "two out",
+                                         value(point, kTopology).text));
+}
+
+plans::ResolvedPlan SweepPlans::named_or_read(const Point& point,
+                                              const plans::PlanContext& context) const {
+  // A spec is no command line: it may name files of plans, but no programs of its own.
+  const std::string named =
+      plans::trusted_algorithm(inputs_.spec.path(value(point, kPlan)), inputs_.spec.trust);
+  plans::ResolvedPlan resolved = plans::resolve_plan(named, context);
+  if (resolved.transfer_order.value_or(sim::TransferOrder::kReady) != sim::TransferOrder::kReady) {
+    throw io::InputError("the plan is for transfer_order need, which sweeps do not simulate");
+  }
+  if (const auto partitions = value(point, kPartitions).number) {
+    for (casync::Decision& decision : resolved.plan.decisions) {
+      decision.partitions = static_cast<std::int32_t>(*partitions);
+    }
+  }
+  return resolved;
+}
+
+plans::ResolvedPlan SweepPlans::resolve(const Point& point, Role role) const {
+  const plans::PlanContext context = {
+      .model = inputs_.model(point),
+      .strategy = value(point, kTopology).text,
+      .nodes = static_cast<std::uint32_t>(*value(point, kNodes).number),
+      .algorithm = value(point, kAlgorithm).text,
+      .trust = inputs_.spec.trust};
+  plans::ResolvedPlan resolved;
+  try {
+    if (role == Role::kUncompressed) {
+      resolved = plans::resolve_plan("none", context);
+    } else if (const planner::NamedPlanRow* name = planned_name(point, role)) {
+      resolved = made_for(point, *name);
+    } else {
+      resolved = named_or_read(point, context);
+    }
+  } catch (const io::InputError& error) {
+    inputs_.spec.fail(kPlan, value(point, kPlan), error.what());
+  }
+  resolved.plan.gpus_per_node =
+      costs::with_nodes(inputs_.base_cluster(point), resolved.plan.nodes).gpus_per_node;
+  return resolved;
+}
+
+void SweepPlans::require_codecs(const Point& point, Role role, const casync::Plan& plan) const {
+  const planner::NamedPlanRow* name = planned_name(point, role);
+  const bool on_its_own = name != nullptr && name->depends_on_machines;
+  for (std::size_t p = 0; p < inputs_.profiles().size(); ++p) {
+    if (on_its_own && p != point[kProfile]) continue;
+    for (const casync::Algorithm& algorithm : plan.algorithms) {
+      try {
+        inputs_.profiles()[p].codec(algorithm.name);
+      } catch (const io::InputError& error) {
+        const AxisValue& asked = value(point, kAlgorithm);
+        const AxisValue& culprit = asked.line > 0 ? asked : value(point, kPlan);
+        inputs_.spec.fail(asked.line > 0 ? kAlgorithm : kPlan, culprit, error.what());
+      }
+    }
+  }
+}
+
+std::string_view SweepPlans::name(const Point& point, Role role) const {
+  if (role == Role::kPoint) return value(point, kPlan).text;
+  return role == Role::kUncompressed ? "none" : kDdpName;
+}
+
+std::vector<std::uint32_t> SweepPlans::key(const Point& point, Role role) const {
+  const planner::NamedPlanRow* name = planned_name(point, role);
+  std::vector<std::uint32_t> key;
+  if (name != nullptr) {
+    key = plan_key(point, *name).values;
+  } else if (role == Role::kUncompressed) {
+    key = {point[kModel], point[kComputeTime], point[kTopology], point[kNodes]};
+  } else {
+    key.assign(point.begin(), point.begin() + kGraphAxes);
+  }
+  key.push_back(static_cast<std::uint32_t>(role));
+  key.push_back(name != nullptr && role == Role::kPoint ? point[kPlan] : 0);
+  return key;
+}
+
+}  // namespace hipress::sweep
