@@ -15,8 +15,8 @@
 
 namespace hipress::runtime {
 
-/// One rank's program on a device: its memory, its streams' schedule, and what tasks do there. For
-/// the thread that issues; message lengths are what the runtime's lock guards.
+/// One rank's program on a device: its memory, the schedule of its streams, and what tasks do
+/// there. It is for the thread that issues; the runtime's lock guards set_length().
 class DeviceWork {
  public:
   /// `seed` is of the codecs' random draws. Nothing is allocated until memory.allocate().
@@ -30,10 +30,10 @@ class DeviceWork {
   /// The casts of an AllReduce, if it has any: before it is summed (kEncode) and after (kDecode).
   void run_cast(const LocalTask& local, casync::Kind kind, Stream stream) const;
 
-  /// A message is so long.
+  /// Sets the length of a message that arrived, in bytes.
   void set_length(std::uint32_t message, std::int64_t bytes) { message_bytes_[message] = bytes; }
-  /// Of what a Send, Recv or AllReduce moves, as the host knows it: what has arrived, else the
-  /// bound.
+  /// How much a Send, Recv or AllReduce moves, as far as the host knows: what has arrived, else the
+  /// most that there can be.
   std::int64_t message_bytes(const LocalTask& local) const;
   /// Whether the task's message was encoded here, and only the device knows its length.
   bool varies(const LocalTask& local) const;

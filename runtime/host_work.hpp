@@ -35,7 +35,7 @@ class HostWork {
   void run(std::uint32_t index, const When& when);
   void all_reduce(const LocalTask& local, transport::Collective& library) const;
 
-  /// A message that arrived is so long.
+  /// Sets the length of a message that arrived, in bytes.
   void set_length(std::uint32_t message, std::int64_t bytes) { message_bytes_[message] = bytes; }
   /// What a Send moves, in this iteration.
   std::int64_t bytes_to_send(const LocalTask& local) const;
