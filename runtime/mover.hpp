@@ -15,66 +15,72 @@
 
 namespace hipress::runtime {
 
-/// What a mover tells the runtime of its tasks. Any thread may call these; none is called with a
-/// lock of the mover's.
+/// What a mover tells the runtime of its tasks. Any thread may call these; the mover holds no lock
+/// of its own meanwhile.
 class MoverEvents {
  public:
   virtual ~MoverEvents() = default;
 
-  virtual void issued(std::uint32_t index) = 0;  ///< what is left of it, the device does
-  virtual void sent(std::uint32_t index, const Interval& when) = 0;  ///< by the host
-  /// The host has done its part: issue() must be called for the rest.
+  /// The host has nothing left to do for the task; the device may have.
+  virtual void issued(std::uint32_t index) = 0;
+  /// The host has sent a message, from `when.start` until `when.end`.
+  virtual void sent(std::uint32_t index, const Interval& when) = 0;
+  /// The host has done its part of the task, and issue() is to be called for the rest.
   virtual void returned(std::uint32_t index, Clock::time_point at) = 0;
+  /// The message of a Recv is here.
   virtual void arrived(std::uint32_t index, std::int64_t bytes, Clock::time_point at) = 0;
-  virtual void count(std::int64_t bytes) = 0;  ///< that this rank sent
-  virtual void happened() = 0;                 ///< something that nobody waits for
-  /// Calls `work` unless the job has failed; an error names the task and ends the job.
+  /// This rank has put so many bytes more on its egress.
+  virtual void count(std::int64_t bytes) = 0;
+  /// Something has been done that ends no task: the job does not stand still.
+  virtual void happened() = 0;
+  /// Calls `work` unless the job has failed. An error of it names the task and ends the job.
   virtual void attempt(std::uint32_t index, const std::function<void()>& work) = 0;
+  /// A rank is lost, and the job with it.
   virtual void failed(const transport::PeerError& error) = 0;
 };
 
-/// Moves what Sends, Recvs and AllReduces say between one rank's device and other ranks. All but
-/// interrupt() and waiting() are for one thread.
+/// Moves what Sends, Recvs and AllReduces say between one rank's device and other ranks. Calls are
+/// for one thread at a time, but for interrupt() and waiting(), which any thread may call.
 class Mover {
  public:
   virtual ~Mover() = default;
 
-  /// Prepares messages and starts threads; the device's memory is there.
+  /// Prepares messages and starts threads. The device's memory must have been allocated.
   virtual void start() = 0;
-  /// Before an iteration.
   virtual void begin(std::uint64_t iteration) = 0;
-  /// Enqueues what can be of a task that waits for no other.
+  /// Enqueues a task whose predecessors have been issued, as far as that can be done now.
   virtual void issue(std::uint32_t index) = 0;
-  /// All tasks are done: messages have left.
+  /// Returns when all messages have left, once all tasks are done.
   virtual void finish() {}
 
-  /// Its own order sees to it that a message is awaited where it is sent.
+  /// True: a Recv need not wait for its Send here, since the mover orders both in one way on all
+  /// ranks.
   virtual bool orders_receives() const { return false; }
-  /// Looks whether what it enqueued has failed; throws PeerError. Nothing else would say so.
+  /// Throws PeerError if something that it enqueued has failed.
   virtual void look() {}
-  /// That look() must be called often.
+  /// True: look() must be called often, since nothing else notices such failures.
   virtual bool needs_looks() const { return false; }
-  /// Nothing has happened for so long. False: wait a little more before asking who is at fault;
-  /// throws PeerError where it knows, and all ranks know then.
+  /// Nothing has happened for `quiet`. False: it is too early to say who is at fault. Throws
+  /// PeerError if the mover knows that, and has told all ranks.
   virtual bool may_be_blamed(std::chrono::nanoseconds /*quiet*/) { return true; }
-  /// The task that waits for other ranks, of an error that does not say; kNoIndex.
+  /// The task that waits for other ranks, for errors that do not name one; kNoIndex: none does.
   virtual std::uint32_t waiting() const = 0;
 
-  /// Which ends of a task's interval the host has measured.
+  /// Which ends of a task's interval the host has measured; the device measures the others.
   struct Measured {
     bool start = false, end = false;
   };
   virtual Measured by_host(casync::Kind /*kind*/) const { return {}; }
 
-  /// Its threads shall end, whatever they wait for.
+  /// Tells its threads to end, whatever they wait for.
   virtual void interrupt() = 0;
-  /// Waits until they have, and gives up what the device still waits for if the iteration is not
-  /// over. Its device may still call it until drained.
+  /// Waits until they have ended. If the iteration is not over, it gives up what the device still
+  /// waits for. The device may call it until it is drained.
   virtual void end(bool under_way) = 0;
 };
 
-/// Through pinned host memory and the endpoint, on two threads of its own. Both must outlive it, as
-/// must `events`.
+/// Moves messages through pinned host memory and the endpoint, on two threads of its own. All
+/// arguments must outlive it.
 std::unique_ptr<Mover> make_pinned_mover(transport::Endpoint& endpoint, DeviceWork& work,
                                          MoverEvents& events);
 
@@ -84,9 +90,9 @@ struct NcclOptions {
   double timeout_s = 30;
 };
 
-/// From device to device over NCCL, as groups in an order that every rank derives from the graph.
-/// All ranks must make it together, before the device's memory is allocated: what NCCL takes of it
-/// does not count as free.
+/// Moves messages from device to device over NCCL, as groups in an order that every rank derives
+/// from the graph. All ranks must make it together, and before the device's memory is allocated, so
+/// that what NCCL takes does not count as free.
 std::unique_ptr<Mover> make_nccl_mover(transport::Endpoint& endpoint, DeviceWork& work,
                                        MoverEvents& events, const NcclOptions& options);
 
