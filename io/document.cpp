@@ -157,6 +157,17 @@ std::string Document::print(int indent) const {
   return Conversion::to_json(*this).dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
+namespace {
+
+/// What the library says behind its "[json.exception.parse_error.101] ".
+std::string_view own_sentence(const Json::exception& error) {
+  std::string_view what = error.what();
+  what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
+  return what;
+}
+
+}  // namespace
+
 Document Document::parse(std::string_view json, const std::string& source) {
   constexpr int kMostLevels = 64;
   const auto shallow = [&](int depth, Json::parse_event_t event, Json&) {
@@ -173,12 +184,10 @@ Document Document::parse(std::string_view json, const std::string& source) {
   } catch (const Json::parse_error& error) {
     const auto before = json.substr(0, std::min<std::size_t>(error.byte, json.size()));
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-    // The library's own sentence, behind its "[json.exception.parse_error.101] ".
-    std::string_view what = error.what();
-    what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
-    throw InputError(source, static_cast<int>(line), fmt::format("is no JSON: {}", what));
+    throw InputError(source, static_cast<int>(line),
+                     fmt::format("is no JSON: {}", own_sentence(error)));
   } catch (const Json::exception& error) {
-    throw InputError(source, 0, fmt::format("is no JSON: {}", error.what()));
+    throw InputError(source, 0, fmt::format("cannot be taken: {}", own_sentence(error)));
   }
 }
 

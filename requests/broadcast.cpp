@@ -135,6 +135,7 @@ PlannedBroadcast::PlannedBroadcast(const PlanRequest& asked, const Hooks& hooks)
   machines->budget = std::make_shared<SimulationBudget>(
       asked.request.evaluations ? 1e9 : asked.request.budget_s.value_or(kBudget_s),
       hooks.interrupted);
+  if (hooks.optimises) hooks.optimises();
   found = search(*this);
   range = interval_of(*this);
 }
@@ -146,7 +147,6 @@ std::unique_ptr<const PlannedBroadcast> plan_broadcast(const PlanRequest& reques
         "`plan`, `explain`, `compare` and `robust` are for `job` mean: leave them out; hipress-sim "
         "`plan` says more of a broadcast's plan");
   }
-  if (hooks.optimises) hooks.optimises();
   auto planned = std::make_unique<PlannedBroadcast>(request, hooks);
   const costs::Profile& profile = planned->loaded.profile;
   if (!planned->output.empty()) {

@@ -1,5 +1,6 @@
 // hipress_call(): requests and results as JSON, for C and whatever can call it.
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <atomic>
@@ -80,12 +81,22 @@ hipress_status fail(const std::exception& error, const Document& request, char*&
   return runtime::note(status_of(error), answer.find("error")->find("message")->text()->c_str());
 }
 
+/// FieldError, of no field, for what is no JSON.
+Document parsed(const char* request) {
+  try {
+    return Document::parse(request, "request");
+  } catch (const io::InputError& error) {
+    throw requests::FieldError("", error.what(),
+                               "give a JSON object, such as {\"request\": \"schema\"}");
+  }
+}
+
 hipress_status call(const hipress_call_options& options, const char* request, char*& result) {
   Document asked;
   try {
     require(options);
     if (request == nullptr) throw std::invalid_argument("request is null");
-    asked = Document::parse(request, "request");
+    asked = parsed(request);
     result = copy_of(requests::answer(asked, hooks_of(options)).print(2));
     if (result == nullptr) throw std::bad_alloc();
     return HIPRESS_OK;
@@ -99,7 +110,9 @@ hipress_status call(const hipress_call_options& options, const char* request, ch
 extern "C" {
 
 void hipress_call_options_init(hipress_call_options* options) {
-  if (options != nullptr) *options = {.bytes = sizeof(hipress_call_options)};
+  if (options == nullptr) return;
+  *options = {};
+  options->bytes = sizeof(hipress_call_options);
 }
 
 hipress_status hipress_call_with(const hipress_call_options* options, const char* request,
@@ -110,6 +123,8 @@ hipress_status hipress_call_with(const hipress_call_options* options, const char
     hipress_call_options usual;
     hipress_call_options_init(&usual);
     return call(options == nullptr ? usual : *options, request, *result);
+  } catch (const abi::__forced_unwind&) {
+    throw;                                 // the thread is being cancelled
   } catch (const std::exception& error) {  // no memory for the words of an error
     return runtime::note(HIPRESS_FAILED, error.what());
   } catch (...) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <new>
 #include <optional>
@@ -35,12 +36,17 @@ const char* kind_of(const std::exception& error) {
   return "internal";
 }
 
-/// The member of the request that has this text; null: there is none.
+/// Fields that name files.
+constexpr std::array<std::string_view, 8> kFileFields = {"input",   "spec",    "trace",   "plan",
+                                                         "compare", "profile", "cluster", "output"};
+
+/// The member of the request that names this file; null: there is none.
 const io::Document::Member* member_with(const io::Document& request, const std::string& text) {
   if (request.members() == nullptr) return nullptr;
   for (const io::Document::Member& member : *request.members()) {
     const std::string* const value = member.value.text();
-    if (member.name != "request" && value != nullptr && *value == text) return &member;
+    const bool names_file = std::ranges::find(kFileFields, member.name) != kFileFields.end();
+    if (names_file && value != nullptr && *value == text) return &member;
   }
   return nullptr;
 }

@@ -43,6 +43,7 @@ Bounds bounds_of(const Field& field, std::uint64_t most) {
 std::string text_of(const Field& field, const io::Document& value) {
   const std::string* text = value.text();
   if (text == nullptr) refuse(field, "a text", value);
+  if (text->find('\0') != std::string::npos) refuse(field, "a text without bytes of 0", value);
   if (field.is_file && text->empty()) refuse(field, "the name of a file", value);
   if (!field.words.empty() && std::ranges::find(field.words, *text) == field.words.end()) {
     refuse(field, fmt::format("one of {}", fmt::join(field.words, ", ")), value);

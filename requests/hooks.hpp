@@ -52,7 +52,8 @@ void warn(const Hooks& hooks, const std::string& sentence);
 void inform(const Hooks& hooks, const std::string& sentence);
 
 /// A sentence of a library as documents have it: with options in the command line's spelling, so
-/// that the document is the same whoever asks. All sentences in documents go through here.
+/// that a result is the same whoever asks. All sentences in results go through here; warnings and
+/// errors name fields.
 std::string sentence(const std::string& text);
 
 /// A request has a field that is unknown, or whose value is none.

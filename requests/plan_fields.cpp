@@ -130,7 +130,8 @@ Fields fields(PlanRequest& request) {
            "Threads that simulate (default: one per core, at most 4)")
       .from(1, kMaxJobs);
   made.add("output", &request.output, "Plan to write: SeCoPa's text, or X.yaml with everything")
-      .with_default();
+      .with_default()
+      .file();
   add(made, request.request.trust);
   add(made, request.request.analysis);
   return made;

@@ -1,5 +1,6 @@
 #include "requests/simulate.hpp"
 
+#include <atomic>
 #include <utility>
 
 #include "io/error.hpp"
@@ -60,6 +61,9 @@ Simulated simulate(const SimulateRequest& request, const Hooks& hooks) {
   check_export(request);
   if (!request.trace.empty()) io::require_writable(request.trace);
   Scenario scenario = load_scenario(request, hooks);
+  if (const std::atomic<bool>* const interrupted = hooks.interrupted) {
+    scenario.stop = [interrupted] { return interrupted->load(std::memory_order_relaxed); };
+  }
   if (!request.trace.empty()) io::refuse_input(request.trace);
   Prediction prediction = predict(scenario, request, hooks);
   return {std::move(scenario), std::move(prediction)};
@@ -71,10 +75,14 @@ void write_files(const SimulateRequest& request, Simulated& simulated) {
 }
 
 io::Document answer(const SimulateRequest& request, const Hooks& hooks) {
-  Simulated simulated = simulate(request, hooks);
-  write_files(request, simulated);
-  warn_of(request, simulated, hooks);
-  return document(simulated);
+  try {
+    Simulated simulated = simulate(request, hooks);
+    write_files(request, simulated);
+    warn_of(request, simulated, hooks);
+    return document(simulated);
+  } catch (const Stopped&) {
+    throw Interrupted();
+  }
 }
 
 }  // namespace hipress::requests

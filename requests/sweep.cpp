@@ -9,7 +9,6 @@
 
 #include "io/file.hpp"
 #include "io/memory.hpp"
-#include "io/memory_file.hpp"
 #include "io/processors.hpp"
 #include "kernels/codec/algorithm_list.hpp"
 #include "requests/shared_fields.hpp"
@@ -21,28 +20,12 @@ using sweep::Shard;
 using sweep::SweepSize;
 using sweep::SweepSpec;
 
-/// JSON is YAML, so that a spec within a request is read as a file is. `source` stands for it in
-/// messages.
-SweepSpec read_document(const io::Document& spec, const plans::Trust& trust,
-                        const std::string& source) {
-  const io::MemoryFile file(spec.print(2));
-  try {
-    SweepSpec read = sweep::read_sweep(file.path(), trust);
-    read.file = source;
-    return read;
-  } catch (const io::InputError& error) {
-    std::string message = error.what();
-    const std::size_t at = message.find(file.path());
-    if (at != std::string::npos) message.replace(at, file.path().size(), source);
-    throw io::InputError(message);
-  }
-}
-
 SweepSpec read_spec(const SweepRequest& request) {
   plans::Trust trust = request.trust;
   trust.named = kernels::split_algorithms(request.algorithms);
   if (const std::string* file = request.spec.text()) return sweep::read_sweep(*file, trust);
-  return read_document(request.spec, trust, "spec");
+  // JSON is YAML, so that a spec within a request is read as a file is.
+  return sweep::parse_sweep(request.spec.print(2), "spec", trust);
 }
 
 /// What sweeps call after each plan or simulation.
@@ -84,7 +67,8 @@ io::Document value_of(const sweep::SweepCell& cell) {
 Fields fields(SweepRequest& request) {
   Fields made;
   made.add("spec", &request.spec, "YAML that lists the values of each axis").must_be_given();
-  made.add("output", &request.output, "CSV to write: one row per point, whole or not at all");
+  made.add("output", &request.output, "CSV to write: one row per point, whole or not at all")
+      .file();
   made.add("jobs", &request.jobs,
            "Threads; the output does not depend on it (default: one per core)")
       .from(1, 4096);

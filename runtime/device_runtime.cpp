@@ -66,7 +66,12 @@ void DeviceRuntime::stop() {
   wake_.notify_all();
   mover_->interrupt();
   if (issuer_.joinable()) issuer_.join();
-  mover_->end(failure_ || under_way_);
+  bool under_way = false;
+  {
+    const std::lock_guard lock(mutex_);
+    under_way = failure_ || under_way_;
+  }
+  mover_->end(under_way);
   work_.device.drain();  // what is called from it is ours
 }
 

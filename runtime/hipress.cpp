@@ -12,6 +12,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -68,6 +69,17 @@ namespace {
 
 using runtime::note;
 
+/// Messages name fields as requests do; these are members of hipress_options.
+std::string in_c(std::string message) {
+  for (const auto& [field, member] :
+       {std::pair<std::string_view, std::string_view>{"`interface`", "`network`"},
+        {"`secret_file`", "`secret`"}}) {
+    const std::size_t at = message.find(field);
+    if (at != std::string::npos) message.replace(at, field.size(), member);
+  }
+  return message;
+}
+
 /// Calls `work`; what it throws becomes a status.
 template <class Work>
 hipress_status guarded(const Work& work) noexcept {
@@ -77,7 +89,7 @@ hipress_status guarded(const Work& work) noexcept {
   } catch (const transport::PeerError& error) {
     return note(HIPRESS_LOST, error.what(), error.culprit);
   } catch (const io::InputError& error) {
-    return note(HIPRESS_INVALID, error.what());
+    return note(HIPRESS_INVALID, in_c(error.what()).c_str());
   } catch (const std::logic_error& error) {  // std::invalid_argument is one
     return note(HIPRESS_INVALID, error.what());
   } catch (const std::exception& error) {

@@ -206,7 +206,7 @@ typedef struct hipress_call_options {
   /** By one thread at a time, perhaps another than the caller's. */
   void (*progress)(void* context, const hipress_progress* progress);
   /** 0, which any thread or signal handler may set to 1: a search for a plan then ends with the best plan so far, and
-   * everything else without a result, when it next looks; a single simulation does between its steps. */
+   * everything else without a result, when it next looks; simulations look all the time. */
   const volatile unsigned char* interrupt;
 } hipress_call_options;
 

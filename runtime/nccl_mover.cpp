@@ -1,3 +1,4 @@
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -45,7 +46,8 @@ class NcclMover final : public Mover {
     for (std::size_t round = 0; round < rounds_.size(); ++round) {
       waits_[round] = static_cast<std::uint32_t>(rounds_[round].tasks.size());
     }
-    next_ = first_awaited_ = 0;
+    next_ = 0;
+    first_awaited_ = 0;
   }
 
   void issue(std::uint32_t index) override {
@@ -74,7 +76,8 @@ class NcclMover final : public Mover {
   }
 
   std::uint32_t waiting() const override {
-    return first_awaited_ < rounds_.size() ? rounds_[first_awaited_].tasks.front() : kNoIndex;
+    const std::uint32_t round = first_awaited_;
+    return round < rounds_.size() ? rounds_[round].tasks.front() : kNoIndex;
   }
 
   void interrupt() override {}
@@ -161,7 +164,7 @@ class NcclMover final : public Mover {
   std::vector<std::uint32_t> round_of_;  ///< per task, kNoIndex
   std::vector<std::uint32_t> waits_;     ///< per round: its tasks that cannot be issued yet
   std::uint32_t next_ = 0;
-  std::uint32_t first_awaited_ = 0;  ///< round that is not known to be done
+  std::atomic<std::uint32_t> first_awaited_ = 0;  ///< round that is not known to be done
   std::unique_ptr<transport::NcclCommunicator> communicator_;
 };
 

@@ -18,11 +18,11 @@ if [[ ${1:-} == --sanitize ]]; then
   esac
   shift 2
   scripts/setup.sh --no-launch
-  echo "test: building the sanitized tests of transport, job, runtime and replay in build/$preset" >&2
+  echo "test: building the sanitized tests of io, requests, transport, job, runtime and replay in build/$preset" >&2
   cmake --preset "$preset" --log-level=WARNING >&2
   cmake --build --preset "$preset" --parallel "$(nproc)" \
-    --target test_transport transport_rank test_job test_runtime runtime_rank test_replay test_replay_matrix hipress-exec >&2
-  exec ctest --preset "$preset" -j2 -R '^(transport|job|runtime|replay|replay_matrix): ' "$@"
+    --target test_io test_requests test_transport transport_rank test_job test_runtime runtime_rank test_replay test_replay_matrix hipress-exec >&2
+  exec ctest --preset "$preset" -j2 -R '^(io|requests|transport|job|runtime|replay|replay_matrix): ' "$@"
 fi
 
 preset=release

@@ -270,8 +270,9 @@ void SweepSpec::fail(Axis axis, const AxisValue& value, const std::string& messa
       fmt::format("{} {}: {}", kAxisRows[axis].name, io::quote(value.text), message));
 }
 
-SweepSpec read_sweep(const std::string& file, const plans::Trust& trust) {
-  const YamlNode root = YamlNode::load(file);
+namespace {
+
+SweepSpec read(const YamlNode& root, const std::string& file, const plans::Trust& trust) {
   require_known_axes(root);
   if (const auto schema = root.find("schema"); schema && schema->text() != "hipress.sweep/1") {
     schema->fail(fmt::format("must be hipress.sweep/1, got {}", io::quote(schema->text())));
@@ -289,6 +290,16 @@ SweepSpec read_sweep(const std::string& file, const plans::Trust& trust) {
   require_sensible_size(spec);
   require_algorithms(spec);
   return spec;
+}
+
+}  // namespace
+
+SweepSpec read_sweep(const std::string& file, const plans::Trust& trust) {
+  return read(YamlNode::load(file), file, trust);
+}
+
+SweepSpec parse_sweep(const std::string& text, const std::string& name, const plans::Trust& trust) {
+  return read(YamlNode::parse(text, name), name, trust);
 }
 
 Point point(const SweepSpec& spec, std::int64_t index) {

@@ -71,6 +71,9 @@ struct SweepSpec {
 /// that is none or is given twice, a range that does not end, more than a million points, and an
 /// algorithm that is a program (x.pse) and not trusted.
 SweepSpec read_sweep(const std::string& file, const plans::Trust& trust = {});
+/// The same from its text; `name` stands for the file.
+SweepSpec parse_sweep(const std::string& text, const std::string& name,
+                      const plans::Trust& trust = {});
 
 /// The values of a point: indices into SweepSpec::values.
 using Point = std::array<std::uint32_t, kAxes>;

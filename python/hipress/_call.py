@@ -63,6 +63,9 @@ class _Call:
             if result:
                 self.text = ctypes.string_at(result.value or 0).decode()
                 loaded.hipress_free_result(result)
+            else:  # there was no memory for it; the library keeps the reason for this thread alone
+                reason = loaded.hipress_last_error().decode(errors="replace")
+                raise EnvironmentFailure(reason or "out of memory", "environment")
         except BaseException as error:  # raised again by whoever waits
             self.failure = error
 
@@ -80,14 +83,21 @@ def _answered(request: str, progress: Optional[Callable[[Progress], Any]]) -> _C
     """The call, when it is over. KeyboardInterrupt ends it early."""
     call = _Call(request, progress)
     thread = threading.Thread(target=call.run, name="hipress", daemon=True)
-    thread.start()
-    try:
-        while thread.is_alive():
+    interruption: Optional[BaseException] = None
+    started = False
+    while not started or thread.is_alive():
+        try:
+            if not started:
+                started = True
+                thread.start()
             thread.join(LOOK_S)
-    except BaseException:
-        call.interrupt()
-        thread.join()
-        raise
+        except BaseException as error:  # the library uses what is ours until the call is over
+            if not thread.ident:
+                raise
+            interruption = interruption or error
+            call.interrupt()
+    if interruption is not None:
+        raise interruption
     return call
 
 
@@ -102,25 +112,39 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is no value of a request: give a text, a path, a number, True or False, or a list")
 
 
+def _text(request: Mapping[str, Any]) -> str:
+    """The request as JSON. ValueError or TypeError, which names the member, for what JSON cannot say."""
+    members = []
+    for name, value in request.items():
+        try:
+            text = json.dumps(value, default=_plain, allow_nan=False, ensure_ascii=False)
+            text.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{name}: {value!r} is no text in UTF-8") from None
+        except ValueError as error:
+            raise ValueError(f"{name}: {value!r} is no value of a request ({error})") from None
+        members.append(f"{json.dumps(name)}: {text}")
+    return "{" + ", ".join(members) + "}"
+
+
 def answer(request: Mapping[str, Any], progress: Optional[Callable[[Progress], Any]] = None) -> Dict[str, Any]:
     """The result document of a request document, as hipress.h describes both: {"request": "plan", "input": "vgg19"}.
 
     Members that are None are left out, and paths become texts. Without the GIL, so that other threads go on; KeyboardInterrupt
-    ends it. What the library warns of is a HipressWarning; what it notes goes to the logger "hipress".
+    ends it. A search for a plan that is ended so writes the best plan until then, if there is an output. What the library warns
+    of is a HipressWarning; what it notes goes to the logger "hipress".
 
     progress  is called now and then, perhaps on another thread; an exception that it raises ends the request, and is raised
 
     InputError for a request that is wrong, and the other kinds of HipressError."""
-    given = {name: value for name, value in request.items() if value is not None}
-    call = _answered(json.dumps(given, default=_plain), progress)
+    call = _answered(_text({name: value for name, value in request.items() if value is not None}), progress)
     if call.failure is not None:
         raise call.failure
     for note in call.notes:
         _log.info("%s", note)
     for sentence in call.warnings:
         warnings.warn(sentence, HipressWarning, stacklevel=3)
-    if call.text is None:
-        raise EnvironmentFailure(library().hipress_last_error().decode(errors="replace") or "out of memory", "environment")
+    assert call.text is not None
     document: Dict[str, Any] = json.loads(call.text)
     if call.status != OK:
         raise error_of(document)

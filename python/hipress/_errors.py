@@ -25,7 +25,7 @@ class UnmetError(HipressError):
 
 
 class EnvironmentFailure(HipressError, RuntimeError):
-    """Memory, threads or room on a disk ran out, or a file cannot be written: the same request may work elsewhere."""
+    """Memory, threads or room on a disk ran out, or a program cannot be compiled here: the same request may work elsewhere."""
 
 
 class Interrupted(HipressError):

@@ -169,9 +169,12 @@ def _load() -> ctypes.CDLL:
     room = ctypes.create_string_buffer(4096)
     library.hipress_options_init(room)
     found = COptions.from_buffer(room).bytes
-    if found != ctypes.sizeof(COptions):
-        raise LibraryError(f"{path} is of another version than this package (its hipress_options has {found} bytes, and "
-                           f"{ctypes.sizeof(COptions)} were expected): {remedy}")
+    library.hipress_call_options_init(room)
+    found_for_calls = CCallOptions.from_buffer(room).bytes
+    if (found, found_for_calls) != (ctypes.sizeof(COptions), ctypes.sizeof(CCallOptions)):
+        raise LibraryError(f"{path} is of another version than this package (its hipress_options has {found} bytes and its "
+                           f"hipress_call_options {found_for_calls}; {ctypes.sizeof(COptions)} and {ctypes.sizeof(CCallOptions)} "
+                           f"were expected): {remedy}")
     return library
 
 

@@ -71,11 +71,13 @@ def sweep(result: "Sweep", x: Optional[str], y: str, ax: Optional["matplotlib.ax
     for name in (over, y):
         if name not in result.columns:
             raise ValueError(f"there is no column '{name}' (known: {', '.join(result.columns)})")
+    if len({isinstance(row[over], str) for row in result if row[over] is not None}) > 1:
+        raise ValueError(f"column '{over}' has words and numbers: say another x")
     ax = _axes(ax)
     others = [name for name in result.varying() if name != over]
     lines: Dict[Tuple[Any, ...], List[Tuple[Any, Any]]] = {}
     for row in result:
-        if row[y] is not None:
+        if row[y] is not None and row[over] is not None:
             lines.setdefault(tuple(row[name] for name in others), []).append((row[over], row[y]))
     for key, points in lines.items():
         label = ", ".join(f"{name} {value}" for name, value in zip(others, key))

@@ -45,7 +45,7 @@ class Library(unittest.TestCase):
             _fields_ = _library.COptions._fields_[:-1]
 
         with mock.patch.object(_library, "COptions", Smaller):
-            with self.assertRaisesRegex(_library.LibraryError, r"its hipress_options has \d+ bytes, and \d+ were expected"):
+            with self.assertRaisesRegex(_library.LibraryError, r"its hipress_options has \d+ bytes and its hipress_call_options \d+; \d+ and \d+ were"):
                 _library._load()
 
     def test_the_package_is_imported_without_torch(self):

@@ -227,6 +227,17 @@ class Errors(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "is no value of a request"):
             hipress.plan(object())
 
+    def test_what_json_cannot_say_is_refused_by_name(self):
+        with self.assertRaisesRegex(ValueError, "budget: nan is no value of a request"):
+            hipress.plan("vgg19", budget=float("nan"))
+        with self.assertRaisesRegex(ValueError, r"input: '\\udcff' is no text in UTF-8"):
+            hipress.plan("\udcff")
+
+    def test_a_text_with_a_byte_of_0_names_no_other_file(self):
+        with self.assertRaises(hipress.InputError) as caught:
+            hipress.plan("vgg19", output="plan.yaml\0.txt")
+        self.assertEqual(caught.exception.field, "output")
+
     def test_a_trace_without_a_model_gives_what_it_tells(self):
         with tempfile.TemporaryDirectory() as folder:
             trace = pathlib.Path(folder) / "trace.json"
@@ -236,7 +247,7 @@ class Errors(unittest.TestCase):
         self.assertEqual(caught.exception.result["format"], "PyTorch profiler")
 
     def test_what_misleads_is_a_warning(self):
-        with self.assertWarnsRegex(hipress.HipressWarning, "--budget has no effect"):
+        with self.assertWarnsRegex(hipress.HipressWarning, "`budget` has no effect"):
             hipress.plan("vgg19", search="secopa", nnodes=4, budget=3)
 
     def test_notes_go_to_the_log(self):

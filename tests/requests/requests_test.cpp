@@ -208,6 +208,29 @@ TEST_CASE("an error has its file, line and field") {
   CHECK(in_spec.find("line")->integer() > 0);
 }
 
+TEST_CASE("a text that is no file is not blamed, whatever it is equal to") {
+  Document sweep = sweep_request();
+  sweep["spec"] = {{"model", "vgg19"}, {"nodess", 4}};
+  sweep["shard"] = "spec";
+  CHECK(error_of(sweep).find("field")->is_null());
+}
+
+TEST_CASE("a text with a byte of 0 is refused") {
+  Document request = plan_request();
+  request["output"] = std::string("x.yaml\0.txt", 11);
+  const Document error = error_of(request);
+  CHECK(text(error, "field") == "output");
+  CHECK_THAT(text(error, "message"), Catch::StartsWith("output must be a text without bytes of 0"));
+}
+
+TEST_CASE("a simulation that is interrupted has no result") {
+  const std::atomic<bool> interrupted = true;
+  requests::Hooks hooks;
+  hooks.interrupted = &interrupted;
+  const Document request = {{"request", "simulate"}, {"input", "vgg19"}, {"plan", "all"}};
+  CHECK_THROWS_AS(requests::answer(request, hooks), requests::Interrupted);
+}
+
 TEST_CASE("kinds of errors") {
   const auto kind = [](const std::exception& error) {
     return text(*error_document(error, nullptr).find("error"), "kind");

@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 
-#include "io/file.hpp"
 #include "io/interrupts.hpp"
 #include "io/quantity.hpp"
 #include "io/spelling.hpp"
@@ -78,7 +77,6 @@ int run(const Options& options) {
     planner::print_passes(std::cout);
     return 0;
   }
-  if (options.request.output.empty()) io::require_writable("");  // which a request may leave out
   std::optional<io::InterruptScope> scope;
   requests::Hooks hooks = hooks_of(options, scope);
   if (options.request.job == "broadcast") {

@@ -10,7 +10,6 @@
 #include <string>
 #include <string_view>
 
-#include "io/file.hpp"
 #include "io/spelling.hpp"
 #include "requests/sweep.hpp"
 #include "tools/frame.hpp"
@@ -77,7 +76,6 @@ class ProgressLine {
 };
 
 int run(const SweepOptions& options) {
-  if (options.request.output.empty()) io::require_writable("");  // which a request may leave out
   requests::SweepRequest request = options.request;
   request.spec = options.spec;
   std::optional<ProgressLine> line;
