@@ -56,44 +56,40 @@ bool fills_slice(const Task& task) {
   return task.kind != Kind::kEncode && task.kind != Kind::kSend && task.kind != Kind::kJoin;
 }
 
-/// Adds iteration after iteration to a graph.
+/// Adds period after period of the schedule to a graph.
 class Expansion {
  public:
-  Expansion(const models::Model& model, const Plan& plan, std::vector<ForwardStep> forward,
-            Folding folding = Folding::kNone)
+  /// `lasts`: what begins in one period is awaited in the next.
+  Expansion(const models::Model& model, const Plan& plan, bool lasts, Folding folding)
       : model_(model),
         plan_(plan),
         layout_(make_layout(model, plan)),
-        forward_(std::move(forward)),
+        forward_(lasts || !layout_.timetable.is_uniform() ? forward_by_gradient(model)
+                                                          : whole_forward(model)),
         builder_(plan.nodes, layout_.gradients, folding),
         last_compute_(plan.nodes, kNoIndex),
         last_collective_(plan.nodes, kNoIndex) {
     if (plan.gpus_per_node == 0) throw std::invalid_argument("a node has at least one GPU");
-    if (plan.gpus_per_node == 1) return;
+    read_timetable();
+    forwards_.resize(layout_.gradients);
+    backward_.resize(layout_.gradients);
+    if (lasts || !layout_.timetable.is_uniform()) keep_ends();
+    if (plan.gpus_per_node == 1 || keeps_ends_) return;
     values_.assign(layout_.units.size(), std::vector<std::vector<TaskId>>(plan.nodes));
     sends_ = values_;
   }
 
-  void add_iteration() {
-    const TaskId first = builder_.size();
-    const bool again = last_compute_.front() != kNoIndex;
-    add_computation();
-    if (again) wait_for_last_iteration();
-    for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {
-      if (layout_.units[unit].members.empty()) continue;
-      if (layout_.units[unit].is_staged()) {
-        add_stages(unit);
-        continue;
+  /// One period of the schedule, step by step.
+  void add_period() {
+    for (std::uint32_t step = 0; step < layout_.timetable.steps; ++step) {
+      if (begins_[step].empty() && awaited_[step].empty()) {
+        ++plain_steps_;
+      } else {
+        add_plain_steps();
+        add_step(step);
       }
-      const UnitWork work = work_of(unit);
-      const TaskId first_of_unit = builder_.size();
-      const std::size_t first_edge = builder_.edges().size();
-      layout_.units[unit].strategy->expand(builder_, work);
-      note_ends(unit, first_of_unit, first_edge);
-      if (plan_.gpus_per_node > 1) broadcast(unit, work);
     }
-    order_collectives(first);
-    if (!plan_.pipelining) remove_pipelining(builder_, layout_, first);
+    add_plain_steps();
   }
 
   TaskGraph take() {
@@ -117,16 +113,32 @@ class Expansion {
     runs_ = true;
   }
 
+ private:
   void keep_ends() {
     keeps_ends_ = true;
     values_.assign(layout_.units.size(), std::vector<std::vector<TaskId>>(plan_.nodes));
     sends_ = values_;
   }
 
- private:
   /// Nodes whose tasks are added; in a folded graph, the first stands for all.
   std::uint32_t representatives() const { return builder_.folded() ? 1 : plan_.nodes; }
   std::uint32_t nodes_per_representative() const { return plan_.nodes / representatives(); }
+
+  /// In which steps parts begin and are awaited.
+  void read_timetable() {
+    const Timetable& table = layout_.timetable;
+    begins_.resize(table.steps);
+    awaited_.resize(table.steps);
+    for (const Synchronisation& one : table.synchronisations) {
+      begins_[one.step].push_back(one.part);
+      awaited_[one.awaited % table.steps].push_back(one.part);
+    }
+  }
+
+  bool is_one_of(const std::vector<std::uint32_t>& parts, std::uint32_t gradient) const {
+    const std::vector<std::uint32_t>& part_of = layout_.timetable.part_of;
+    return gradient < part_of.size() && std::ranges::find(parts, part_of[gradient]) != parts.end();
+  }
 
   TaskId compute(const Task& task) {
     const TaskId id = builder_.add(task);
@@ -136,36 +148,96 @@ class Expansion {
     return id;
   }
 
-  void add_computation() {
-    const std::vector<std::uint32_t> order = backward_order(model_);
-    backward_.assign(model_.gradients.size(), {});
-    forwards_.assign(model_.gradients.size(), {});
+  /// Steps without a word, as one task.
+  void add_plain_steps() {
+    if (plain_steps_ == 0) return;
+    const Picoseconds step =
+        from_seconds(models::before_backward_s(model_)) + from_seconds(models::backward_s(model_));
     for (std::uint32_t node = 0; node < representatives(); ++node) {
-      for (const ForwardStep& step : forward_) {
-        const TaskId id =
-            compute({.amount = step.length.count(), .gradient = step.gradient, .node = node});
-        if (forward_.size() != model_.gradients.size()) continue;
-        forwards_[step.gradient].insert(forwards_[step.gradient].end(), nodes_per_representative(),
-                                        id);
-      }
-      Picoseconds reached{0};
-      for (const std::uint32_t gradient : order) {
-        const Picoseconds due = from_seconds(model_.gradients[gradient].ready_s);
-        const TaskId id = compute({.amount = (due - reached).count(),
-                                   .gradient = gradient,
-                                   .node = node,
-                                   .kind = Kind::kBackward});
-        backward_[gradient].insert(backward_[gradient].end(), nodes_per_representative(), id);
-        reached = due;
-      }
+      compute({.amount = plain_steps_ * step.count(), .node = node, .kind = Kind::kSteps});
+    }
+    plain_steps_ = 0;
+  }
+
+  void add_step(std::uint32_t step) {
+    const TaskId first = builder_.size();
+    add_computation(step);
+    if (keeps_ends_) wait_for_earlier(step);
+    for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {
+      const std::vector<std::uint32_t>& members = layout_.units[unit].members;
+      if (!members.empty() && is_one_of(begins_[step], members.front())) synchronise(unit);
+    }
+    order_collectives(first);
+    if (!plan_.pipelining) remove_pipelining(builder_, layout_, first);
+  }
+
+  void synchronise(std::uint32_t unit) {
+    if (layout_.units[unit].is_staged()) return add_stages(unit);
+    const UnitWork work = work_of(unit);
+    const TaskId first_of_unit = builder_.size();
+    const std::size_t first_edge = builder_.edges().size();
+    layout_.units[unit].strategy->expand(builder_, work);
+    note_ends(unit, first_of_unit, first_edge);
+    if (plan_.gpus_per_node > 1) broadcast(unit, work);
+  }
+
+  void add_computation(std::uint32_t step) {
+    const std::vector<std::uint32_t> order = backward_order(model_);
+    for (std::uint32_t node = 0; node < representatives(); ++node) {
+      add_forward(step, node);
+      add_backward(step, node, order);
     }
   }
 
-  void wait_for_last_iteration() {
+  /// A task for each gradient that is awaited, with what follows it up to the next.
+  void add_forward(std::uint32_t step, std::uint32_t node) {
+    TaskId last = kNoIndex;
+    for (const ForwardStep& part : forward_) {
+      const bool waits = is_one_of(awaited_[step], part.gradient);
+      if (waits || last == kNoIndex) last = compute({.gradient = part.gradient, .node = node});
+      builder_.task(last).amount += part.length.count();
+      if (waits) on_its_nodes(node, last, forwards_[part.gradient]);
+    }
+  }
+
+  /// A task for each gradient whose synchronisation begins, with what comes before it.
+  void add_backward(std::uint32_t step, std::uint32_t node,
+                    const std::vector<std::uint32_t>& order) {
+    Picoseconds reached{0};
+    TaskId open = kNoIndex;
+    for (const std::uint32_t gradient : order) {
+      if (open == kNoIndex) open = compute({.node = node, .kind = Kind::kBackward});
+      const Picoseconds due = from_seconds(model_.gradients[gradient].ready_s);
+      Task& task = builder_.task(open);
+      task.amount += (due - reached).count();
+      task.gradient = gradient;
+      reached = due;
+      if (!is_one_of(begins_[step], gradient)) continue;
+      on_its_nodes(node, open, backward_[gradient]);
+      open = kNoIndex;
+    }
+  }
+
+  /// What a task is to its node, or in a folded graph to all.
+  void on_its_nodes(std::uint32_t node, TaskId id, std::vector<TaskId>& tasks) const {
+    tasks.resize(plan_.nodes);
+    std::fill_n(tasks.begin() + node, nodes_per_representative(), id);
+  }
+
+  /// The forward pass waits for the parts that are awaited in this step, and the backward pass of
+  /// those that begin, until the node has sent what it overwrites.
+  void wait_for_earlier(std::uint32_t step) {
     for (std::uint32_t gradient = 0; gradient < layout_.gradients; ++gradient) {
       const std::uint32_t unit = layout_.unit_of[gradient];
+      const bool awaited = is_one_of(awaited_[step], gradient);
+      const bool begins = is_one_of(begins_[step], gradient);
       for (std::uint32_t node = 0; node < plan_.nodes; ++node) {
-        for (const TaskId end : values_[unit][node]) builder_.edge(end, forwards_[gradient][node]);
+        if (awaited) {
+          for (const TaskId end : values_[unit][node]) {
+            builder_.edge(end, forwards_[gradient][node]);
+          }
+        }
+        if (!begins) continue;
         for (const TaskId end : sends_[unit][node]) builder_.edge(end, backward_[gradient][node]);
       }
     }
@@ -391,11 +463,13 @@ class Expansion {
   const Layout layout_;
   const std::vector<ForwardStep> forward_;
   GraphBuilder builder_;
-  bool runs_ = false;                                     // not only in simulations
-  bool sorted_ = true;                                    // ids are a topological order
-  bool keeps_ends_ = false;                               // for the next iteration
-  std::vector<TaskId> last_compute_, last_collective_;    // per node
-  std::vector<std::vector<TaskId>> forwards_, backward_;  // per gradient and node
+  bool runs_ = false;                                         // not only in simulations
+  bool sorted_ = true;                                        // ids are a topological order
+  bool keeps_ends_ = false;                                   // for later steps
+  std::int64_t plain_steps_ = 0;                              // to be added
+  std::vector<std::vector<std::uint32_t>> begins_, awaited_;  // per step: parts
+  std::vector<TaskId> last_compute_, last_collective_;        // per node
+  std::vector<std::vector<TaskId>> forwards_, backward_;      // per gradient and node
   std::vector<std::vector<std::vector<TaskId>>> values_,
       sends_;  // per unit and node; empty: not needed
 };
@@ -416,16 +490,16 @@ void require_foldable(const models::Model& model, const Plan& plan, Folding fold
 
 TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding) {
   require_foldable(model, plan, folding);
-  Expansion expansion(model, plan, whole_forward(model), folding);
-  expansion.add_iteration();
+  Expansion expansion(model, plan, false, folding);
+  expansion.add_period();
   return std::move(expansion).take();
 }
 
 TaskGraph expand_to_run(const models::Model& model, const Plan& plan, Folding folding) {
   require_foldable(model, plan, folding);
-  Expansion expansion(model, plan, whole_forward(model), folding);
+  Expansion expansion(model, plan, false, folding);
   expansion.name_operands();
-  expansion.add_iteration();
+  expansion.add_period();
   return std::move(expansion).take();
 }
 
@@ -433,9 +507,8 @@ TaskGraph expand_back_to_back(const models::Model& model, const Plan& plan, int 
                               Folding folding) {
   if (iterations < 1) throw std::invalid_argument("at least one iteration is needed");
   require_foldable(model, plan, folding);
-  Expansion expansion(model, plan, forward_by_gradient(model), folding);
-  expansion.keep_ends();
-  for (int i = 0; i < iterations; ++i) expansion.add_iteration();
+  Expansion expansion(model, plan, true, folding);
+  for (int i = 0; i < iterations; ++i) expansion.add_period();
   return std::move(expansion).take();
 }
 

@@ -69,6 +69,7 @@ class LayoutMaker {
                                   std::string(strategy.name) + " (" +
                                   to_string(strategy.operation) + ")");
     }
+    layout_.timetable = plan_.schedule.timetable(model_);
     layout_.gradients = static_cast<std::uint32_t>(model_.gradients.size());
     layout_.unit_of.resize(model_.gradients.size());
     position_.resize(model_.gradients.size());
@@ -171,18 +172,34 @@ class LayoutMaker {
               quoted(model_, members.front()) +
               ": one is compressed otherwise than the other; decide the same for both");
         }
+        if (part_of(g) != part_of(members.front())) {
+          throw std::invalid_argument(
+              quoted(model_, g) + " cannot be in a bulk group with " +
+              quoted(model_, members.front()) + ": schedule " + plan_.schedule.text() +
+              " synchronises them in different steps; put them into groups of their own");
+        }
         layout_.units[g].members.clear();
       }
       close(std::move(members));
     }
   }
 
+  std::uint32_t part_of(std::uint32_t g) const { return layout_.timetable.part_of[g]; }
+
+  /// What is synchronised in different steps is never put together.
   void group_by_rule() {
-    std::vector<std::uint32_t> left;  // by the groups made by hand
-    std::vector<Groupable> gradients;
+    std::vector<std::vector<std::uint32_t>> left;  // by the groups made by hand, part by part
     for (const std::uint32_t g : order_) {
       if (layout_.units[g].members.empty()) continue;
-      left.push_back(g);
+      left.resize(std::max<std::size_t>(left.size(), part_of(g) + 1));
+      left[part_of(g)].push_back(g);
+    }
+    for (const std::vector<std::uint32_t>& of_part : left) group_by_rule(of_part);
+  }
+
+  void group_by_rule(const std::vector<std::uint32_t>& left) {
+    std::vector<Groupable> gradients;
+    for (const std::uint32_t g : left) {
       const std::int8_t algorithm = layout_.units[g].algorithm;
       gradients.push_back(groupable(model_.gradients[g], algorithm, algorithm_of(algorithm)));
     }

@@ -48,8 +48,15 @@ struct Layout {
 
   std::vector<Factor> factors;  ///< of units[first_factor …)
 
+  /// Of the plan's schedule; a unit's members are of one part.
+  Timetable timetable;
+
   bool is_group(std::uint32_t unit) const { return unit >= gradients && unit < first_factor; }
   bool is_factor(std::uint32_t unit) const { return unit >= first_factor; }
+  /// The part of the timetable that a unit with members is of.
+  std::uint32_t part_of(std::uint32_t unit) const {
+    return timetable.part_of[units[unit].members.front()];
+  }
   /// The unit whose values a unit is for: a factor's is the one that it is a message of.
   std::uint32_t owner(std::uint32_t unit) const {
     return is_factor(unit) ? factors[unit - first_factor].unit : unit;
@@ -62,7 +69,8 @@ inline constexpr std::int64_t kFactorAlignment = 4;
 /// Derives it from a model and a plan for it. std::invalid_argument that names the gradient for a
 /// plan that does not fit: another number of decisions, K < 1, an unknown strategy, a root that is
 /// no node, two operations, a gradient compressed otherwise than in half precision with a strategy
-/// of the form kWhole, and a group by hand of unknown, repeated or unlike gradients.
+/// of the form kWhole, a group by hand of unknown, repeated or unlike gradients, and a
+/// schedule that does not fit the model.
 Layout make_layout(const models::Model& model, const Plan& plan);
 
 /// A gradient as the rule for bulk groups sees it.

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "casync/schedule.hpp"
 #include "casync/task_graph.hpp"
 
 namespace hipress::casync {
@@ -92,6 +93,7 @@ struct Plan {
   /// Bulk groups made by hand: input indices. What is in none of them is grouped by `bulk`.
   std::vector<std::vector<std::uint32_t>> bulk_groups = {};
   Aggregation batch = {};  ///< of Encode, Decode and Merge tasks, by the fp32 bytes of their slice
+  Schedule schedule = {};  ///< when which gradients are synchronised
   bool pipelining = true;  ///< off: see remove_pipelining() in rewrites.hpp
 };
 

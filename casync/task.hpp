@@ -18,6 +18,7 @@ constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.
 /// What a task does. The data it acts on is the slice (gradient, partition) of its node's gradient,
 /// in place, and the message of its predecessor:
 ///  - Forward, Backward: computation; a Backward task ends when its gradient is complete.
+///  - Steps: whole steps of computation, of which none begins or awaits a synchronisation.
 ///  - Encode: slice -> message; of a staged codec, all of the gradient, and what has become of
 ///    earlier messages -> factor.
 ///  - Send, Recv: a message, or with `algorithm == kRaw` the slice itself, from one node to
@@ -49,8 +50,9 @@ enum class Kind : std::uint8_t {
   kJoin,
   kLocalReduce,
   kLocalBroadcast,
+  kSteps,
 };
-inline constexpr int kKinds = 11;
+inline constexpr int kKinds = 12;
 
 /// What of its node a task occupies while it runs.
 enum class Resource : std::uint8_t {
@@ -80,6 +82,7 @@ inline constexpr std::array<KindRow, kKinds> kKindRows{{
     {"Join", Resource::kNone, "codec", false},
     {"LocalReduce", Resource::kLocal, "local", false},
     {"LocalBroadcast", Resource::kLocal, "local", false},
+    {"Steps", Resource::kCompute, "compute", false},
 }};
 constexpr const KindRow& row_of(Kind kind) { return kKindRows[static_cast<std::size_t>(kind)]; }
 constexpr const char* to_string(Kind kind) { return row_of(kind).name; }  ///< "Forward" …
@@ -129,7 +132,7 @@ struct Task {
   std::int64_t amount = 0;     ///< elements of the slice (Encode, Decode, Merge), bytes on the wire
                                ///< (Send, Recv), of the slice as it is summed (AllReduce) or of
                                ///< the gradient (LocalReduce, LocalBroadcast), picoseconds at speed
-                               ///< 1 (Forward, Backward)
+                               ///< 1 (Forward, Backward, Steps)
   std::uint32_t gradient = 0;  ///< input index; from TaskGraph::first_group on, a bulk group
   std::uint32_t partition = 0;
   std::uint32_t node = 0;         ///< where it runs
@@ -177,7 +180,7 @@ inline bool is_instant(const Task& task) {
 /// LocalReduce and LocalBroadcast: between the GPUs of one node.
 inline bool is_local(const Task& task) { return resource_of(task.kind) == Resource::kLocal; }
 
-/// Forward and Backward: what communication waits for, or hides behind.
+/// Forward, Backward and Steps: what communication waits for, or hides behind.
 inline bool is_computation(const Task& task) {
   return resource_of(task.kind) == Resource::kCompute;
 }

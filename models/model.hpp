@@ -23,6 +23,7 @@ struct Gradient {
   std::vector<std::int64_t> shape = {};  ///< outermost first; none: not known, one dimension
   /// Gradients of one bucket are handed over together, when the last of them is ready.
   std::optional<int> bucket = {};
+  std::string layer = {};  ///< of which it is a part; empty: its name says it, or it is one
 };
 
 /// The dimensions: one, all elements, where the shape is not known. Their product is `elements`.

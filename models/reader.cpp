@@ -232,7 +232,7 @@ void parse_size(const std::string& file, const io::YamlNode& node, Gradient& gra
 
 Gradient parse_gradient(const std::string& file, const io::YamlNode& item, Dtype dtype,
                         GradientList& list) {
-  item.expect_keys({"name", "elements", "shape", "ready", "dtype", "flops", "bucket"});
+  item.expect_keys({"name", "elements", "shape", "ready", "dtype", "flops", "bucket", "layer"});
   Gradient gradient;
   gradient.name = item.at("name").text();
   list.claim(gradient.name, item.line());
@@ -243,6 +243,7 @@ Gradient parse_gradient(const std::string& file, const io::YamlNode& item, Dtype
   if (const auto bucket = named.find("bucket")) {
     gradient.bucket = static_cast<int>(bucket->integer(0, INT32_MAX));
   }
+  if (const auto layer = named.find("layer")) gradient.layer = layer->text();
   const auto own_dtype = named.find("dtype");
   gradient.dtype = own_dtype ? parse_dtype(*own_dtype) : dtype;
   return gradient;

@@ -184,6 +184,16 @@ std::vector<std::vector<std::uint32_t>> read_groups(const io::YamlNode& list,
   return groups;
 }
 
+/// Before anything that depends on which gradients are synchronised together.
+void read_schedule(const io::YamlNode& root, const models::Model& model, casync::Plan& plan) {
+  const auto schedule = root.find("schedule");
+  if (!schedule) return;
+  located(*schedule, [&] {
+    plan.schedule = casync::Schedule::parse(schedule->text());
+    plan.schedule.timetable(model);
+  });
+}
+
 /// What a plan says beside its decisions: how raw gradients travel, bulk groups and batches.
 void read_aggregations(const io::YamlNode& root, const models::Model& model, casync::Plan& plan) {
   if (const auto raw = root.find("raw")) {
@@ -254,7 +264,7 @@ ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context)
   const io::YamlNode root = io::YamlNode::load(file);
   root.expect_keys({"schema", "model", "topology", "nodes", "predicted_iteration", "lower_bound",
                     "search", "network", "profile", "tool", "raw", "transfer_order", "bulk",
-                    "batch", "gradients", "operation", "root", "dense"});
+                    "batch", "gradients", "operation", "root", "dense", "schedule"});
   require_schema(root);
   require_agreement(root, context);
   require_times(root);
@@ -267,6 +277,7 @@ ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context)
   }
   ResolvedPlan resolved = matcher.take();
   read_operation(root, resolved.plan);
+  read_schedule(root, context.model, resolved.plan);
   read_aggregations(root, context.model, resolved.plan);
   if (const auto dense = root.find("dense")) resolved.dense = read_dense(*dense);
   if (const auto order = root.find("transfer_order")) {
@@ -307,6 +318,7 @@ void write_plan_yaml(const std::string& path, const models::Model& model, const 
   if (report.transfer_order != casync::TransferOrder::kReady) {
     entry("transfer_order", casync::to_string(report.transfer_order));
   }
+  if (plan.schedule != casync::Schedule()) entry("schedule", plan.schedule.text());
   write_aggregations(out, model, plan);
   if (report.dense) {
     out << YAML::Key << "dense" << YAML::Value << YAML::Flow << YAML::BeginMap;

@@ -163,6 +163,11 @@ class Replay {
           endpoint_, program_, gradients_.units(), states_,
           runtime::RuntimeOptions{.seed = options_.seed, .timeout_s = options_.timeout_s});
     }
+    if (program_.is_stepped()) {
+      throw std::invalid_argument("schedule " + program_.plan().plan.schedule.text() +
+                                  " has periods of several steps, which are replayed on CPUs; take "
+                                  "device cpu, or schedule ddp");
+    }
     device_ = options_.device(endpoint_.rank());
     return std::make_unique<runtime::DeviceRuntime>(
         endpoint_, program_, gradients_.units(), *device_,
@@ -212,7 +217,11 @@ class Replay {
     runtime_->wait_until(start);
     before_ = spent();
     runtime_->start(start);
-    produce_gradients(start);
+    if (program_.is_stepped()) {
+      compute_steps(start);
+    } else {
+      produce_gradients(start);
+    }
     runtime_->wait();
   }
 
@@ -224,6 +233,23 @@ class Replay {
     // A second exchange, so that no rank begins to verify while another still reads its CPU time.
     const std::vector<Spent> all = job::gather(endpoint_, mine);
     if (measured) record(start, outcomes, all);
+  }
+
+  /// Step after step, by a timer: a task begins when the one before it has ended, and what it waits
+  /// for is done.
+  void compute_steps(Clock::time_point start) {
+    Clock::time_point reached = start;
+    for (const std::uint32_t index : program_.computation()) {
+      const Clock::time_point begin = std::max(reached, runtime_->await_computation(index));
+      const casync::Picoseconds length(program_.tasks()[index].task.amount);
+      reached = begin + std::chrono::duration_cast<nanoseconds>(length);
+      if (options_.backward == Backward::kSpin) {
+        while (Clock::now() < reached) {
+        }
+      }
+      runtime_->wait_until(reached);
+      runtime_->computed(index, {begin, std::max(reached, Clock::now())});
+    }
   }
 
   /// Backward: hands over every gradient at its ready time, those of one instant together.

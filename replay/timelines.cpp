@@ -100,7 +100,7 @@ traces::Timeline gather_timeline(transport::Endpoint& endpoint, const runtime::P
     timeline.start[id] = forward + times.start;
     timeline.end[id] = forward + times.end;
   }
-  place_computation(graph, timeline, forward);
+  if (!program.is_stepped()) place_computation(graph, timeline, forward);
   end_sends_on_arrival(graph, timeline);
   start_sends_one_after_the_other(graph, timeline);
   start_collectives_together(graph, timeline);

@@ -9,6 +9,7 @@
 #include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
 #include "requests/broadcast.hpp"
+#include "requests/schedules.hpp"
 
 namespace hipress::requests {
 
@@ -116,6 +117,7 @@ Planned::Planned(const PlanRequest& asked, const Hooks& hooks)
 
 std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hooks) {
   refuse_broadcast_fields(request.broadcast);
+  refuse_utilization(request);
   sim::parse_network(request.request.network);  // refused before files are read
   auto planned = std::make_unique<Planned>(request, hooks);
   const PreparedRequest& prepared = planned->prepared;
@@ -142,6 +144,7 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hoo
 
 io::Document answer(const PlanRequest& request, const Hooks& hooks) {
   if (request.job == "broadcast") return document(*plan_broadcast(request, hooks));
+  if (request.is_of_schedules()) return document(*answer_of_schedules(request, hooks));
   return document(*plan(request, hooks));
 }
 

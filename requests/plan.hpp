@@ -32,6 +32,12 @@ struct PlanRequest {
   BroadcastRequest broadcast;
   bool input_given = false;
   bool algorithms_given = false;
+  std::vector<std::string> schedules;  ///< none: ddp
+  bool required_bandwidth = false;
+  std::string utilization;  ///< "50%,95%"; of required_bandwidth
+
+  /// Schedules are compared, or links are asked for: requests/schedules.hpp.
+  bool is_of_schedules() const { return required_bandwidth || !schedules.empty(); }
   /// The plan to write; empty: none is, and the plan is one that SeCoPa's text can say.
   std::string output;
 

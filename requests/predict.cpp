@@ -87,7 +87,8 @@ Intervals intervals_of(const Scenario& scenario, const Prediction& prediction) {
 std::vector<std::int64_t> bytes_per_iteration(const Scenario& scenario,
                                               const Prediction& prediction) {
   std::vector<std::int64_t> bytes = prediction.result.bytes_sent;
-  for (std::int64_t& of_node : bytes) of_node /= scenario.iterations;
+  const std::int64_t steps = std::int64_t{scenario.iterations} * prediction.steps;
+  for (std::int64_t& of_node : bytes) of_node /= steps;
   return bytes;
 }
 
@@ -104,11 +105,12 @@ Prediction predict(const Scenario& scenario, const SimulateRequest& line, const 
   prediction.result = simulate(scenario, prediction.graph, Timelines::kRecorded);
   prediction.simulation_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  prediction.iteration = prediction.result.iteration;
+  prediction.steps = steps_per_period(scenario);
+  prediction.iteration = prediction.result.iteration / prediction.steps;
   if (scenario.iterations > 1) {
     prediction.steady =
         steady_state(prediction.graph, prediction.result.timeline, scenario.iterations);
-    prediction.iteration = prediction.steady->period;
+    prediction.iteration = prediction.steady->period / prediction.steps;
   }
   look_for_interrupt(hooks);
   prediction.response =
@@ -116,6 +118,8 @@ Prediction predict(const Scenario& scenario, const SimulateRequest& line, const 
               casync::to_seconds(compute_time(prediction)), jobs_of(line));
   prediction.critical_path = critical_path(prediction.graph, prediction.result.timeline);
   prediction.utilisation = utilisation(scenario, prediction.graph, prediction.result);
+  prediction.traffic = traffic(scenario, prediction.graph, prediction.result, prediction.iteration,
+                               compute_time(prediction));
   look_for_interrupt(hooks);
   if (line.replicas > 1) {
     prediction.replicas = run_replicas(scenario, prediction.graph, line.replicas, jobs_of(line));

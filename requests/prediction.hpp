@@ -10,6 +10,7 @@
 #include "sim/replicas.hpp"
 #include "sim/scenario.hpp"
 #include "sim/sensitivity.hpp"
+#include "sim/traffic.hpp"
 #include "sim/utilisation.hpp"
 
 namespace hipress::requests {
@@ -21,11 +22,13 @@ struct Prediction {
   std::string why_whole;           ///< of a graph that is not folded: why
   std::optional<sim::FoldingBounds> folding_bounds;  ///< of one that is folded with an error
   sim::Result result;                                ///< with its timeline; of all iterations
-  sim::Picoseconds iteration{};                      ///< one iteration's time
+  sim::Picoseconds iteration{};                      ///< one step's time
+  std::uint32_t steps = 1;                           ///< of the schedule's period
   sim::Response response;                            ///< of that time
   std::optional<sim::SteadyState> steady;            ///< of back-to-back iterations
   std::vector<casync::TaskId> critical_path;         ///< in order of time
   sim::Utilisation utilisation;
+  sim::Traffic traffic;
   std::vector<sim::Sensitivity> sensitivities;  ///< empty unless asked for
   std::optional<sim::Replicas> replicas = {};   ///< none unless asked for
   bool explains_interval = false;               ///< whether reports say what the interval comes of
@@ -33,16 +36,26 @@ struct Prediction {
   std::string default_profile = {};             ///< which, and why it speaks; empty: one was given
 };
 
-/// Forward and backward of one iteration, as they were simulated.
+/// Forward and backward of one step, as they were simulated.
 inline sim::Picoseconds compute_time(const Prediction& prediction) {
-  return prediction.steady ? prediction.steady->compute : prediction.result.compute;
+  const sim::Picoseconds all =
+      prediction.steady ? prediction.steady->compute : prediction.result.compute;
+  return all / prediction.steps;
+}
+
+/// The share of a step that is computation.
+inline double compute_utilisation(sim::Picoseconds iteration, sim::Picoseconds compute) {
+  return iteration.count() == 0
+             ? 1.0
+             : static_cast<double>(compute.count()) / static_cast<double>(iteration.count());
 }
 
 /// From the start of backward, on the node that is there first, to the end of the iteration; back
 /// to back, the period without the forward tasks.
 inline sim::Picoseconds synchronisation_time(const Prediction& prediction) {
-  return prediction.iteration -
-         (prediction.steady ? prediction.steady->forward : prediction.result.forward);
+  const sim::Picoseconds forward =
+      prediction.steady ? prediction.steady->forward : prediction.result.forward;
+  return prediction.iteration - forward / prediction.steps;
 }
 
 /// 10th and 90th percentile of the times above, by how the profile's costs are spread.
@@ -51,7 +64,7 @@ struct Intervals {
 };
 Intervals intervals_of(const sim::Scenario& scenario, const Prediction& prediction);
 
-/// Per node; of one iteration.
+/// Per node; of one step, the mean over a period.
 std::vector<std::int64_t> bytes_per_iteration(const sim::Scenario& scenario,
                                               const Prediction& prediction);
 

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <stdexcept>
 #include <string>
 
 #include "costs/cluster.hpp"
+#include "io/error.hpp"
 #include "io/quantity.hpp"
 
 namespace hipress::requests {
@@ -77,6 +79,29 @@ void add(Fields& fields, plans::PlanOptions& options) {
              "Neither bulk groups nor batches, whatever the plan says");
   fields.add("no_selection", &options.no_selection,
              "Compress every gradient with the plan's algorithm, K = N");
+}
+
+std::string describe_schedules() {
+  std::string text;
+  for (const casync::ScheduleRow* row : casync::schedules()) {
+    std::string parameters;
+    for (const casync::ScheduleParameter& parameter : row->parameters) {
+      parameters += (parameters.empty() ? "(" : ", ") + std::string(parameter.name);
+    }
+    if (!parameters.empty()) parameters += ")";
+    text += fmt::format("{}{}{}: {}", text.empty() ? "" : "; ", row->name, parameters, row->help);
+  }
+  return text;
+}
+
+casync::Schedule read_schedule(const std::string& text, const models::Model& model) {
+  try {
+    casync::Schedule schedule = casync::Schedule::parse(text);
+    schedule.timetable(model);
+    return schedule;
+  } catch (const std::invalid_argument& error) {
+    throw io::InputError(fmt::format("`schedule`: {}", error.what()));
+  }
 }
 
 void add(Fields& fields, plans::Trust& trust) {

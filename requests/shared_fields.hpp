@@ -1,7 +1,9 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
+#include "casync/schedule.hpp"
 #include "costs/machine_options.hpp"
 #include "models/time_options.hpp"
 #include "plans/plan_options.hpp"
@@ -22,5 +24,12 @@ void add(Fields& fields, plans::PlanOptions& options);
 
 /// trust_plan.
 void add(Fields& fields, plans::Trust& trust);
+
+/// "ddp (the mean of …), local(steps, …) (…)": the schedules, for help.
+std::string describe_schedules();
+
+/// The schedule that the field `schedule` says. InputError for one that there is not, or that does
+/// not fit the model.
+casync::Schedule read_schedule(const std::string& text, const models::Model& model);
 
 }  // namespace hipress::requests

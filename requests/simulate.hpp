@@ -32,7 +32,8 @@ struct SimulateRequest {
   std::string fold = "auto";
   plans::PlanOptions plan_options;
   plans::Trust trust;
-  int steady = 0;  ///< iterations back to back; 0: one, with a barrier at its end
+  int steady = 0;        ///< iterations back to back; 0: one, with a barrier at its end
+  std::string schedule;  ///< empty: as a plan YAML says, else ddp
   std::string transfer_order = "ready";
   std::string jitter;  ///< empty: none
   std::uint64_t seed = 0;

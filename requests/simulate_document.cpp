@@ -1,4 +1,6 @@
 
+#include <algorithm>
+
 #include "costs/description.hpp"
 #include "requests/simulate.hpp"
 #include "sim/critical_path.hpp"
@@ -159,6 +161,24 @@ Json times_json(const Scenario& scenario, const Prediction& prediction) {
   return times;
 }
 
+/// What the schedule comes to: the share of computation, with its interval, and what is sent.
+Json schedule_json(const Scenario& scenario, const Prediction& prediction) {
+  const Interval iteration = intervals_of(scenario, prediction).iteration;
+  const Picoseconds compute = compute_time(prediction);
+  const auto at = [&](double iteration_s) {
+    return iteration_s > 0 ? std::min(1.0, casync::to_seconds(compute) / iteration_s) : 1.0;
+  };
+  const Traffic& traffic = prediction.traffic;
+  return {{"schedule", scenario.plan.schedule.text()},
+          {"steps_per_period", prediction.steps},
+          {"utilization", compute_utilisation(prediction.iteration, compute)},
+          {"utilization_p10", at(iteration.p90_s)},
+          {"utilization_p90", at(iteration.p10_s)},
+          {"bytes_per_step", traffic.bytes_per_step},
+          {"bytes_per_day", traffic.bytes_per_day},
+          {"peak_bits_per_s", traffic.peak_bits_per_s}};
+}
+
 }  // namespace
 
 io::Document document(const Simulated& simulated) {
@@ -183,6 +203,7 @@ io::Document document(const Simulated& simulated) {
                  {"sensitivity", sensitivity_json(prediction.sensitivities)},
                  {"steady", steady_json(prediction)},
                  {"critical_path", path_json(prediction)}});
+  report.update(schedule_json(scenario, prediction));
   if (prediction.explains_interval) {
     report["interval_sources"] = sources_json(scenario, prediction);
   }

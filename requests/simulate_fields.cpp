@@ -69,6 +69,9 @@ Fields fields(SimulateRequest& request) {
       .file();
   add(made, request.plan_options);
   add(made, request.trust);
+  made.add("schedule", &request.schedule,
+           "When gradients are synchronised: " + describe_schedules() +
+               " (default: what a plan YAML says, else ddp)");
   made.add("steady", &request.steady,
            "Iterations back to back, without a barrier: the period that so many (8) settle to")
       .from(2, 1024)

@@ -17,6 +17,7 @@
 #include "planner/baselines/named_plans.hpp"
 #include "plans/broadcast.hpp"
 #include "plans/plan_file.hpp"
+#include "requests/shared_fields.hpp"
 #include "requests/simulate.hpp"
 
 namespace hipress::requests {
@@ -98,7 +99,13 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   plan.gpus_per_node = cluster.gpus_per_node;
   Scenario scenario{std::move(model), std::move(plan), std::move(machines.profile),
                     std::move(cluster), network};
-  scenario.iterations = std::max(line.steady, 1);
+  if (!line.schedule.empty()) {
+    scenario.plan.schedule = read_schedule(line.schedule, scenario.model);
+  }
+  // Periods that overlap settle within a few.
+  constexpr int kPeriods = 4;
+  const int least = steps_per_period(scenario) > 1 ? kPeriods : 1;
+  scenario.iterations = line.steady > 0 ? line.steady : least;
   scenario.transfer_order = parse_transfer_order(line.transfer_order);
   if (!line.given.transfer_order && resolved.transfer_order) {
     scenario.transfer_order = *resolved.transfer_order;

@@ -110,11 +110,13 @@ void HostRuntime::reset(Part& part, const HostWork::When& when) {
 
 void HostRuntime::start(const Part& part, Clock::time_point at) {
   for (const std::uint32_t index : part.tasks) {
-    const Kind kind = program_.tasks()[index].task.kind;
-    if (kind == Kind::kForward) {
+    const casync::Task& task = program_.tasks()[index].task;
+    if (is_computation(task)) {
+      // What a stepped program computes is said to be done when it is.
+      if (task.kind != Kind::kForward || program_.is_stepped()) continue;
       intervals_[index].start = at;
       complete(index, at);
-    } else if (waits_at_first_[index] == 0 && kind != Kind::kBackward) {
+    } else if (waits_at_first_[index] == 0) {
       release(index, at);
     }
   }
@@ -124,6 +126,22 @@ void HostRuntime::backward_done(std::uint32_t gradient, Clock::time_point at) {
   const std::uint32_t index = program_.backward_of(gradient);
   intervals_[index].start = at;
   complete(index, at);
+}
+
+Clock::time_point HostRuntime::await_computation(std::unique_lock<std::mutex>& lock,
+                                                 std::uint32_t index) {
+  const Clock::time_point called = Clock::now();
+  const auto over = [&] { return waits_for_[index] == 0 || failure_; };
+  while (!changed_.wait_for(lock, look(), over)) {
+    end_if_stalled_since(lock, std::max(called, progress_));
+  }
+  rethrow_failure();
+  return waits_at_first_[index] == 0 ? Clock::time_point::min() : intervals_[index].start;
+}
+
+void HostRuntime::computed(std::uint32_t index, const Interval& when) {
+  intervals_[index].start = when.start;
+  complete(index, when.end);
 }
 
 Clock::duration HostRuntime::look() const {
@@ -235,6 +253,10 @@ void HostRuntime::release(std::uint32_t index, Clock::time_point at) {
   if (is_instant(task)) {
     intervals_[index].start = at;
     return complete(index, at);
+  }
+  if (is_computation(task)) {  // await_computation() waits for it
+    intervals_[index].start = at;
+    return changed_.notify_all();
   }
   switch (task.kind) {
     case Kind::kSend:

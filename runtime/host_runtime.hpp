@@ -49,6 +49,9 @@ class HostRuntime : public FallibleRuntime {
   /// Starts the tasks that wait for nothing; `at` is their ready time.
   void start(const Part& part, Clock::time_point at);
   void backward_done(std::uint32_t gradient, Clock::time_point at);
+  /// As RankRuntime::await_computation(), with `lock` on mutex_.
+  Clock::time_point await_computation(std::unique_lock<std::mutex>& lock, std::uint32_t index);
+  void computed(std::uint32_t index, const Interval& when);
   /// Ends the job if no task has been done since then for too long.
   void end_if_stalled_since(std::unique_lock<std::mutex>& lock, Clock::time_point since);
   void run_collective(std::uint32_t index, Clock::time_point ready);

@@ -140,6 +140,13 @@ void Program::add_batches() {
 
 void Program::add_computation(std::uint32_t index) {
   const Task& task = tasks_[index].task;
+  if (is_stepped()) {
+    computation_.push_back(index);
+    if (task.kind == Kind::kBackward && task.gradient < backward_.size()) {
+      backward_[task.gradient] = index;
+    }
+    return;
+  }
   computed_ += casync::Picoseconds(task.amount);
   if (task.kind == Kind::kForward) {
     if (!schedule_.empty()) {
@@ -175,9 +182,10 @@ void Program::add_successors() {
       if (to == kNoIndex) continue;
       if (is_computation(tasks_[to].task)) {
         if (is_computation(graph_[id])) continue;
-        throw std::invalid_argument("task graph: " + describe(tasks_[to]) + " waits for " +
-                                    casync::describe(graph_, id) +
-                                    "; the executor replays computation from a clock");
+        if (!is_stepped())
+          throw std::invalid_argument("task graph: " + describe(tasks_[to]) + " waits for " +
+                                      casync::describe(graph_, id) +
+                                      "; the executor replays computation from a clock");
       }
       if (from == kNoIndex && belongs_to_collective(graph_, graph_[id], tasks_[to].task)) continue;
       if (from == kNoIndex && graph_[id].kind != Kind::kSend) {

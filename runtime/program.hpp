@@ -19,8 +19,8 @@ using casync::kNoIndex;
 struct LocalTask {
   casync::Task task;
   casync::TaskId id = 0;
-  std::uint32_t waits_for =
-      0;  ///< predecessors to see done first; computation waits for none: it is timed
+  std::uint32_t waits_for = 0;  ///< predecessors to see done first; computation waits for none of
+                                ///< its own kind: it is timed
   std::uint32_t order = 0;  ///< place in (gradient, peer_offset, partition, kind, id)
   std::uint32_t message =
       kNoIndex;  ///< buffer that an Encode or Recv fills, or that a Decode, Merge or Send reads
@@ -53,7 +53,7 @@ class Program {
  public:
   /// Throws std::invalid_argument that names the task if the graph cannot be executed: see
   /// dataflow.hpp; also when computation waits for communication, or when a gradient has two
-  /// Backward tasks.
+  /// Backward tasks, unless is_stepped().
   Program(const casync::TaskGraph& graph, const models::Model& model,
           const plans::ResolvedPlan& plan, std::uint32_t node);
 
@@ -90,6 +90,11 @@ class Program {
   }
   std::span<const MessageBuffer> messages() const { return messages_; }
   std::int64_t arena_bytes() const { return arena_bytes_; }
+  /// The plan's schedule has a period of several steps, which all of computation() runs, rather
+  /// than schedule() alone.
+  bool is_stepped() const { return !layout_.timetable.is_uniform(); }
+  /// Of a stepped program: its computation, in the order in which it runs; local indices.
+  std::span<const std::uint32_t> computation() const { return computation_; }
   /// The rank's Backward task of each gradient, or kNoIndex.
   std::span<const std::uint32_t> backward() const { return backward_; }
   /// std::invalid_argument if the gradient has none here.
@@ -118,7 +123,7 @@ class Program {
   std::vector<LocalTask> tasks_;
   std::vector<std::uint32_t> local_index_;  ///< per task id, kNoIndex elsewhere
   std::vector<std::uint32_t> successors_;
-  std::vector<std::uint32_t> sends_, receives_, collectives_, members_, gathered_;
+  std::vector<std::uint32_t> sends_, receives_, collectives_, members_, gathered_, computation_;
   std::vector<MessageBuffer> messages_;
   std::int64_t arena_bytes_ = 0;
   std::vector<std::uint32_t> backward_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,14 @@ std::vector<bool> held_up_by_others(const casync::TaskGraph& graph) {
 }
 
 }  // namespace
+
+Clock::time_point RankRuntime::await_computation(std::uint32_t) {
+  throw std::logic_error("this runtime runs no schedules of several steps");
+}
+
+void RankRuntime::computed(std::uint32_t, const Interval&) {
+  throw std::logic_error("this runtime runs no schedules of several steps");
+}
 
 std::unique_ptr<transport::Exchange> prepare_exchange(
     transport::Endpoint& endpoint, const Program& program, std::span<const std::uint32_t> sends,

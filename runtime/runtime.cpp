@@ -31,6 +31,16 @@ void Runtime::gradient_ready(std::uint32_t gradient, Clock::time_point at) {
   backward_done(gradient, at);
 }
 
+Clock::time_point Runtime::await_computation(std::uint32_t index) {
+  std::unique_lock lock(mutex_);
+  return HostRuntime::await_computation(lock, index);
+}
+
+void Runtime::computed(std::uint32_t index, const Interval& when) {
+  const std::lock_guard lock(mutex_);
+  HostRuntime::computed(index, when);
+}
+
 void Runtime::wait() {
   {
     std::unique_lock lock(mutex_);

@@ -35,6 +35,8 @@ class Runtime : public RankRuntime, private HostRuntime {
   void begin(std::uint64_t iteration) override;
   void start(Clock::time_point at) override;
   void gradient_ready(std::uint32_t gradient, Clock::time_point at) override;
+  Clock::time_point await_computation(std::uint32_t index) override;
+  void computed(std::uint32_t index, const Interval& when) override;
   void wait_until(Clock::time_point at) override { sleep_until(at); }
   void wait() override;
   std::span<const Interval> intervals() const override { return intervals_; }

@@ -36,14 +36,19 @@ GraphSize graph_size(const Scenario& scenario, casync::Folding folding, const Be
   const auto gradients = static_cast<double>(scenario.model.gradients.size());
   GraphSize size;
   size.tasks = casync::whole_tasks(scenario.model, plan) * representatives / plan.nodes;
-  if (scenario.iterations > 1) {
-    size.tasks =
-        (size.tasks + representatives * gradients) * scenario.iterations;  // forward in parts
+  const casync::Timetable table = plan.schedule.timetable(scenario.model);
+  const bool goes_on = scenario.iterations > 1 || !table.is_uniform();
+  if (goes_on) {
+    // Forward in parts, and the steps around those in which something begins.
+    const double around =
+        table.is_uniform() ? 0 : 6 * static_cast<double>(table.synchronisations.size());
+    size.tasks += representatives * (gradients + around);
+    size.tasks *= scenario.iterations;
   }
   if (!plan.pipelining) size.tasks *= 2;  // a Join for each at most
   const double per_task = std::max(kBytes + (beside.changed_graph ? kBytesOfChanged : 0),
                                    kBytesKept + beside.replicas * kBytesOfReplica);
-  const bool keeps_ends = scenario.iterations > 1 || plan.gpus_per_node > 1;
+  const bool keeps_ends = goes_on || plan.gpus_per_node > 1;
   size.bytes = size.tasks * per_task +
                gradients * plan.nodes * (keeps_ends ? kBytesPerEnds : kBytesPerReady);
   return size;

@@ -19,7 +19,9 @@ struct Scenario {
   costs::Profile profile;
   costs::Cluster cluster;
   Network network = Network::kFair;
-  int iterations = 1;  ///< 1: one, with a barrier at its end; more: back to back
+  /// 1: one, with a barrier at its end; more: back to back. Of a schedule with a longer period than
+  /// a step, periods.
+  int iterations = 1;
   TransferOrder transfer_order = TransferOrder::kReady;
   std::shared_ptr<const Jitter> jitter = nullptr;  ///< null: every task takes its nominal time
   Jitter::Draws draws = {};
@@ -51,12 +53,18 @@ inline Result simulate(const Scenario& scenario, const casync::TaskGraph& graph,
                    .stop = scenario.stop});
 }
 
-/// How long an iteration takes: until the last task's end, or back to back the period of
-/// steady_state(). Throws as simulate does.
+/// Steps of the schedule's period.
+inline std::uint32_t steps_per_period(const Scenario& scenario) {
+  return scenario.plan.schedule.timetable(scenario.model).steps;
+}
+
+/// How long a step takes: until the last task's end, or back to back the period of steady_state();
+/// of a schedule with a longer period, the mean over it. Throws as simulate does.
 inline Picoseconds iteration_time(const Scenario& scenario, const casync::TaskGraph& graph) {
-  if (scenario.iterations == 1) return simulate(scenario, graph).iteration;
+  const std::uint32_t steps = steps_per_period(scenario);
+  if (scenario.iterations == 1) return simulate(scenario, graph).iteration / steps;
   const Result result = simulate(scenario, graph, Timelines::kRecorded);
-  return steady_state(graph, result.timeline, scenario.iterations).period;
+  return steady_state(graph, result.timeline, scenario.iterations).period / steps;
 }
 
 }  // namespace hipress::sim

@@ -9,6 +9,7 @@
 #include "io/error.hpp"
 #include "planner/baselines/named_plans.hpp"
 #include "plans/broadcast.hpp"
+#include "requests/shared_fields.hpp"
 #include "sim/simulator.hpp"
 
 namespace hipress::replay {
@@ -59,6 +60,9 @@ Job make_job(const CommandLine& line, std::uint32_t nodes) {
                          "--transfer-order ready, or leave the key out");
   }
   plans::apply(line.plan_options, context, job.plan);
+  if (!line.schedule.empty()) {
+    job.plan.plan.schedule = requests::read_schedule(line.schedule, job.model);
+  }
   job.graph = casync::expand_to_run(job.model, job.plan.plan);
   casync::check(job.graph);
   return job;

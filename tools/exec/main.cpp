@@ -77,7 +77,8 @@ int run(CommandLine& line) {
   const replay::Outcome outcome =
       replay::run_replays(line, launch, choice.transport, job, watching_of(line, forecast));
   if (!reports) return 0;
-  replay::Report report = replay::make_report(job.model, job.graph, outcome.replayed);
+  replay::Report report =
+      replay::make_report(job.model, job.plan.plan.schedule, job.graph, outcome.replayed);
   std::optional<sim::Result> predicted;
   if (forecast) predicted = replay::report_prediction(line, job, *forecast, outcome, report);
   const std::string predicted_for =

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "casync/strategy.hpp"
+#include "requests/shared_fields.hpp"
 #include "tools/options/shared.hpp"
 #include "tools/validators.hpp"
 
@@ -40,6 +41,10 @@ void declare(CLI::App& app, CommandLine& line) {
                  "iterations before them, verified but not reported")
       ->check(tools::count_from(0, 1'000'000))
       ->capture_default_str();
+  app.add_option("--schedule", line.schedule,
+                 "When gradients are synchronised: " + requests::describe_schedules() +
+                     " (default: what a plan YAML says, else ddp). An iteration is then a period, "
+                     "whose steps are computed by a timer");
   app.add_option("--backward", line.backward,
                  "what produces gradients: a timer (idle) or a busy core (spin)")
       ->check(CLI::IsMember({"idle", "spin"}))

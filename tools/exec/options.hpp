@@ -23,6 +23,7 @@ struct CommandLine {
   std::uint32_t nnodes = 0;  ///< 0: the launcher's
   ReplayOptions replay;
   std::string backward = "idle";
+  std::string schedule;  ///< empty: as a plan YAML says, else ddp
   std::string transport{transport::kDefaultTransport};
   tools::JobOptions job{.name = "hipress"};
   costs::MachineOptions machines;  ///< to predict for

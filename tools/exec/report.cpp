@@ -95,16 +95,20 @@ Summary summarise(std::vector<double> values) {
       .median = quantile(values, 0.5), .p10 = quantile(values, 0.1), .p90 = quantile(values, 0.9)};
 }
 
-Report make_report(const models::Model& model, const casync::TaskGraph& graph,
-                   const ReplayResult& replayed) {
+Report make_report(const models::Model& model, const casync::Schedule& schedule,
+                   const casync::TaskGraph& graph, const ReplayResult& replayed) {
   std::vector<double> iteration_s = replayed.iteration_s;
-  const double before_s = models::before_backward_s(model);
+  const double forward_s = models::before_backward_s(model);
+  const casync::Timetable table = schedule.timetable(model);
+  // Of one step alone, backward is replayed; of several, all.
+  const double before_s = table.is_uniform() ? forward_s : 0;
   for (double& value : iteration_s) value += before_s;
   Report report;
   report.ranks = graph.nodes;
   report.measured_iteration_s = summarise(iteration_s);
   report.each_iteration_s = std::move(iteration_s);
-  report.compute_s = before_s + models::backward_s(model);
+  report.steps = table.steps;
+  report.compute_s = table.steps * (forward_s + models::backward_s(model));
   report.process_cpu_s = summarise(replayed.process_cpu_s).median;
   report.verified = replayed.verified;
   report.bytes_sent = replayed.bytes_sent;
@@ -118,6 +122,8 @@ io::Document to_json(const Report& report) {
   const auto predicted_exposed_s = minus(predicted_s, report.compute_s);
   io::Document json = {
       {"ranks", report.ranks},
+      {"steps_per_period", report.steps},
+      {"utilization", measured.median > 0 ? report.compute_s / measured.median : 1.0},
       {"iterations", report.each_iteration_s.size()},
       {"measured_iteration_s",
        {{"median", measured.median}, {"p10", measured.p10}, {"p90", measured.p90}}},

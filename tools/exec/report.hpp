@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "casync/schedule.hpp"
 #include "casync/task_graph.hpp"
 #include "io/document.hpp"
 #include "models/model.hpp"
@@ -24,12 +25,13 @@ struct Summary {
 Summary summarise(std::vector<double> values);  ///< of at least one value
 
 /// Prediction and measurement of one graph, laid side by side: what hipress-exec prints. Iteration
-/// times include forward, if the model gives one, although a replay does not run it.
+/// times include forward, if the model gives one, although a replay of one step does not run it.
 struct Report {
   std::uint32_t ranks = 0;
   Summary measured_iteration_s;
   std::vector<double> each_iteration_s;  ///< in the order in which they were run
-  double compute_s = 0;                  ///< forward and backward
+  std::uint32_t steps = 1;               ///< of an iteration: a period of the schedule
+  double compute_s = 0;                  ///< forward and backward, of all steps
   double process_cpu_s = 0;              ///< rank 0's process, median of the iterations
   /// A predicted iteration, in seconds.
   struct Predicted {
@@ -47,8 +49,8 @@ struct Report {
 };
 
 /// What was measured, without predictions and what is told of them.
-Report make_report(const models::Model& model, const casync::TaskGraph& graph,
-                   const ReplayResult& replayed);
+Report make_report(const models::Model& model, const casync::Schedule& schedule,
+                   const casync::TaskGraph& graph, const ReplayResult& replayed);
 
 io::Document to_json(const Report& report);
 void print(std::ostream& out, const Report& report);

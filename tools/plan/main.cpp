@@ -18,6 +18,7 @@
 #include "tools/plan/analysis_report.hpp"
 #include "tools/plan/broadcast.hpp"
 #include "tools/plan/report.hpp"
+#include "tools/plan/schedules.hpp"
 
 namespace {
 
@@ -83,6 +84,11 @@ int run(const Options& options) {
     hooks.optimises = {};
     hooks.progress = {};
     planner::run_broadcast(options, hooks);
+    return 0;
+  }
+  if (options.request.is_of_schedules()) {
+    hooks.optimises = {};
+    planner::run_schedules(options, hooks);
     return 0;
   }
   const auto planned = requests::plan(options.request, hooks);

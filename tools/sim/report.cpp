@@ -223,9 +223,35 @@ void print_sources(std::ostream& out, const Scenario& scenario, const Prediction
 std::string describe_iteration(const Prediction& prediction) {
   const std::string time = duration(prediction.iteration);
   if (!prediction.steady) return time;
+  if (prediction.steps > 1) {
+    return fmt::format("{} a step, of {} periods of {} steps ({})", time,
+                       prediction.steady->periods.size() + 1, prediction.steps,
+                       prediction.steady->settled ? "settled" : "mean of the last half");
+  }
   return fmt::format("{}, the period of {} back to back ({})", time,
                      prediction.steady->periods.size() + 1,
                      prediction.steady->settled ? "settled" : "mean of the last half");
+}
+
+/// What a schedule other than ddp comes to.
+void print_schedule(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
+  const casync::Schedule& schedule = scenario.plan.schedule;
+  if (schedule == casync::Schedule()) return;
+  line(out, "schedule", fmt::format("{}: {}", schedule.text(), schedule.row().help));
+  const Picoseconds compute = compute_time(prediction);
+  const Interval range = intervals_of(scenario, prediction).iteration;
+  const auto share = [&](double step_s) {
+    return std::min(100.0, 100 * casync::to_seconds(compute) / step_s);
+  };
+  line(out, "compute utilisation",
+       fmt::format("{:.1f} %; {:.1f} to {:.1f} % in 8 runs of 10",
+                   100 * requests::compute_utilisation(prediction.iteration, compute),
+                   share(range.p90_s), share(range.p10_s)));
+  line(out, "traffic per node",
+       fmt::format("{} a step, {} a day, at most {} over a step",
+                   io::format_amount(static_cast<std::int64_t>(prediction.traffic.bytes_per_step)),
+                   io::format_amount(static_cast<std::int64_t>(prediction.traffic.bytes_per_day)),
+                   io::format_bit_rate(prediction.traffic.peak_bits_per_s / 8)));
 }
 
 }  // namespace
@@ -251,6 +277,7 @@ void print_report(std::ostream& out, const Scenario& scenario, const Prediction&
   line(out, "synchronisation", duration(synchronisation_time(prediction)));
   line(out, "compute", duration(compute));
   line(out, "exposed communication", duration(prediction.iteration - compute));
+  print_schedule(out, scenario, prediction);
   line(out, "sent per node", describe_bytes_sent(bytes_per_iteration(scenario, prediction)));
   if (prediction.replicas) {
     const Replicas& all = *prediction.replicas;

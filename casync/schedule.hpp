@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/model.hpp"
+
+namespace hipress::casync {
+
+/// When the gradients of one part are synchronised, in steps of a period.
+struct Synchronisation {
+  std::uint32_t part = 0;
+  std::uint32_t step = 0;     ///< each gradient's begins when this step's backward has completed it
+  std::uint32_t awaited = 0;  ///< each gradient's ends before this step's forward needs it: later
+                              ///< than `step`, by at most a period; from Timetable::steps on it is
+                              ///< a step of the next period
+};
+
+/// What happens when, relative to computation, in a period that repeats.
+struct Timetable {
+  std::uint32_t steps = 1;             ///< of a period
+  std::vector<std::uint32_t> part_of;  ///< per gradient
+  /// Of every part one, in the order of their steps.
+  std::vector<Synchronisation> synchronisations;
+
+  /// Every step is like every other: a period may be cut anywhere.
+  bool is_uniform() const { return steps == 1; }
+};
+
+/// What a schedule takes in its brackets: a number, or one of several words.
+struct ScheduleParameter {
+  std::string_view name;
+  std::string_view help;
+  std::int64_t least = 0, most = 0;              ///< of a number
+  std::int64_t value = 0;                        ///< if it is not given; of words the place
+  std::span<const std::string_view> words = {};  ///< none: a number
+  bool always_said = false;                      ///< by Schedule::text(), even if it is the default
+};
+
+/// The values of a schedule's parameters, in the order of its row.
+using ScheduleValues = std::vector<std::int64_t>;
+
+/// A way to train: which gradients are synchronised when. Adding one is one file that defines a
+/// row, and its place in schedules().
+struct ScheduleRow {
+  std::string_view name;
+  std::string_view help;
+  std::span<const ScheduleParameter> parameters;
+  /// Throws std::invalid_argument for values that contradict each other; null: none do.
+  void (*check)(const ScheduleValues& values);
+  /// Throws std::invalid_argument for a model that it does not fit.
+  Timetable (*timetable)(const ScheduleValues& values, const models::Model& model);
+  /// What training gives up for it, as a sentence; empty: nothing.
+  std::string (*gives_up)(const ScheduleValues& values);
+};
+
+/// A row with values for its parameters. The default is ddp.
+class Schedule {
+ public:
+  Schedule();
+  /// "ddp", "local(steps=100, fragments=4)". std::invalid_argument that says what is wrong, and
+  /// what is known.
+  static Schedule parse(std::string_view text);
+
+  const ScheduleRow& row() const { return *row_; }
+  const ScheduleValues& values() const { return values_; }
+  /// As parse() takes it, with the values that are not the default.
+  std::string text() const;
+  /// std::invalid_argument as the row's, and for a timetable that is none.
+  Timetable timetable(const models::Model& model) const;
+  /// What training gives up for it; empty: nothing.
+  std::string gives_up() const;
+  bool operator==(const Schedule&) const = default;
+
+ private:
+  const ScheduleRow* row_;
+  ScheduleValues values_;
+};
+
+/// All rows, the project's own first.
+std::span<const ScheduleRow* const> schedules();
+
+/// "ddp, local": for help and messages.
+std::string schedule_names();
+
+/// A row of somebody else's, among schedules() for as long as this lives. Not to be made or
+/// destroyed while another thread looks. std::invalid_argument for a name that there is.
+class ScheduleRegistration {
+ public:
+  explicit ScheduleRegistration(const ScheduleRow& row);
+  ~ScheduleRegistration();
+  ScheduleRegistration(const ScheduleRegistration&) = delete;
+  ScheduleRegistration& operator=(const ScheduleRegistration&) = delete;
+
+ private:
+  const ScheduleRow* row_;
+};
+
+}  // namespace hipress::casync

@@ -1,0 +1,12 @@
+#include <array>
+
+#include "casync/schedules/rows.hpp"
+
+namespace hipress::casync {
+
+std::span<const ScheduleRow* const> own_schedules() {
+  static const std::array rows = {&kDdp, &kLocal};
+  return rows;
+}
+
+}  // namespace hipress::casync

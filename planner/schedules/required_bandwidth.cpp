@@ -1,0 +1,114 @@
+#include "planner/schedules/required_bandwidth.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+
+#include "casync/task_graph.hpp"
+#include "costs/spread.hpp"
+#include "sim/folding.hpp"
+#include "sim/forecast.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr double kLeast = 125;     // bytes a second: a kilobit
+constexpr double kMost = 1.25e14;  // a petabit
+constexpr double kPrecision = 1e-3;
+
+/// 10th and 90th percentile, and what is between.
+enum class Machines : std::uint8_t { kFast, kNominal, kSlow };
+
+/// The share of computation, as a function of the links' bandwidth.
+class Utilisation {
+ public:
+  explicit Utilisation(const sim::Scenario& scenario)
+      : scenario_(scenario),
+        spread_(costs::spread_of(scenario.profile)),
+        graph_(sim::expand(scenario, sim::Fold::kExactly).graph),
+        steps_(sim::steps_per_period(scenario)) {}
+
+  double at(double bytes_per_s, Machines machines) {
+    scenario_.cluster.link.bandwidth = bytes_per_s;
+    scenario_.cluster.link.bandwidth_both_ways = bytes_per_s;
+    const sim::Result result = sim::simulate(scenario_, graph_, sim::Timelines::kRecorded);
+    const sim::SteadyState steady =
+        sim::steady_state(graph_, result.timeline, scenario_.iterations);
+    const double compute_s = casync::to_seconds(steady.compute);
+    double exposed_s = casync::to_seconds(steady.period) - compute_s;
+    if (machines != Machines::kNominal) {
+      const sim::Interval range = exposed_in(steady);
+      exposed_s = machines == Machines::kFast ? range.p10_s : range.p90_s;
+    }
+    return compute_s / (compute_s + std::max(0.0, exposed_s));
+  }
+
+ private:
+  sim::Interval exposed_in(const sim::SteadyState& steady) const {
+    const double period_s = casync::to_seconds(steady.period) / steps_;
+    const double compute_s = casync::to_seconds(steady.compute) / steps_;
+    const sim::Response response = sim::respond(scenario_, graph_, period_s, compute_s);
+    const sim::Interval range = sim::interval(sim::without_compute(response, compute_s), spread_);
+    return {range.p10_s * steps_, range.p90_s * steps_};
+  }
+
+  sim::Scenario scenario_;
+  costs::Spread spread_;
+  casync::TaskGraph graph_;
+  double steps_;
+};
+
+/// The least bandwidth in kLeast … kMost with that utilisation, which more bandwidth does not
+/// lower; none: not even kMost has it.
+std::optional<double> least(Utilisation& utilisation, double wanted, Machines machines,
+                            double guess) {
+  const auto reaches = [&](double bandwidth) {
+    return utilisation.at(bandwidth, machines) >= wanted;
+  };
+  double low = guess, high = guess;
+  if (reaches(guess)) {
+    while (low > kLeast && reaches(low)) high = low, low = std::max(kLeast, low / 4);
+    if (low == kLeast && reaches(low)) return low;
+  } else {
+    while (high < kMost && !reaches(high)) low = high, high = std::min(kMost, high * 4);
+    if (high == kMost && !reaches(high)) return std::nullopt;
+  }
+  while (high > low * (1 + kPrecision)) {
+    const double middle = std::sqrt(low * high);
+    (reaches(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+std::optional<double> bits(const std::optional<double>& bytes_per_s) {
+  return bytes_per_s ? std::optional(8 * *bytes_per_s) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<RequiredBandwidth> required_bandwidths(const sim::Scenario& scenario,
+                                                   std::span<const double> utilizations) {
+  Utilisation utilisation(scenario);
+  std::vector<RequiredBandwidth> rows;
+  double guess = scenario.cluster.link.bandwidth;
+  for (const double wanted : utilizations) {
+    RequiredBandwidth row{
+        .utilization = wanted, .bits_per_s = {}, .bits_per_s_p10 = {}, .bits_per_s_p90 = {}};
+    const std::optional<double> found = least(utilisation, wanted, Machines::kNominal, guess);
+    row.bits_per_s = bits(found);
+    if (found) {
+      guess = *found;
+      row.bits_per_s_p10 = bits(least(utilisation, wanted, Machines::kFast, *found));
+      row.bits_per_s_p90 = bits(least(utilisation, wanted, Machines::kSlow, *found));
+    } else {
+      row.reason = fmt::format(
+          "{:.1f} % at any bandwidth: the rest is latency, overheads of messages and codecs",
+          100 * utilisation.at(kMost, Machines::kNominal));
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace hipress::planner

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/scenario.hpp"
+
+namespace hipress::planner {
+
+/// The least bandwidth of the links that keeps computation that busy.
+struct RequiredBandwidth {
+  double utilization = 0;  ///< computation over wall time that was asked for, 0 to 1
+  std::optional<double> bits_per_s;
+  /// With machines that are as fast as one in ten, and as slow as one in ten.
+  std::optional<double> bits_per_s_p10, bits_per_s_p90;
+  std::string reason = {};  ///< why there is none; empty: there is
+};
+
+/// Of a scenario whose iterations are back to back (at least 2), for each of these utilisations,
+/// between 0 and 1: by bisection on the simulator, to a thousandth. Only `cluster.link.bandwidth`
+/// changes. Throws as simulate().
+std::vector<RequiredBandwidth> required_bandwidths(const sim::Scenario& scenario,
+                                                   std::span<const double> utilizations);
+
+}  // namespace hipress::planner

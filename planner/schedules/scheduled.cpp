@@ -1,0 +1,186 @@
+#include "planner/schedules/scheduled.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "casync/layout.hpp"
+#include "io/error.hpp"
+#include "planner/choices/choices.hpp"
+#include "planner/rules/alone.hpp"
+#include "plans/plan_builder.hpp"
+#include "sim/folding.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr int kPeriods = 4;  // that overlap settles in
+
+/// Simulates plans of one schedule until the problem's limits are reached.
+class ScheduleSearch {
+ public:
+  ScheduleSearch(const Problem& problem, casync::Schedule schedule)
+      : problem_(problem),
+        schedule_(std::move(schedule)),
+        table_(schedule_.timetable(problem.model)) {}
+
+  casync::Plan run() {
+    for (const std::string& strategy : strategies_of(problem_)) start_in(strategy);
+    if (!best_) throw io::InputError(refusal_);
+    improve();
+    return std::move(best_->plan);
+  }
+
+ private:
+  struct Timed {
+    casync::Plan plan;
+    double step_s = 0;
+  };
+
+  bool has_time() const {
+    if (is_interrupted(problem_.limits)) return false;
+    if (problem_.limits.evaluations >= 0) return evaluations_ < problem_.limits.evaluations;
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin_;
+    return spent.count() < problem_.limits.budget_s;
+  }
+
+  /// None where the strategy cannot carry the plan.
+  std::optional<double> step_s(const casync::Plan& plan) {
+    const sim::Scenario scenario = scenario_of(problem_, plan);
+    try {
+      const auto graph = sim::expand(scenario, sim::Fold::kExactly).graph;
+      ++evaluations_;
+      return casync::to_seconds(sim::iteration_time(scenario, graph));
+    } catch (const std::invalid_argument& error) {
+      refusal_ = error.what();
+      return std::nullopt;
+    }
+  }
+
+  /// Takes a plan that is shorter by more than the tolerance; the first whatever it takes.
+  bool consider(casync::Plan plan) {
+    const std::optional<double> time_s = step_s(plan);
+    if (!time_s) return false;
+    const double slack = 1 + problem_.tolerance;
+    if (best_ && *time_s * slack >= best_->step_s) return false;
+    best_ = {std::move(plan), *time_s};
+    return true;
+  }
+
+  /// Rules in the order of what they give up.
+  void start_in(const std::string& strategy) {
+    Problem in_strategy = problem_;
+    in_strategy.strategy = strategy;
+    const auto try_rule = [&](casync::Plan (*rule)(const Problem&)) {
+      if (best_ && !has_time()) return;
+      casync::Plan plan = rule(in_strategy);
+      plan.schedule = schedule_;
+      plan.gpus_per_node = problem_.machines->cluster.gpus_per_node;
+      consider(std::move(plan));
+    };
+    try_rule(rules::none);
+    if (problem_.algorithms.empty()) return;
+    const bool halves = std::ranges::find(problem_.algorithms, "fp16") != problem_.algorithms.end();
+    if (halves) try_rule(rules::fp16);
+    if (sends_raw_alone(strategy)) return;
+    if (strategy == "ps" || strategy == "ring") try_rule(rules::secopa);
+    try_rule(rules::all);
+  }
+
+  /// Fragment by fragment, until none gets better.
+  void improve() {
+    const std::vector<casync::Decision> options = options_of_fragments();
+    for (bool better = true; better && has_time();) {
+      better = false;
+      for (std::uint32_t part = 0; part < table_.synchronisations.size(); ++part) {
+        for (const casync::Decision& option : options) {
+          if (!has_time()) return;
+          casync::Plan changed = best_->plan;
+          set(changed, part, option);
+          better |= consider(std::move(changed));
+        }
+      }
+    }
+  }
+
+  /// All that a fragment may be sent as: raw, and each algorithm that the plan can say, in each
+  /// number of partitions.
+  std::vector<casync::Decision> options_of_fragments() {
+    if (sends_raw_alone(best_->plan.strategy)) return {};
+    for (const std::string& name : of_slices(problem_.algorithms)) {
+      const auto has = [&](const casync::Algorithm& one) { return one.name == name; };
+      if (std::ranges::none_of(best_->plan.algorithms, has)) {
+        best_->plan.algorithms.push_back(algorithm(name));
+      }
+    }
+    std::vector<casync::Decision> options;
+    const auto nodes = static_cast<std::int32_t>(problem_.nodes);
+    for (std::int8_t a = casync::kRaw; a < static_cast<int>(best_->plan.algorithms.size()); ++a) {
+      for (const std::int32_t partitions : {nodes, 2 * nodes, 4 * nodes}) {
+        options.push_back({a, partitions});
+      }
+      if (!folded_only(problem_)) options.push_back({a, 1});
+    }
+    return options;
+  }
+
+  void set(casync::Plan& plan, std::uint32_t part, const casync::Decision& option) const {
+    for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+      if (table_.part_of[g] == part) plan.decisions[g] = option;
+    }
+  }
+
+  const Problem& problem_;
+  casync::Schedule schedule_;
+  casync::Timetable table_;
+  std::optional<Timed> best_;
+  std::string refusal_;
+  std::int64_t evaluations_ = 0;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+sim::Scenario scenario_of(const Problem& problem, casync::Plan plan) {
+  return {.model = problem.model,
+          .plan = std::move(plan),
+          .profile = problem.machines->profile,
+          .cluster = problem.machines->cluster,
+          .network = problem.machines->network,
+          .iterations = kPeriods};
+}
+
+ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& schedule) {
+  ScheduledPlan found;
+  found.plan = ScheduleSearch(problem, schedule).run();
+  const sim::Scenario scenario = scenario_of(problem, found.plan);
+  const casync::TaskGraph graph = sim::expand(scenario, sim::Fold::kExactly).graph;
+  const sim::Result result = sim::simulate(scenario, graph, sim::Timelines::kRecorded);
+  const sim::SteadyState steady = sim::steady_state(graph, result.timeline, scenario.iterations);
+  found.steps = sim::steps_per_period(scenario);
+  const casync::Picoseconds step = steady.period / found.steps;
+  const casync::Picoseconds compute = steady.compute / found.steps;
+  found.iteration_s = casync::to_seconds(step);
+  found.compute_s = casync::to_seconds(compute);
+  found.response = sim::respond(scenario, graph, found.iteration_s, found.compute_s);
+  found.traffic = sim::traffic(scenario, graph, result, step, compute);
+  for (std::size_t g = 0; g < found.plan.decisions.size(); ++g) {
+    const bool raw = plans::is_raw(problem.model.gradients[g], found.plan, found.plan.decisions[g]);
+    found.compressed += raw ? 0 : 1;
+  }
+  return found;
+}
+
+std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double tolerance) {
+  const auto fastest = std::ranges::min_element(plans, {}, &ScheduledPlan::iteration_s);
+  const double limit_s = fastest->iteration_s * (1 + tolerance);
+  std::size_t chosen = static_cast<std::size_t>(fastest - plans.begin());
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (plans[i].iteration_s <= limit_s && plans[i].steps < plans[chosen].steps) chosen = i;
+  }
+  return chosen;
+}
+
+}  // namespace hipress::planner

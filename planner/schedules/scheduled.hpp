@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/problem/problem.hpp"
+#include "sim/forecast.hpp"
+#include "sim/traffic.hpp"
+
+/// Plans for schedules: a period of each is simulated as it repeats.
+namespace hipress::planner {
+
+/// A plan for one schedule, and what it comes to.
+struct ScheduledPlan {
+  casync::Plan plan;
+  std::uint32_t steps = 1;     ///< of a period
+  double iteration_s = 0;      ///< a step, the mean over a period
+  double compute_s = 0;        ///< of it
+  sim::Response response;      ///< of iteration_s
+  sim::Traffic traffic;        ///< of the node that sends most
+  std::size_t compressed = 0;  ///< gradients
+
+  /// The share of computation, 0 to 1.
+  double utilization() const { return iteration_s > 0 ? compute_s / iteration_s : 1; }
+};
+
+/// A scenario for a plan of the problem, as its schedule repeats it.
+sim::Scenario scenario_of(const Problem& problem, casync::Plan plan);
+
+/// The plan that takes least for this schedule: the best of the rules none, fp16, SeCoPa's and all,
+/// in each of the problem's strategies, and then fragment by fragment whatever of the problem's
+/// algorithms and numbers of partitions makes a step shorter by more than the problem's tolerance,
+/// until its limits are reached. std::invalid_argument for a schedule that does not fit the model,
+/// io::InputError where no strategy can carry it.
+ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& schedule);
+
+/// The place of the one to take: of those that are longer than the fastest by at most the
+/// tolerance, the one with the shortest period, the first of equals.
+std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double tolerance);
+
+}  // namespace hipress::planner

@@ -1,0 +1,244 @@
+#include "requests/schedules.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "costs/spread.hpp"
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "planner/rules/alone.hpp"
+#include "plans/plan_file.hpp"
+#include "requests/shared_fields.hpp"
+
+namespace hipress::requests {
+
+using namespace planner;
+
+namespace {
+
+using Json = io::Document;
+
+constexpr std::string_view kUtilizations = "50%,80%,90%,95%,99%";
+constexpr std::string_view kNothing = "none";
+
+double utilization_in(std::string_view text) {
+  std::string_view digits = text;
+  if (digits.ends_with('%')) digits.remove_suffix(1);
+  double percent = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), percent);
+  const bool whole = error == std::errc() && end == digits.data() + digits.size();
+  if (whole && text.ends_with('%') && percent > 0 && percent < 100) return percent / 100;
+  throw io::InputError(fmt::format(
+      "`utilization` must be percentages above 0% and below 100%, which no bandwidth reaches, such "
+      "as {}; got {}",
+      kUtilizations, io::quote(std::string(text))));
+}
+
+std::vector<double> utilizations_of(const PlanRequest& request) {
+  std::string_view list = request.utilization.empty() ? kUtilizations : request.utilization;
+  std::vector<double> found;
+  while (true) {
+    const std::size_t comma = list.find(',');
+    std::string_view one = list.substr(0, comma);
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    found.push_back(utilization_in(one));
+    if (comma == std::string_view::npos) return found;
+    list.remove_prefix(comma + 1);
+  }
+}
+
+std::vector<casync::Schedule> schedules_of(const PlanRequest& request, const models::Model& model) {
+  std::vector<casync::Schedule> schedules;
+  for (const std::string& text : request.schedules) {
+    schedules.push_back(read_schedule(text, model));
+  }
+  if (schedules.empty()) schedules.emplace_back();
+  return schedules;
+}
+
+/// Everything compressed with that one, or nothing, each gradient in one partition per node.
+casync::Plan plan_of(const Problem& problem, const std::string& strategy,
+                     const std::string& algorithm, const casync::Schedule& schedule) {
+  Problem alone = problem;
+  alone.strategy = strategy;
+  alone.algorithms.clear();
+  if (algorithm != kNothing) alone.algorithms = {algorithm};
+  casync::Plan plan = algorithm == kNothing ? rules::none(alone) : rules::all(alone);
+  for (casync::Decision& decision : plan.decisions) {
+    decision.partitions = static_cast<std::int32_t>(problem.nodes);
+  }
+  plan.schedule = schedule;
+  plan.gpus_per_node = problem.machines->cluster.gpus_per_node;
+  return plan;
+}
+
+/// Row by row the least of the strategies'.
+void take_less(BandwidthTable table, BandwidthTable& best) {
+  if (best.rows.empty()) {
+    best = std::move(table);
+    return;
+  }
+  for (std::size_t i = 0; i < best.rows.size(); ++i) {
+    const std::optional<double>& found = table.rows[i].bits_per_s;
+    if (found && (!best.rows[i].bits_per_s || *found < *best.rows[i].bits_per_s)) {
+      best.rows[i] = table.rows[i];
+    }
+  }
+}
+
+BandwidthTable table_of(const Problem& problem, const std::string& algorithm,
+                        const casync::Schedule& schedule, const std::vector<double>& wanted) {
+  BandwidthTable best;
+  std::string refusal = "no topology carries it";
+  const std::vector<std::string> strategies = strategies_of(problem);
+  for (const std::string& strategy : strategies) {
+    const sim::Scenario scenario =
+        scenario_of(problem, plan_of(problem, strategy, algorithm, schedule));
+    try {
+      take_less({schedule.text(), algorithm, strategy, required_bandwidths(scenario, wanted)},
+                best);
+    } catch (const std::invalid_argument& error) {
+      refusal = error.what();
+    }
+  }
+  if (best.rows.empty()) throw io::InputError(refusal);
+  if (strategies.size() > 1) best.topology = problem.strategy;
+  return best;
+}
+
+void find_bandwidths(ScheduleAnswer& answer, const std::vector<casync::Schedule>& schedules,
+                     const Hooks& hooks) {
+  const Problem& problem = answer.prepared.problem;
+  if (problem.nodes < 2) {
+    throw io::InputError(
+        "`required_bandwidth` needs at least two nodes: one has nobody to send to");
+  }
+  const std::vector<double> wanted = utilizations_of(answer.request);
+  std::vector<std::string> algorithms = {std::string(kNothing)};
+  if (answer.request.algorithms_given && !problem.algorithms.empty()) {
+    algorithms = problem.algorithms;
+  }
+  for (std::size_t i = 0; i < schedules.size(); ++i) {
+    for (const std::string& algorithm : algorithms) {
+      look_for_interrupt(hooks);
+      BandwidthTable table = table_of(problem, algorithm, schedules[i], wanted);
+      if (!answer.request.schedules.empty()) table.schedule = answer.request.schedules[i];
+      answer.bandwidths.push_back(std::move(table));
+    }
+  }
+}
+
+void write(const ScheduleAnswer& answer) {
+  const PlanRequest& request = answer.request;
+  const ScheduledPlan& found = answer.plans[answer.chosen];
+  if (request.output.empty()) return;
+  if (!request.yaml() && found.plan.schedule != casync::Schedule()) return;
+  if (!request.yaml()) {
+    plans::write_plan_text(request.output, answer.prepared.model, found.plan);
+    return;
+  }
+  const costs::Profile& profile = answer.prepared.profile;
+  plans::write_plan_yaml(request.output, answer.prepared.model, found.plan,
+                         {.predicted_iteration_s = found.iteration_s,
+                          .search = "schedules",
+                          .profile = profile.name + " " + profile.fingerprint,
+                          .network = request.request.network});
+}
+
+Json document_of(const Problem& problem, const ScheduledPlan& plan) {
+  const costs::Spread spread = costs::spread_of(problem.machines->profile);
+  const sim::Interval range = sim::interval(plan.response, spread);
+  const sim::Interval exposed =
+      sim::interval(sim::without_compute(plan.response, plan.compute_s), spread);
+  const auto share = [&](double exposed_s) {
+    return plan.compute_s / (plan.compute_s + std::max(0.0, exposed_s));
+  };
+  Json algorithms = Json::list();
+  for (const std::string& name : used_algorithms(problem.model, plan.plan)) {
+    algorithms.push_back(name);
+  }
+  return {{"schedule", plan.plan.schedule.text()},
+          {"steps_per_period", plan.steps},
+          {"topology", plan.plan.strategy},
+          {"algorithms", algorithms},
+          {"compressed", plan.compressed},
+          {"predicted_iteration_s", plan.iteration_s},
+          {"predicted_iteration_s_p10", range.p10_s},
+          {"predicted_iteration_s_p90", range.p90_s},
+          {"utilization", plan.utilization()},
+          {"utilization_p10", share(exposed.p90_s)},
+          {"utilization_p90", share(exposed.p10_s)},
+          {"bytes_per_step", plan.traffic.bytes_per_step},
+          {"bytes_per_day", plan.traffic.bytes_per_day},
+          {"peak_bits_per_s", plan.traffic.peak_bits_per_s},
+          {"gives_up", gives_up(plan)}};
+}
+
+}  // namespace
+
+ScheduleAnswer::ScheduleAnswer(const PlanRequest& asked, const Hooks& hooks)
+    : request(asked),
+      prepared(asked.request, PlanForm::kYaml,
+               {.warn = [hooks](const std::string& text) { warn(hooks, text); },
+                .interrupted = hooks.interrupted}) {}
+
+std::string gives_up(const ScheduledPlan& plan) {
+  const std::string text = plan.plan.schedule.gives_up();
+  return text.empty() ? text : plan.plan.schedule.text() + ": " + text;
+}
+
+void refuse_utilization(const PlanRequest& request) {
+  if (request.utilization.empty() || request.required_bandwidth) return;
+  throw io::InputError("`utilization` is of `required_bandwidth`: give that too, or leave it out");
+}
+
+std::unique_ptr<const ScheduleAnswer> answer_of_schedules(const PlanRequest& request,
+                                                          const Hooks& hooks) {
+  refuse_utilization(request);
+  if (request.required_bandwidth) utilizations_of(request);  // refused before files are read
+  auto answer = std::make_unique<ScheduleAnswer>(request, hooks);
+  const PreparedRequest& prepared = answer->prepared;
+  for (const std::string& diagnostic : prepared.diagnostics) inform(hooks, diagnostic);
+  const std::vector<casync::Schedule> schedules = schedules_of(request, prepared.model);
+  if (request.required_bandwidth) {
+    find_bandwidths(*answer, schedules, hooks);
+    return answer;
+  }
+  if (!request.output.empty() && request.yaml()) io::require_writable(request.output);
+  for (const casync::Schedule& schedule : schedules) {
+    look_for_interrupt(hooks);
+    answer->plans.push_back(plan_schedule(prepared.problem, schedule));
+  }
+  answer->chosen = choose_schedule(answer->plans, prepared.problem.tolerance);
+  write(*answer);
+  return answer;
+}
+
+io::Document document(const ScheduleAnswer& answer) {
+  if (answer.request.required_bandwidth) {
+    Json rows = Json::list();
+    for (const BandwidthTable& table : answer.bandwidths) {
+      for (const RequiredBandwidth& row : table.rows) {
+        rows.push_back({{"schedule", table.schedule},
+                        {"algorithm", table.algorithm},
+                        {"topology", table.topology},
+                        {"utilization", row.utilization},
+                        {"bits_per_s", row.bits_per_s},
+                        {"bits_per_s_p10", row.bits_per_s_p10},
+                        {"bits_per_s_p90", row.bits_per_s_p90},
+                        {"reason", row.reason.empty() ? Json() : Json(row.reason)}});
+      }
+    }
+    return {{"required_bandwidth", rows}};
+  }
+  Json rows = Json::list();
+  for (const ScheduledPlan& plan : answer.plans) {
+    rows.push_back(document_of(answer.prepared.problem, plan));
+  }
+  return {{"schedules", rows}, {"chosen", answer.plans[answer.chosen].plan.schedule.text()}};
+}
+
+}  // namespace hipress::requests

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "planner/schedules/required_bandwidth.hpp"
+#include "planner/schedules/scheduled.hpp"
+#include "requests/plan.hpp"
+
+/// What the request "plan" asks about schedules: which one, and how much bandwidth each needs.
+namespace hipress::requests {
+
+/// Rows of one schedule and algorithm, one for each utilisation.
+struct BandwidthTable {
+  std::string schedule;  ///< as it was asked for
+  std::string algorithm, topology;
+  std::vector<planner::RequiredBandwidth> rows;
+};
+
+struct ScheduleAnswer {
+  ScheduleAnswer(const PlanRequest& asked, const Hooks& hooks);
+
+  const PlanRequest request;
+  const planner::PreparedRequest prepared;
+  std::vector<planner::ScheduledPlan> plans;  ///< one for each schedule that was asked for
+  std::size_t chosen = 0;                     ///< of `plans`
+  std::vector<BandwidthTable> bandwidths;     ///< of required_bandwidth, instead
+};
+
+/// Compares the schedules, and writes the plan of the one that is chosen if an output is named
+/// (YAML alone says schedules); or finds the bandwidths. io::InputError for what cannot be done.
+std::unique_ptr<const ScheduleAnswer> answer_of_schedules(const PlanRequest& request,
+                                                          const Hooks& hooks);
+
+/// What --json prints.
+io::Document document(const ScheduleAnswer& answer);
+
+/// "local(steps=100): ranks train alone …", what the schedule gives up; empty: nothing.
+std::string gives_up(const planner::ScheduledPlan& plan);
+
+/// InputError for `utilization` without what it is of.
+void refuse_utilization(const PlanRequest& request);
+
+}  // namespace hipress::requests

@@ -1,0 +1,286 @@
+#include "casync/schedule.hpp"
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <map>
+
+#include "casync/layers.hpp"
+#include "casync/layout.hpp"
+#include "tests/casync/fixtures.hpp"
+
+namespace hipress::casync {
+namespace {
+
+using Catch::Matchers::Contains;
+
+/// A model of `layers` layers of two gradients each, the last layer ready first, a step of 3 s.
+models::Model layered(int layers) {
+  models::Model model;
+  model.forward_s = 1;
+  for (int layer = layers; layer-- > 0;) {
+    for (const char* tensor : {".bias", ".weight"}) {
+      model.gradients.push_back({.name = "blocks." + std::to_string(layer) + tensor,
+                                 .elements = 256,
+                                 .ready_s = 2.0 * (layers - layer) / layers});
+    }
+  }
+  return model;
+}
+
+Plan planned(const std::string& schedule, const models::Model& model,
+             const std::string& strategy = "ring", std::uint32_t nodes = 2) {
+  Plan plan = plan_of(strategy, nodes, kRaw, static_cast<int>(nodes), model.gradients.size());
+  plan.schedule = Schedule::parse(schedule);
+  return plan;
+}
+
+std::map<Kind, int> count(const TaskGraph& graph) {
+  std::map<Kind, int> counts;
+  for (TaskId id = 0; id < graph.tasks(); ++id) ++counts[graph[id].kind];
+  return counts;
+}
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("a schedule's text is read, and written with what is not the default") {
+  CHECK(Schedule().text() == "ddp");
+  CHECK(Schedule::parse("ddp") == Schedule());
+  CHECK(Schedule::parse("ddp()") == Schedule());
+  CHECK(Schedule::parse(" local( steps=100 , fragments=4,pattern=strided, overlap=0) ").text() ==
+        "local(steps=100, fragments=4)");
+  CHECK(Schedule::parse("local").text() == "local(steps=100)");
+  const std::string all = "local(steps=100, fragments=8, every=12, pattern=sequential, overlap=1)";
+  CHECK(Schedule::parse(all).text() == all);
+}
+
+TEST_CASE("what is no schedule is refused with what there is") {
+  const auto why = [](const char* text) { return refusal([&] { Schedule::parse(text); }); };
+  CHECK_THAT(why("fast"), Contains("unknown schedule 'fast'; known are ddp, local"));
+  CHECK_THAT(why(""), Contains("unknown schedule ''"));
+  CHECK_THAT(why("local(steps=0)"), Contains("steps must be a whole number from 1"));
+  CHECK_THAT(why("local(steps=-3)"), Contains("got '-3'"));
+  CHECK_THAT(why("local(steps=1.5)"), Contains("got '1.5'"));
+  CHECK_THAT(why("local(steps=9999999999999999999999)"), Contains("whole number"));
+  CHECK_THAT(why("local(steps=10, fragments=0)"), Contains("fragments must be"));
+  CHECK_THAT(why("local(steps=10, overlap=10)"), Contains("give an overlap of at most 9"));
+  CHECK_THAT(why("local(steps=10, pattern=zigzag)"), Contains("strided or sequential"));
+  CHECK_THAT(why("local(steps=10, speed=3)"), Contains("does not take 'speed=3'"));
+  CHECK_THAT(why("local(steps=10, steps=12)"), Contains("given twice"));
+  CHECK_THAT(why("local(steps=10"), Contains("not closed"));
+  CHECK_THAT(why("local(steps=10,)"), Contains("last comma"));
+  CHECK_THAT(why("local(10)"), Contains("does not take '10'"));
+  CHECK_THAT(why("ddp(steps=3)"), Contains("does not take"));
+  CHECK_THAT(why("local(steps=1000000, fragments=1000000, every=2)"), Contains("fewer fragments"));
+}
+
+TEST_CASE("layers are named by the model, else by its gradients' names") {
+  models::Model model = model_of({1, 1, 1, 1, 1, 1});
+  const char* names[] = {"head.weight",         "model.layers.1.mlp.weight",
+                         "model.layers.1.bias", "model.layers.0.mlp.weight",
+                         "embedding.weight",    "parameters.12"};
+  for (std::size_t g = 0; g < 6; ++g) {
+    model.gradients[g].name = names[g];
+    model.gradients[g].ready_s = static_cast<double>(g);
+  }
+  const Layers layers = layers_of(model);
+  CHECK(layers.names == std::vector<std::string>{"parameters.12", "embedding.weight",
+                                                 "model.layers.0", "model.layers.1",
+                                                 "head.weight"});
+  CHECK(layers.of_gradient == std::vector<std::uint32_t>{4, 3, 3, 2, 1, 0});
+  for (models::Gradient& gradient : model.gradients) gradient.layer = "all";
+  CHECK(layers_of(model).names == std::vector<std::string>{"all"});
+}
+
+TEST_CASE("fragments take turns, strided or as neighbours") {
+  const models::Model model = layered(6);
+  const auto table = [&](const char* text) { return Schedule::parse(text).timetable(model); };
+  // Gradients are in the order of backward: layer 5 first.
+  CHECK(table("local(steps=10, fragments=3)").part_of ==
+        std::vector<std::uint32_t>{2, 2, 1, 1, 0, 0, 2, 2, 1, 1, 0, 0});
+  CHECK(table("local(steps=10, fragments=3, pattern=sequential)").part_of ==
+        std::vector<std::uint32_t>{2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0});
+  const Timetable turns = table("local(steps=10, fragments=3, overlap=2)");
+  CHECK(turns.steps == 10);  // one every 3
+  REQUIRE(turns.synchronisations.size() == 3);
+  for (std::uint32_t part = 0; part < 3; ++part) {
+    CHECK(turns.synchronisations[part].part == part);
+    CHECK(turns.synchronisations[part].step == 3 * part + 2);
+    CHECK(turns.synchronisations[part].awaited == 3 * part + 5);
+  }
+  CHECK(table("local(steps=10, fragments=3, every=4)").steps == 12);
+  CHECK(table("local(steps=2, fragments=6)").steps == 6);
+  CHECK_THAT(refusal([&] { table("local(steps=10, fragments=7)"); }),
+             Contains("fragments=7 of a model of 6 layers: give at most as many"));
+}
+
+TEST_CASE("a schedule of one step and one fragment is ddp") {
+  const models::Model model = layered(4);
+  for (const char* strategy : {"ps", "ring", "allreduce"}) {
+    for (const int iterations : {1, 2, 5}) {
+      const TaskGraph ddp = expand_back_to_back(model, planned("ddp", model, strategy), iterations);
+      const TaskGraph local =
+          expand_back_to_back(model, planned("local(steps=1)", model, strategy), iterations);
+      CHECK(ddp.edges.columns == local.edges.columns);
+      CHECK(ddp.edges.starts == local.edges.starts);
+      REQUIRE(ddp.tasks() == local.tasks());
+      for (TaskId id = 0; id < ddp.tasks(); ++id) {
+        CHECK(ddp[id].amount == local[id].amount);
+        CHECK(ddp[id].kind == local[id].kind);
+      }
+    }
+  }
+}
+
+TEST_CASE("steps without a synchronisation are one task, however many there are") {
+  const models::Model model = layered(12);
+  const TaskGraph short_one =
+      expand_back_to_back(model, planned("local(steps=20, fragments=4, every=5)", model), 3);
+  const TaskGraph long_one =
+      expand_back_to_back(model, planned("local(steps=2000, fragments=4, every=500)", model), 3);
+  check(short_one);
+  check(long_one);
+  CHECK(short_one.tasks() == long_one.tasks());
+  // Each of 12 layers is sent once a period, of whose 20 steps each is computed once.
+  auto counts = count(short_one);
+  CHECK(counts[Kind::kSend] == 3 * 24 * 2 * 2);
+  for (const TaskGraph* graph : {&short_one, &long_one}) {
+    std::int64_t computed = 0;
+    for (TaskId id = 0; id < graph->tasks(); ++id) {
+      if ((*graph)[id].node == 0 && is_computation((*graph)[id])) computed += (*graph)[id].amount;
+    }
+    const std::int64_t steps = graph == &short_one ? 60 : 6000;
+    CHECK(computed == steps * from_seconds(3).count());
+  }
+}
+
+/// Tasks of that kind and gradient, on node 0.
+std::vector<TaskId> tasks_of(const TaskGraph& graph, Kind kind, std::uint32_t gradient) {
+  std::vector<TaskId> found;
+  for (TaskId id = 0; id < graph.tasks(); ++id) {
+    const Task& task = graph[id];
+    if (task.kind == kind && task.gradient == gradient && task.node == 0) found.push_back(id);
+  }
+  return found;
+}
+
+/// Whether a path leads from one task to the other.
+bool leads(const TaskGraph& graph, TaskId from, TaskId to) {
+  std::vector<bool> reached(graph.tasks(), false);
+  reached[from] = true;
+  for (TaskId id = from; id < to; ++id) {
+    if (!reached[id]) continue;
+    for (const TaskId next : successors(graph, id)) reached[next] = true;
+  }
+  return reached[to];
+}
+
+TEST_CASE("a mean is awaited by the forward pass that the overlap says, and by none before it") {
+  const models::Model model = layered(2);
+  for (const int overlap : {0, 1, 2}) {
+    // Layer 1, gradients 0 and 1, is sent behind step 4, and layer 0 behind step 2.
+    const TaskGraph graph = expand_back_to_back(
+        model,
+        planned("local(steps=5, fragments=2, overlap=" + std::to_string(overlap) + ")", model), 2);
+    check(graph);
+    std::vector<TaskId> means = tasks_of(graph, Kind::kRecv, 0);
+    REQUIRE(means.size() == 4);  // two a period
+    const std::vector<TaskId> awaiting = tasks_of(graph, Kind::kForward, 0);
+    REQUIRE(awaiting.size() >= 2);
+    std::int64_t steps_before = 0;  // computed before the forward that waits
+    const TaskId last_of_first = means[1];
+    TaskId waits = kNoIndex;
+    for (TaskId id = 0; id < graph.tasks(); ++id) {
+      const Task& task = graph[id];
+      if (task.node != 0 || !is_computation(task)) continue;
+      if (waits == kNoIndex && id > last_of_first && leads(graph, last_of_first, id)) waits = id;
+      if (waits == kNoIndex) steps_before += task.amount;
+    }
+    REQUIRE(waits != kNoIndex);
+    CHECK(graph[waits].kind == Kind::kForward);
+    CHECK(graph[waits].gradient == 0);
+    // Steps 0 to 3 and the overlapped ones are over, and the forward pass of layer 0.
+    CHECK(steps_before == from_seconds(3 * (4 + overlap) + 0.5).count());
+  }
+}
+
+TEST_CASE("bulk groups never join what is synchronised in different steps") {
+  const models::Model model = layered(4);
+  Plan plan = planned("local(steps=10, fragments=2)", model);
+  plan.bulk.threshold_bytes = 1 << 20;
+  const Layout layout = make_layout(model, plan);
+  CHECK(layout.order.size() == 2);
+  for (const std::uint32_t unit : layout.order) {
+    for (const std::uint32_t member : layout.units[unit].members) {
+      CHECK(layout.timetable.part_of[member] == layout.part_of(unit));
+    }
+  }
+  plan.bulk_groups = {{0, 2}};
+  CHECK_THAT(refusal([&] { make_layout(model, plan); }), Contains("in different steps"));
+  check(expand_back_to_back(model, planned("local(steps=10, fragments=2)", model), 3));
+}
+
+TEST_CASE("plans of any kind follow a schedule") {
+  const models::Model model = layered(4);
+  for (const char* strategy : {"ps", "ring", "allreduce"}) {
+    for (const int gpus : {1, 4}) {
+      for (const bool pipelining : {true, false}) {
+        Plan plan = planned("local(steps=6, fragments=2, overlap=2)", model, strategy, 3);
+        plan.gpus_per_node = static_cast<std::uint32_t>(gpus);
+        plan.pipelining = pipelining;
+        plan.batch.threshold_bytes = pipelining ? 1 << 20 : 0;
+        check(expand_back_to_back(model, plan, 3));
+        check(expand(model, plan));
+      }
+    }
+  }
+}
+
+/// Only the first layer, in every second step: nobody's idea but this test's.
+Timetable odd_steps(const ScheduleValues&, const models::Model& model) {
+  return {.steps = 2,
+          .part_of = std::vector<std::uint32_t>(model.gradients.size(), 0),
+          .synchronisations = {{.part = 0, .step = 1, .awaited = 2}}};
+}
+Timetable too_late(const ScheduleValues&, const models::Model& model) {
+  return {.steps = 2,
+          .part_of = std::vector<std::uint32_t>(model.gradients.size(), 0),
+          .synchronisations = {{.part = 0, .step = 1, .awaited = 4}}};
+}
+
+TEST_CASE("somebody else's schedule is one row") {
+  const models::Model model = layered(2);
+  {
+    const ScheduleRow row{.name = "odd_steps",
+                          .help = "the mean in every second step",
+                          .parameters = {},
+                          .check = nullptr,
+                          .timetable = odd_steps,
+                          .gives_up = nullptr};
+    const ScheduleRegistration registration(row);
+    CHECK(schedule_names() == "ddp, local, odd_steps");
+    CHECK_THROWS_AS(ScheduleRegistration(row), std::invalid_argument);
+    const TaskGraph graph = expand_back_to_back(model, planned("odd_steps", model), 2);
+    check(graph);
+    CHECK(count(graph)[Kind::kSteps] == 0);  // of two steps, one begins and one awaits
+    CHECK(count(graph)[Kind::kSend] == 2 * 4 * 2 * 2);
+  }
+  CHECK(schedule_names() == "ddp, local");
+  const ScheduleRow wrong{.name = "wrong",
+                          .help = "",
+                          .parameters = {},
+                          .check = nullptr,
+                          .timetable = too_late,
+                          .gives_up = nullptr};
+  const ScheduleRegistration registration(wrong);
+  CHECK_THROWS_AS(Schedule::parse("wrong").timetable(model), std::logic_error);
+}
+
+}  // namespace
+}  // namespace hipress::casync

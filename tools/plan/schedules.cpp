@@ -1,0 +1,72 @@
+#include "tools/plan/schedules.hpp"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <ostream>
+#include <string>
+
+#include "costs/spread.hpp"
+#include "io/quantity.hpp"
+#include "requests/schedules.hpp"
+
+namespace hipress::planner {
+namespace {
+
+using requests::BandwidthTable;
+using requests::ScheduleAnswer;
+
+std::string rate(const std::optional<double>& bits_per_s) {
+  return bits_per_s ? io::format_bit_rate(*bits_per_s / 8, 3) : "-";
+}
+
+void print_bandwidths(std::ostream& out, const ScheduleAnswer& answer) {
+  out << fmt::format("{:<44}{:<18}{:>7}  {:<14}{}\n", "schedule", "algorithm", "busy", "bandwidth",
+                     "in 8 runs of 10");
+  for (const BandwidthTable& table : answer.bandwidths) {
+    for (const RequiredBandwidth& row : table.rows) {
+      const std::string range =
+          row.reason.empty()
+              ? fmt::format("{} to {}", rate(row.bits_per_s_p10), rate(row.bits_per_s_p90))
+              : row.reason;
+      out << fmt::format("{:<44}{:<18}{:>5.4g} %  {:<14}{}\n", table.schedule, table.algorithm,
+                         100 * row.utilization, rate(row.bits_per_s), range);
+    }
+  }
+}
+
+void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
+  const costs::Spread spread = costs::spread_of(answer.prepared.profile);
+  const ScheduledPlan& chosen = answer.plans[answer.chosen];
+  out << fmt::format("{}: {} a step, {:.1f} % of it computation\n", chosen.plan.schedule.text(),
+                     io::format_duration(chosen.iteration_s), 100 * chosen.utilization());
+  if (const std::string lost = requests::gives_up(chosen); !lost.empty()) out << lost << "\n";
+  out << fmt::format("\n{:<44}{:<28}{:>6}  {:<12}{:<14}{:<12}{}\n", "schedule",
+                     "step (in 8 runs of 10)", "busy", "compressed", "by", "a step", "at most");
+  for (const ScheduledPlan& plan : answer.plans) {
+    const sim::Interval range = sim::interval(plan.response, spread);
+    out << fmt::format(
+        "{:<44}{:<28}{:>4.1f} %  {:<12}{:<14}{:<12}{}\n", plan.plan.schedule.text(),
+        fmt::format("{} ({} to {})", io::format_duration(plan.iteration_s, 3),
+                    io::format_duration(range.p10_s, 3), io::format_duration(range.p90_s, 3)),
+        100 * plan.utilization(),
+        fmt::format("{} of {}", plan.compressed, plan.plan.decisions.size()), plan.plan.strategy,
+        io::format_amount(static_cast<std::int64_t>(plan.traffic.bytes_per_step), 3),
+        io::format_bit_rate(plan.traffic.peak_bits_per_s / 8, 3));
+  }
+}
+
+}  // namespace
+
+void run_schedules(const Options& options, const requests::Hooks& hooks) {
+  const auto answer = requests::answer_of_schedules(options.request, hooks);
+  if (options.json) {
+    std::cout << document(*answer).print(2) << '\n';
+  } else if (options.request.required_bandwidth) {
+    print_bandwidths(std::cout, *answer);
+  } else {
+    print_plans(std::cout, *answer);
+  }
+}
+
+}  // namespace hipress::planner
