@@ -1,4 +1,5 @@
 
+#include "costs/assumed_spread.hpp"
 #include "costs/description.hpp"
 #include "requests/simulate.hpp"
 #include "sim/critical_path.hpp"
