@@ -349,14 +349,14 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
                     model.micro_steps));
   }
   if (std::ranges::any_of(last.*row.parts, &TracedGradient::assumed)) {
-    diagnostics.push_back("types of all-reduces are not told, and taken for float32");
+    diagnostics.emplace_back("types of all-reduces are not told, and taken for float32");
   }
   const auto forward = median_of(steps, [](const TracedStep& step) { return step.forward_s; });
   if (has_times && forward) {
     model.forward_s = std::max(0.0, *forward);
   } else {
     for (models::Gradient& gradient : model.gradients) gradient.ready_s = 0;
-    diagnostics.push_back("the model has no times: give the tools `compute_time`");
+    diagnostics.emplace_back("the model has no times: give the tools `compute_time`");
   }
   check_time(model.forward_s, "forward");
   imported.traced = traced_of(steps);
