@@ -246,7 +246,7 @@ void compare_lossless(const Workspace& work, const Options& options, bench::Repo
     std::vector<ByteCodec> all = {typed.own(*codec)};
     for (const bench::Compressor& other : others) all.push_back(typed.other(other));
     for (const ByteCodec& one : all) {
-      const auto name = [&](const char* what) {
+      const auto name = [&one, type_name = type_name](const char* what) {
         return fmt::format("{}.{}.{}", one.name, type_name, what);
       };
       const auto asked = [&](const char* what) {

@@ -57,7 +57,7 @@ std::optional<Cluster> in_two_levels(const Cluster& cluster) {
   two.host.clear();
   two.compute_speed.clear();
   for (std::uint32_t node = 0; node < two.nodes; ++node) {
-    const auto first = cluster.compute_speed.begin() + static_cast<std::ptrdiff_t>(node * gpus);
+    const auto first = cluster.compute_speed.begin() + static_cast<std::ptrdiff_t>(node) * gpus;
     if (std::any_of(first, first + gpus, [&](double speed) { return speed != *first; })) {
       return std::nullopt;
     }

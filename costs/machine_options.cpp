@@ -58,7 +58,7 @@ void apply_gpus(const MachineOptions& options, LoadedMachines& machines) {
     if (cluster.gpu_link.bandwidth == 0) cluster.gpu_link = kUsualGpuLink;
     cluster.gpu_link.bandwidth = given;
     if (cluster.gpus_per_node == 1) {
-      machines.warnings.push_back(
+      machines.warnings.emplace_back(
           "`gpu_bandwidth` has no effect: nodes have one GPU (`gpus_per_node`)");
     }
   }

@@ -2,8 +2,6 @@
 
 namespace hipress::costs {
 
-struct Profile;
-
 /// How far runs may be from a profile's costs: standard deviations of the factors' logarithms
 /// (0.1: two runs in three are within 10 %). A run draws each factor once, for all of its work: a
 /// machine that is slow is slow for every kernel. Larger: wider intervals.
@@ -18,10 +16,6 @@ struct Spread {
 
 /// Largest that each may be in a file.
 inline constexpr double kMaxSpread = 2;
-
-/// The profile's own spread, or what is assumed of one that does not say: wide for one whose costs
-/// are estimates, narrower for measured ones.
-Spread spread_of(const Profile& profile);
 
 /// What a short fixed piece of work reached when a profile was measured, in bytes per second; 0:
 /// not measured. Comparing it with what it reaches now shows whether the machine is as fast as

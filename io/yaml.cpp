@@ -113,7 +113,7 @@ YamlNode YamlNode::parse(const std::string& text, const std::string& name) {
   return YamlNode(root, std::make_shared<const std::string>(name), "", line_of(root));
 }
 
-YamlNode YamlNode::named(std::string label) const {
+YamlNode YamlNode::named(const std::string& label) const {
   return YamlNode(node_, file_, label + ":", line_);
 }
 

@@ -65,7 +65,7 @@ class YamlNode {
 
   /// The same node under another name in messages: `named("gradient 'fc6'").at("elements")`
   /// complains "gradient 'fc6': elements must be …".
-  YamlNode named(std::string label) const;
+  YamlNode named(const std::string& label) const;
 
   /// Throws InputError at this node: `file:line: path: message`.
   [[noreturn]] void fail(const std::string& message) const;
@@ -73,8 +73,9 @@ class YamlNode {
   int line() const { return line_; }  ///< of the key in a map, else of the value itself
 
  private:
-  YamlNode(YAML::Node node, std::shared_ptr<const std::string> file, std::string path, int line)
-      : node_(std::move(node)), file_(std::move(file)), path_(std::move(path)), line_(line) {}
+  YamlNode(const YAML::Node& node, std::shared_ptr<const std::string> file, std::string path,
+           int line)
+      : node_(node), file_(std::move(file)), path_(std::move(path)), line_(line) {}
 
   const std::string& scalar() const;
   std::string checked_text(std::string_view allowed) const;

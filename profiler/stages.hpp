@@ -23,8 +23,8 @@ struct StageRule {
   /// `most`. Larger: surer, and longer by up to this for each of 2·|elements|·|ranks| points.
   double budget_s = 0.05;
   int most = 50;
-  /// Elements of the slices that are coded in turn, so that all of them are cold, as they are when an
-  /// iteration of a whole model comes back to a gradient.
+  /// Elements of the slices that are coded in turn, so that all of them are cold, as they are when
+  /// an iteration of a whole model comes back to a gradient.
   std::int64_t cold = std::int64_t{1} << 24;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "costs/assumed_spread.hpp"
 #include "profiler/timing.hpp"
 
 namespace hipress::profiler {
@@ -55,12 +56,12 @@ costs::Spread Variations::spread(const Options& options) const {
   const double host = std::max({passes.deviation(), runs.deviation(), base.host});
   const double measured_model = on_loopback(options) ? kModelOnLoopback : kModel;
   const double model = new_links ? measured_model : base.model;
-  return {.host = between(kMinHost, host),
-          .links = between(kMinLinks, new_links ? links.deviation() : base.links),
-          .compute = kCompute,
-          .model = model,
-          .iterations =
-              between(kMinIterations, new_links ? iterations.deviation() : base.iterations)};
+  return {
+      .host = between(kMinHost, host),
+      .links = between(kMinLinks, new_links ? links.deviation() : base.links),
+      .compute = kCompute,
+      .model = model,
+      .iterations = between(kMinIterations, new_links ? iterations.deviation() : base.iterations)};
 }
 
 }  // namespace hipress::profiler

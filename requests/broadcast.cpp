@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "casync/strategy.hpp"
-#include "costs/spread.hpp"
+#include "costs/assumed_spread.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/memory.hpp"

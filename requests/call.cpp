@@ -3,7 +3,6 @@
 #include <cxxabi.h>
 #include <fmt/format.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "io/document.hpp"
+#include "io/interrupt_flag.hpp"
 #include "requests/request.hpp"
 #include "runtime/hipress.h"
 #include "runtime/last_error.hpp"
@@ -30,16 +30,10 @@ char* copy_of(const std::string& text) noexcept {
   return copy;
 }
 
-/// The flag of a C program, as searches read it.
-const std::atomic<bool>* flag_of(const volatile unsigned char* flag) {
-  static_assert(sizeof(std::atomic<bool>) == 1 && std::atomic<bool>::is_always_lock_free);
-  return reinterpret_cast<const std::atomic<bool>*>(const_cast<const unsigned char*>(flag));
-}
-
 requests::Hooks hooks_of(const hipress_call_options& options) {
   requests::Hooks hooks;
   void* const context = options.context;
-  hooks.interrupted = flag_of(options.interrupt);
+  hooks.interrupted = io::InterruptFlag(options.interrupt);
   if (const auto warn = options.warn) {
     hooks.warn = [=](const std::string& text) { warn(context, text.c_str()); };
   }

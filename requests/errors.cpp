@@ -40,13 +40,16 @@ const char* kind_of(const std::exception& error) {
 constexpr std::array<std::string_view, 8> kFileFields = {"input",   "spec",    "trace",   "plan",
                                                          "compare", "profile", "cluster", "output"};
 
+bool names_file(const io::Document::Member& member) {
+  return std::ranges::find(kFileFields, member.name) != kFileFields.end();
+}
+
 /// The member of the request that names this file; null: there is none.
 const io::Document::Member* member_with(const io::Document& request, const std::string& text) {
   if (request.members() == nullptr) return nullptr;
   for (const io::Document::Member& member : *request.members()) {
     const std::string* const value = member.value.text();
-    const bool names_file = std::ranges::find(kFileFields, member.name) != kFileFields.end();
-    if (names_file && value != nullptr && *value == text) return &member;
+    if (names_file(member) && value != nullptr && *value == text) return &member;
   }
   return nullptr;
 }
@@ -66,26 +69,67 @@ void read_field(std::string_view message, Place& place) {
   if (!name.empty()) place.field = name;
 }
 
-/// What follows a complaint: "…; did you mean 'nnodes'?".
+/// The message without the name of the file that it begins with: a name may hold anything.
+std::string_view after_file(std::string_view message, const io::InputError* error,
+                            const io::Document& request) {
+  const auto drop = [&message](const std::string& name) {
+    const std::string printed = io::printable(name);
+    if (!printed.empty() && message.starts_with(printed)) message.remove_prefix(printed.size());
+  };
+  if (error != nullptr && error->file() != nullptr) {
+    drop(*error->file());
+  } else if (request.members() != nullptr) {
+    for (const io::Document::Member& member : *request.members()) {
+      const std::string* const name = member.value.text();
+      if (name != nullptr && names_file(member)) drop(*name);
+    }
+  }
+  return message;
+}
+
+/// The end of the quotation that begins at `start`, behind its closing mark; `start` itself if none
+/// begins there. The apostrophe of "nodes' links" neither opens nor closes one.
+std::size_t end_of_quotation(std::string_view message, std::size_t start) {
+  const auto is_word = [&message](std::size_t at) {
+    const auto c = static_cast<unsigned char>(message[at]);
+    return std::isalnum(c) != 0 || c >= 0x80;
+  };
+  if (message[start] != '\'' || (start > 0 && is_word(start - 1))) return start;
+  for (std::size_t at = start + 1; at < message.size(); ++at) {
+    if (message[at] != '\'') continue;
+    if (at + 1 == message.size() || !is_word(at + 1)) return at + 1;
+  }
+  return start;
+}
+
+/// What follows a complaint, "…; did you mean 'nnodes'?", outside of quotations: those may hold
+/// anything.
 void read_remedy(std::string_view message, Place& place) {
-  const std::size_t semicolon = message.find("; ");
-  if (semicolon != std::string_view::npos) place.remedy = message.substr(semicolon + 2);
+  for (std::size_t at = 0; at < message.size(); ++at) {
+    const std::size_t behind = end_of_quotation(message, at);
+    if (behind > at) {
+      at = behind - 1;
+    } else if (message.substr(at).starts_with("; ")) {
+      place.remedy = message.substr(at + 2);
+      return;
+    }
+  }
 }
 
 }  // namespace
 
 io::Document error_document(const std::exception& error, const io::Document& request) {
   const std::string message = io::printable(io::describe(error), "\n\t");
+  const auto* const input = dynamic_cast<const io::InputError*>(&error);
   Place place;
   if (const auto* of_field = dynamic_cast<const FieldError*>(&error)) {
     if (!of_field->field.empty()) place.field = io::printable(of_field->field);
     if (!of_field->remedy.empty()) place.remedy = of_field->remedy;
   } else {
-    const auto* const input = dynamic_cast<const io::InputError*>(&error);
     if (input != nullptr) read_file(*input, request, place);
     if (!place.field) read_field(message, place);
   }
-  if (!place.remedy) read_remedy(message, place);
+  if (!place.remedy) read_remedy(after_file(message, input, request), place);
   io::Document answer = {{"error",
                           {{"kind", kind_of(error)},
                            {"message", message},

@@ -5,7 +5,7 @@
 namespace hipress::requests {
 
 void look_for_interrupt(const Hooks& hooks) {
-  if (hooks.interrupted != nullptr && hooks.interrupted->load(std::memory_order_relaxed)) {
+  if (hooks.interrupted.is_set()) {
     throw Interrupted();
   }
 }

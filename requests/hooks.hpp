@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include "io/document.hpp"
 #include "io/error.hpp"
+#include "io/interrupt_flag.hpp"
 
 namespace hipress::requests {
 
@@ -35,7 +35,7 @@ struct Hooks {
   std::function<void()> stage_done = {};  ///< after the last progress of a stage
   /// Set from outside, and there until the request is answered. A search that optimises ends with
   /// the best plan so far; everything else with Interrupted, when it next looks.
-  const std::atomic<bool>* interrupted = nullptr;
+  io::InterruptFlag interrupted = {};
 };
 
 /// The request was interrupted, and there is no result.

@@ -8,6 +8,7 @@
 #include "io/file.hpp"
 #include "io/utf8.hpp"
 #include "io/yaml.hpp"
+#include "traces/trace_reader.hpp"
 
 namespace hipress::requests {
 namespace {

@@ -65,14 +65,14 @@ void add_replay_diagnostics(const PlanRequest& options, const models::Model& mod
             : ""));
   }
   if (found.transfer_order == sim::TransferOrder::kNeed) {
-    found.diagnostics.push_back(
+    found.diagnostics.emplace_back(
         options.yaml() ? "the plan is for transfer order need, in which hipress-exec cannot run it"
                        : "the plan is for `transfer_order` need, which only a plan YAML says: take "
                          "`output` X.yaml, or replay with hipress-sim `transfer_order` need");
   }
   const bool grouped = found.plan.bulk.threshold_bytes > 0 || found.plan.batch.threshold_bytes > 0;
   if (grouped && !options.yaml()) {
-    found.diagnostics.push_back(
+    found.diagnostics.emplace_back(
         "the plan has bulk groups or batches, which only a plan YAML says: take `output` X.yaml");
   }
 }

@@ -8,6 +8,7 @@
 
 #include "casync/layout.hpp"
 #include "casync/strategy.hpp"
+#include "costs/assumed_spread.hpp"
 #include "costs/description.hpp"
 #include "costs/spread.hpp"
 #include "io/error.hpp"

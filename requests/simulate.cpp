@@ -1,6 +1,5 @@
 #include "requests/simulate.hpp"
 
-#include <atomic>
 #include <utility>
 
 #include "io/error.hpp"
@@ -61,8 +60,8 @@ Simulated simulate(const SimulateRequest& request, const Hooks& hooks) {
   check_export(request);
   if (!request.trace.empty()) io::require_writable(request.trace);
   Scenario scenario = load_scenario(request, hooks);
-  if (const std::atomic<bool>* const interrupted = hooks.interrupted) {
-    scenario.stop = [interrupted] { return interrupted->load(std::memory_order_relaxed); };
+  if (hooks.interrupted.exists()) {
+    scenario.stop = [flag = hooks.interrupted] { return flag.is_set(); };
   }
   if (!request.trace.empty()) io::refuse_input(request.trace);
   Prediction prediction = predict(scenario, request, hooks);

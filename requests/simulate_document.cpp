@@ -1,6 +1,7 @@
 
 #include <algorithm>
 
+#include "costs/assumed_spread.hpp"
 #include "costs/description.hpp"
 #include "requests/simulate.hpp"
 #include "sim/critical_path.hpp"

@@ -205,8 +205,8 @@ typedef struct hipress_call_options {
   void (*inform)(void* context, const char* sentence);
   /** By one thread at a time, perhaps another than the caller's. */
   void (*progress)(void* context, const hipress_progress* progress);
-  /** 0, which any thread or signal handler may set to 1: a search for a plan then ends with the best plan so far, and
-   * everything else without a result, when it next looks; simulations look all the time. */
+  /** 0, which any thread or signal handler may set to another value: a search for a plan then ends with the best plan so
+   * far, and everything else without a result, when it next looks; simulations look all the time. */
   const volatile unsigned char* interrupt;
 } hipress_call_options;
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs from Debian's packages what building, testing and the demo need; silent when all of it is there.
 # On a system without apt-get it names what is missing and fails; build by hand there once it is installed.
-# --no-launch leaves out what only tests need: PyTorch, and for `ctest -L launch` Slurm, Open MPI, Redis and a root file
-# system.
+# --no-launch leaves out what only tests need: PyTorch, clang-format and clang-tidy, and for `ctest -L launch` Slurm, Open
+# MPI, Redis and a root file system.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -34,6 +34,11 @@ test_requirements=(
   "python3-torch debian_module torch"
   "libtorch-dev header torch/library.h"
   "libopenblas0-openmp library libopenblas.so.0"
+)
+# The same for scripts/lint.py, which skips without them.
+lint_requirements=(
+  "clang-format-14 program clang-format-14"
+  "clang-tidy-14 program clang-tidy-14"
 )
 # The same for `ctest -L launch`; without them everything else works.
 launch_requirements=(
@@ -147,6 +152,18 @@ install_test_requirements() {
   fi
 }
 
+# Never fails: what is not there skips the test that needs it.
+install_lint_requirements() {
+  find_missing "${lint_requirements[@]}"
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+  if command -v apt-get >/dev/null && install_packages "${missing[@]}"; then
+    find_missing "${lint_requirements[@]}"
+  fi
+  if [[ ${#missing[@]} -gt 0 ]]; then
+    say "scripts/lint.py is skipped without what these Debian 12 packages hold: ${missing[*]}"
+  fi
+}
+
 # Never fails: what is not there fails the test that needs it.
 install_launch_requirements() {
   find_missing "${launch_requirements[@]}"
@@ -169,4 +186,5 @@ case ${1:-} in
 esac
 install_requirements
 [[ -z $wants_launch ]] || install_test_requirements
+[[ -z $wants_launch ]] || install_lint_requirements
 [[ -z $wants_launch ]] || install_launch_requirements

@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "sim/event_queue.hpp"
+#include "sim/run.hpp"
 #include "sim/sharing.hpp"
-#include "sim/simulator.hpp"
+#include "sim/task_costs.hpp"
 #include "sim/turns.hpp"
 #include "sim/waiting.hpp"
 #include "sim/works.hpp"

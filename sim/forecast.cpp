@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "costs/assumed_spread.hpp"
 #include "sim/parallel.hpp"
 
 namespace hipress::sim {

@@ -6,7 +6,7 @@
 
 #include "casync/task_graph.hpp"
 #include "costs/cluster.hpp"
-#include "sim/simulator.hpp"
+#include "sim/task_costs.hpp"
 
 namespace hipress::sim {
 

@@ -9,7 +9,6 @@
 
 #include "models/model.hpp"
 #include "models/traced.hpp"
-#include "traces/byte_stream.hpp"
 
 /// What a trace of a training job that another tool recorded tells; docs/traces.md has the
 /// definitions.
@@ -79,13 +78,6 @@ struct Imported {
 /// What of a trace's text is kept, so that memory does not grow with it: its beginning, made
 /// printable (io/utf8.hpp).
 std::string short_text(std::string_view text);
-
-/// Reads the trace of one rank: PyTorch's profiler (Kineto, and the profiler that builds without
-/// Kineto have), as an array of events or with "traceEvents"; PyTorch's execution traces; Chakra's.
-/// Memory grows with the activities of the GPU and of autograd, not with the bytes. io::InputError
-/// that names the file for what is none of these, is damaged or was cut off.
-Imported read_trace(ByteStream& bytes);
-Imported read_trace(const std::string& path);
 
 /// A model, and where it comes from.
 struct ImportedModel {

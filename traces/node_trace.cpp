@@ -146,7 +146,7 @@ std::optional<Imported> NodeTrace::finish() {
                     optimizer_steps_));
   }
   add_steps(imported);
-  imported.not_told.push_back(
+  imported.not_told.emplace_back(
       "times: execution traces have none that gradients could be ready at; import the profiler's "
       "trace, or give the tools `compute_time`");
   return imported;

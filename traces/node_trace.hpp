@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "traces/byte_stream.hpp"
 #include "traces/imported.hpp"
 
 namespace hipress::traces {

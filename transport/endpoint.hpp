@@ -74,8 +74,8 @@ class Exchange {
   /// Waits until everything sent has left and everything posted has arrived; PeerError if that
   /// fails, or if nothing at all arrives for JobOptions::timeout_s.
   virtual void finish() = 0;
-  /// Between iterations: posts the receives of the next one before begin(), so that ranks which have
-  /// begun it need not wait to hear that this one has. Their messages may then come into their
+  /// Between iterations: posts the receives of the next one before begin(), so that ranks which
+  /// have begun it need not wait to hear that this one has. Their messages may then come into their
   /// destinations, but are reported by begin() at the soonest. Does nothing after a failure, or if
   /// the transport cannot take them back when the exchange is destroyed.
   virtual void post() = 0;

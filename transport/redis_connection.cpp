@@ -85,7 +85,8 @@ Addresses look_up(const RedisAddress& address) {
 
 /// A socket that is connected to the address; none, with `error` set to an errno, if that fails.
 Socket connect_to(const addrinfo& to, Clock::time_point until, int& error) {
-  Socket made([&] { return ::socket(to.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
+  Socket made(
+      [&] { return ::socket(to.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
   if (!made) throw_if_exhausted(errno);
   if (!made) throw StoreLost(fmt::format("no socket can be made: {}", std::strerror(errno)));
   error = ::connect(made.number(), to.ai_addr, to.ai_addrlen) == 0 ? 0 : errno;

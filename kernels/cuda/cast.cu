@@ -2,14 +2,14 @@
 
 #include <vector>
 
-#include "kernels/frames/cast.hpp"
-#include "kernels/frames/casts.hpp"
+#include "kernels/codec/item_checks.hpp"
 #include "kernels/cuda/batch.hpp"
 #include "kernels/cuda/codec.hpp"
 #include "kernels/cuda/decode.hpp"
-#include "kernels/host/codec.hpp"
-#include "kernels/codec/item_checks.hpp"
+#include "kernels/frames/cast.hpp"
+#include "kernels/frames/casts.hpp"
 #include "kernels/frames/typed_values.hpp"
+#include "kernels/host/codec.hpp"
 
 namespace hipress::kernels {
 

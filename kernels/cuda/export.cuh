@@ -1,9 +1,9 @@
 #pragma once
 
-#include "kernels/frames/compiled_algorithm.hpp"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/quantizer.cuh"
 #include "kernels/cuda/sparsifier.cuh"
+#include "kernels/frames/compiled_algorithm.hpp"
 
 /// HIPRESS_EXPORT_QUANTIZER and HIPRESS_EXPORT_SPARSIFIER of host/export.hpp for GPUs. Under nvcc
 /// they define
@@ -31,9 +31,8 @@
       SYMBOL, ALGORITHM,                                                     \
       {.kind = CudaKind::kQuantizer, .quantizer = cuda_quantizer_kernels<ALGORITHM>()})
 #define HIPRESS_EXPORT_BLOCK_QUANTIZER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT) \
-  HIPRESS_EXPORT_CUDA_(                                                            \
-      SYMBOL, ALGORITHM,                                                           \
-      {.kind = CudaKind::kBlocks, .blocks = cuda_block_kernels<ALGORITHM>()})
+  HIPRESS_EXPORT_CUDA_(SYMBOL, ALGORITHM,                                          \
+                       {.kind = CudaKind::kBlocks, .blocks = cuda_block_kernels<ALGORITHM>()})
 #define HIPRESS_EXPORT_SPARSIFIER(SYMBOL, NAME, ALGORITHM, PARAMETERS, COUNT) \
   HIPRESS_EXPORT_CUDA_(                                                       \
       SYMBOL, ALGORITHM,                                                      \

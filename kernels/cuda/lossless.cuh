@@ -1,8 +1,8 @@
 #pragma once
 
-#include "kernels/frames/typed_values.hpp"
 #include "kernels/cuda/batch.hpp"
 #include "kernels/cuda/threads.cuh"
+#include "kernels/frames/typed_values.hpp"
 #include "kernels/lossless/format.hpp"
 
 /// The lossless codec's kernels: the messages of lossless/codec.hpp, bit for bit those of the host.

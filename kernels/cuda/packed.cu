@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "kernels/codec/item_checks.hpp"
-#include "kernels/frames/typed_values.hpp"
 #include "kernels/cuda/batch.hpp"
 #include "kernels/cuda/temporary.hpp"
 #include "kernels/cuda/threads.cuh"
+#include "kernels/frames/typed_values.hpp"
 #include "kernels/sparse/packed.hpp"
 
 namespace hipress::kernels::sparse {

@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/codec/item_checks.hpp"
 #include "kernels/cuda/algorithm.hpp"
 #include "kernels/cuda/batch.hpp"
 #include "kernels/cuda/codec.hpp"
 #include "kernels/cuda/decode.hpp"
 #include "kernels/cuda/quantizer_kernels.hpp"
-#include "kernels/codec/item_checks.hpp"
 
 namespace hipress::kernels {
 

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "kernels/codec/slice.hpp"
 #include "kernels/cuda/batch.hpp"
 #include "kernels/cuda/quantizer_kernels.hpp"
-#include "kernels/frames/cuda_shape.hpp"
 #include "kernels/cuda/threads.cuh"
+#include "kernels/frames/cuda_shape.hpp"
 #include "kernels/frames/draws.hpp"
 #include "kernels/frames/quantizer.hpp"
-#include "kernels/codec/slice.hpp"
 
 /// The frame around a quantiser on a GPU: the arithmetic and the reduction order of the host loops,
 /// one lane per thread, a warp per tile. Included by the files of one algorithm only.

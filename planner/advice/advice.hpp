@@ -1,12 +1,12 @@
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "io/interrupt_flag.hpp"
 #include "planner/advice/request.hpp"
 #include "planner/analysis/verdict.hpp"
 #include "planner/problem/levels.hpp"
@@ -23,7 +23,7 @@ struct Hooks {
   std::function<void()> searched = {};  ///< after the last progress of a search
   /// Set from outside, and there until advise() has returned: searches that optimise end with the
   /// best plan so far.
-  const std::atomic<bool>* interrupted = nullptr;
+  io::InterruptFlag interrupted = {};
 };
 
 /// A request of which everything that it names has been read and checked, and what it points to.

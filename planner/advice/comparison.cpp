@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "costs/all_reduce.hpp"
+#include "costs/assumed_spread.hpp"
 #include "io/quantity.hpp"
 #include "planner/search/timeline_search.hpp"
 #include "planner/timing/forecast.hpp"

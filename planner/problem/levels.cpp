@@ -12,7 +12,7 @@ std::unique_ptr<const OtherLevels> OtherLevels::of(const Problem& problem,
   const std::optional<costs::Cluster> other = costs::in_other_levels(machines.cluster);
   if (!other) return nullptr;
   if (machines.network == sim::Network::kPort && !costs::is_uniform(*other)) {
-    diagnostics.push_back(
+    diagnostics.emplace_back(
         "plans with every GPU a node are left out: on network port, GPUs cannot share their "
         "host's link (take `network` fair)");
     return nullptr;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -8,6 +7,7 @@
 
 #include "casync/plan.hpp"
 #include "costs/profile.hpp"
+#include "io/interrupt_flag.hpp"
 #include "models/model.hpp"
 #include "planner/problem/accuracy.hpp"
 #include "planner/problem/machines.hpp"
@@ -28,17 +28,15 @@ struct Limits {
   std::int64_t evaluations = -1;  ///< plans to simulate, instead of budget_s; negative: not given
   std::uint64_t seed = 0;
   unsigned jobs = 1;  ///< threads; more: the same plan sooner
-  /// Set from outside (by a signal, say): the search ends with the best plan so far. May be null.
-  const std::atomic<bool>* interrupted = nullptr;
+  /// Set from outside (by a signal, say): the search ends with the best plan so far.
+  io::InterruptFlag interrupted = {};
   /// Called now and then with the share of the budget used and the best iteration time so far, in
   /// seconds. May be empty.
   std::function<void(double share, double best_s)> progress = {};
 };
 
 /// Whether the search is to end with what it has.
-inline bool is_interrupted(const Limits& limits) {
-  return limits.interrupted && limits.interrupted->load(std::memory_order_relaxed);
-}
+inline bool is_interrupted(const Limits& limits) { return limits.interrupted.is_set(); }
 
 struct Choices;
 

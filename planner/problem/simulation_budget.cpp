@@ -21,7 +21,7 @@ std::chrono::steady_clock::duration duration(double seconds) {
 
 }  // namespace
 
-SimulationBudget::SimulationBudget(double seconds, const std::atomic<bool>* interrupted)
+SimulationBudget::SimulationBudget(double seconds, io::InterruptFlag interrupted)
     : end_(Clock::now() + duration(seconds)), interrupted_(interrupted) {
   for (std::size_t engine = 0; engine < kTask_s.size(); ++engine) task_s_[engine] = kTask_s[engine];
 }
@@ -37,10 +37,6 @@ std::string SimulationBudget::objection(double tasks, Engine engine) const {
 
 void SimulationBudget::note(double tasks, Engine engine, double seconds) {
   if (tasks >= kTimedTasks) task_s_[static_cast<std::size_t>(engine)] = seconds / tasks;
-}
-
-bool SimulationBudget::interrupted() const {
-  return interrupted_ && interrupted_->load(std::memory_order_relaxed);
 }
 
 double SimulationBudget::left_s() const {

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <string>
 
+#include "io/interrupt_flag.hpp"
+
 namespace hipress::planner {
 
 /// What simulates a plan on the network asked for.
@@ -15,8 +17,8 @@ enum class Engine : std::uint8_t { kPatterns, kPort, kFair };
 /// what takes longer than expected is stopped. An interrupt leaves a second. Threads may share one.
 class SimulationBudget {
  public:
-  /// `seconds` from now on; `interrupted` may be null.
-  SimulationBudget(double seconds, const std::atomic<bool>* interrupted);
+  /// `seconds` from now on.
+  SimulationBudget(double seconds, io::InterruptFlag interrupted);
 
   /// Why a simulation of so many tasks should not begin, or empty: "it would take about 20s, for
   /// which the budget leaves 3s".
@@ -30,14 +32,14 @@ class SimulationBudget {
 
   /// Whether nothing may go on.
   bool over() const { return left_s() <= 0; }
-  bool interrupted() const;
+  bool interrupted() const { return interrupted_.is_set(); }
 
  private:
   using Clock = std::chrono::steady_clock;
   double left_s() const;
 
   const Clock::time_point end_;
-  const std::atomic<bool>* interrupted_;
+  const io::InterruptFlag interrupted_;
   mutable std::atomic<Clock::rep> grace_end_{0};  // after an interrupt; 0: there was none
   std::array<std::atomic<double>, 3> task_s_;     // by engine
   std::atomic<double> reserve_s_ = 0;

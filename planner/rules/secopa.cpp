@@ -156,7 +156,7 @@ SearchResult search_secopa(const Problem& problem) {
   }
   SearchResult result = {.plan = builder.take().plan, .diagnostics = diagnostics_of(problem)};
   if (names.size() < problem.algorithms.size()) {
-    result.diagnostics.push_back(
+    result.diagnostics.emplace_back(
         "search secopa has no formulas for algorithms that send factors of whole gradients: they "
         "are left out");
   }

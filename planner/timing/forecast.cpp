@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "costs/assumed_spread.hpp"
+
 namespace hipress::planner {
 
 std::optional<sim::Response> forecast(const models::Model& model, const casync::Plan& plan,

@@ -6,10 +6,9 @@ import json
 import logging
 import os
 import threading
-import warnings
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
-from hipress._errors import EnvironmentFailure, HipressWarning, error_of
+from hipress._errors import EnvironmentFailure, HipressWarning, error_of, warn
 from hipress._library import OK, CCallOptions, CallProgress, CallSentence, library
 
 #: The wait for an answer wakes up this often, so that Python can look after its signals.
@@ -143,7 +142,7 @@ def answer(request: Mapping[str, Any], progress: Optional[Callable[[Progress], A
     for note in call.notes:
         _log.info("%s", note)
     for sentence in call.warnings:
-        warnings.warn(sentence, HipressWarning, stacklevel=3)
+        warn(sentence, HipressWarning)
     assert call.text is not None
     document: Dict[str, Any] = json.loads(call.text)
     if call.status != OK:

@@ -8,7 +8,6 @@ import re
 import secrets
 import socket
 import tempfile
-import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, List, Mapping, Optional, Union
 
@@ -19,6 +18,7 @@ from torch.profiler import record_function
 
 from hipress import _library, _model_file
 from hipress._engine import Engine, Error, InvalidRequest
+from hipress._errors import warn
 from hipress._library import CTensor, Gradient
 from hipress._store import TorchStore
 
@@ -148,9 +148,8 @@ def _warn_of_large_buckets(ddp: DistributedDataParallel, parameters: _Parameters
     size = getattr(ddp, "bucket_bytes_cap", 0)
     total = sum(parameter.numel() * parameter.element_size() for parameter in parameters.values())
     if min(size, total) > _LARGE_BUCKET:
-        warnings.warn(f"DDP hands gradients over in buckets of up to {size >> 20} MiB, each when its last gradient is ready: with "
-                      "DistributedDataParallel(..., bucket_cap_mb=1) they wait less, and hipress.capture expects that",
-                      stacklevel=4)
+        warn(f"DDP hands gradients over in buckets of up to {size >> 20} MiB, each when its last gradient is ready: with "
+             "DistributedDataParallel(..., bucket_cap_mb=1) they wait less, and hipress.capture expects that")
 
 
 def _parameters_of(ddp: DistributedDataParallel) -> _Parameters:
@@ -389,7 +388,7 @@ class Hook:
         _hooks[ddp] = self
         if job.rank == 0:
             for note in engine.notes.splitlines():
-                warnings.warn(note, stacklevel=3)
+                warn(note)
             _warn_of_large_buckets(ddp, parameters)
 
     def _begin(self, engine: Any, numbers: Dict[int, int], job: Any, device: int) -> None:

@@ -1,6 +1,11 @@
 """What this package raises and warns of."""
 
-from typing import Any, Dict, Optional
+import os
+import sys
+import warnings
+from typing import Any, Dict, Optional, Type
+
+_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 
 class HipressError(Exception):
@@ -34,6 +39,14 @@ class Interrupted(HipressError):
 
 class HipressWarning(UserWarning):
     """What may mislead in an answer: an option without effect, costs that nobody measured."""
+
+
+def warn(sentence: str, category: Type[Warning] = UserWarning) -> None:
+    """Warns of the line that called this package, however deep in it the call is by now: Python shows a line's warning once."""
+    level, frame = 2, sys._getframe(1)  # the caller of this function
+    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, category, stacklevel=level)
 
 
 _BY_KIND = {"input": InputError, "unmet": UnmetError, "environment": EnvironmentFailure, "interrupted": Interrupted}

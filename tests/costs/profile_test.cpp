@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "costs/assumed_spread.hpp"
 #include "costs/stage_yaml.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"

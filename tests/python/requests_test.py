@@ -250,6 +250,16 @@ class Errors(unittest.TestCase):
         with self.assertWarnsRegex(hipress.HipressWarning, "`budget` has no effect"):
             hipress.plan("vgg19", search="secopa", nnodes=4, budget=3)
 
+    def test_a_warning_is_of_the_line_that_asked(self):
+        misleading = {"input": "vgg19", "search": "secopa", "nnodes": 4, "budget": 3}
+        calls = (lambda: hipress.plan(**misleading),
+                 lambda: hipress.answer({"request": "plan", **misleading}))
+        for call in calls:
+            with self.subTest(line=call.__code__.co_firstlineno), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                call()
+                self.assertEqual([(one.filename, one.lineno) for one in caught], [(__file__, call.__code__.co_firstlineno)])
+
     def test_notes_go_to_the_log(self):
         with self.assertLogs("hipress", "INFO") as log:
             hipress.sweep(SPEC)

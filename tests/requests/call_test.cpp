@@ -77,10 +77,12 @@ TEST_CASE("a C program is told of progress, and may interrupt") {
   REQUIRE_FALSE(seen.stages.empty());
   CHECK(seen.stages.back() == "simulations");
 
-  seen.interrupt = 1;
-  const Answer ended = call(sweep, &options);
-  CHECK(ended.status == HIPRESS_FAILED);
-  CHECK(*ended.document.find("error")->find("kind")->text() == "interrupted");
+  for (const unsigned char value : {1, 2, 0x80, 0xff}) {
+    seen.interrupt = value;
+    const Answer ended = call(sweep, &options);
+    CHECK(ended.status == HIPRESS_FAILED);
+    CHECK(*ended.document.find("error")->find("kind")->text() == "interrupted");
+  }
 }
 
 TEST_CASE("several threads call at a time") {

@@ -246,6 +246,29 @@ TEST_CASE("kinds of errors") {
   CHECK(error_document(unmet, nullptr).find("result")->print() == R"({"steps":3})");
 }
 
+TEST_CASE("a remedy is what follows the complaint, not what a name or a text holds") {
+  const auto remedy = [](const std::exception& error, const Document& request = nullptr) {
+    const Document document = error_document(error, request);
+    const std::string* found = document.find("error")->find("remedy")->text();
+    return found != nullptr ? *found : "none";
+  };
+  CHECK(remedy(io::InputError("a thing is wrong")) == "none");
+  CHECK(remedy(io::InputError("a thing is wrong; mend it; or leave it")) == "mend it; or leave it");
+  CHECK(remedy(io::InputError("unknown pass 'a; b'")) == "none");
+  CHECK(remedy(io::InputError("unknown pass 'a; b'; did you mean 'c'?")) == "did you mean 'c'?");
+  CHECK(remedy(io::InputError("unknown pass 'it's; bad' (known: c); see 'd'")) == "see 'd'");
+  CHECK(remedy(io::InputError("the nodes' links are slow; take others' links")) ==
+        "take others' links");
+  CHECK(remedy(io::InputError("the quotation 'that begins here; has no end")) == "has no end");
+  CHECK(remedy(io::InputError("", 0, "is wrong")) == "none");
+  CHECK(remedy(io::InputError("a; b.yaml", 3, "is wrong")) == "none");
+  CHECK(remedy(io::InputError("a; 'b.yaml", 3, "is wrong; mend it")) == "mend it");
+  // An error of the run has no file, but the request may name it.
+  const Document request = {{"request", "plan"}, {"output", "a; b.yaml"}};
+  CHECK(remedy(io::RunError("a; b.yaml: cannot be written"), request) == "none");
+  CHECK(remedy(io::RunError("a; b.yaml: cannot be written; free space"), request) == "free space");
+}
+
 TEST_CASE("the schema has every field with its type") {
   const Document all = answer({{"request", "schema"}}, {});
   REQUIRE(all.members()->size() == requests::requests().size());

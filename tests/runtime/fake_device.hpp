@@ -297,7 +297,10 @@ class FakeDevice : public Device {
 class FakeNccl : public transport::NcclLibrary {
  public:
   int version() const override { return version_of ? version_of() : 22809; }
-  std::string new_id() override { return "the id, with \n and \0 in it"; }
+  std::string new_id() override {
+    using namespace std::string_literals;
+    return "the id, with \n and \0 in it"s;
+  }
   std::unique_ptr<transport::NcclLink> join(const std::string& id, int rank, int size) override {
     if (id != new_id()) throw std::runtime_error("another id than rank 0's");
     ++joined;

@@ -26,8 +26,8 @@ std::string average(runtime::Engine& engine) {
     }
     std::vector<runtime::Work> works;
     for (std::uint32_t g = 0; g < values.size(); ++g) {
-      works.push_back(engine.submit(g, {.data = values[g].data(),
-                                        .elements = static_cast<std::int64_t>(values[g].size())}));
+      works.push_back(engine.submit(
+          g, {.data = values[g].data(), .elements = static_cast<std::int64_t>(values[g].size())}));
     }
     for (const runtime::Work& work : works) work.wait();
     return "averaged";
@@ -43,18 +43,19 @@ int main(int argc, char** argv) {
   const int rank = std::stoi(arguments.at(0)), size = std::stoi(arguments.at(1));
   const double timeout_s = std::stod(arguments.at(5));
   const auto compiled = runtime::compile(
-      {{.name = "a", .elements = 1000}, {.name = "b", .elements = 20}, {.name = "c", .elements = 1}},
-      runtime::PlanChoice{.plan = "none",
-                          .strategy = arguments.at(4),
-                          .nodes = static_cast<std::uint32_t>(size)});
-  auto endpoint =
-      transport::find_transport(arguments.at(3)).connect({.rank = rank,
-                                                          .size = size,
-                                                          .job = "runtime processes",
-                                                          .plan = compiled->fingerprint,
-                                                          .rendezvous = "file://" + arguments.at(2),
-                                                          .interface = {},
-                                                          .timeout_s = timeout_s});
+      {{.name = "a", .elements = 1000},
+       {.name = "b", .elements = 20},
+       {.name = "c", .elements = 1}},
+      runtime::PlanChoice{
+          .plan = "none", .strategy = arguments.at(4), .nodes = static_cast<std::uint32_t>(size)});
+  auto endpoint = transport::find_transport(arguments.at(3))
+                      .connect({.rank = rank,
+                                .size = size,
+                                .job = "runtime processes",
+                                .plan = compiled->fingerprint,
+                                .rendezvous = "file://" + arguments.at(2),
+                                .interface = {},
+                                .timeout_s = timeout_s});
   std::optional<runtime::Engine> engine;
   engine.emplace(*endpoint, compiled, runtime::EngineOptions{.timeout_s = timeout_s});
   for (std::string command; std::getline(std::cin, command);) {

@@ -10,7 +10,8 @@ LAYERS = re.findall(r"^add_subdirectory\((\w+)\)  ", (ROOT / "CMakeLists.txt").r
 #: What the order alone would allow: the expansion of plans knows no hardware.
 FORBIDDEN = {"casync": {"kernels", "transport"}}
 #: Folders whose files may not include each other in a circle either, header and source as one.
-FREE_OF_FILE_CIRCLES = ("io", "models", "transport", "casync", "plans", "runtime", "sweep", "replay", "tools")
+FREE_OF_FILE_CIRCLES = ("io", "models", "transport", "casync", "traces", "costs", "plans", "runtime", "sim", "sweep", "replay",
+                        "tools")
 
 #: Comments, characters, raw and ordinary strings of C++, so that none of these is taken for part of another.
 LITERAL = re.compile(r"//[^\n]*|/\*.*?\*/|'(?:[^'\\\n]|\\.)'|"

@@ -14,6 +14,9 @@ SHELL_TOOLS = ("bash", "env", "dirname", "python3")
 #: What only the launch tests need, without daemons, which also /usr/sbin may hold.
 LAUNCHERS = ("srun", "mpirun", "redis-server", "busybox")
 
+#: What only scripts/lint.py needs.
+LINTERS = ("clang-format-14", "clang-tidy-14")
+
 APT_GET = """#!/usr/bin/env bash
 echo "$@" >> "{log}"
 [[ $1 == update ]] || ln -sf "$(command -v true)" "{folder}/ninja"
@@ -68,7 +71,7 @@ class SetupTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1 if "still not usable" in done.stderr else 0)
 
     def test_silent_when_all_is_there(self):
-        self.provide_stubs("ninja", *LAUNCHERS, "slurmctld", "slurmd", "munged")
+        self.provide_stubs("ninja", *LINTERS, *LAUNCHERS, "slurmctld", "slurmd", "munged")
         done = self.run_setup()
         if "python3-matplotlib" in done.stderr:
             self.skipTest("matplotlib is not installed")
@@ -85,6 +88,7 @@ class SetupTest(unittest.TestCase):
             self.skipTest("matplotlib is not installed")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("'ctest -L launch' will fail", done.stderr)
+        self.assertIn("lint.py is skipped without what these Debian 12 packages hold: clang-format-14 clang-tidy-14", done.stderr)
         for package in ("slurm-client", "openmpi-bin", "redis-server", "busybox-static"):
             self.assertIn(package, log.read_text())
 

@@ -16,6 +16,7 @@
 #include "tests/planner/tool_run.hpp"
 #include "tests/sim/random_scenario.hpp"
 #include "traces/imported.hpp"
+#include "traces/trace_reader.hpp"
 
 namespace hipress::traces {
 namespace {

@@ -12,6 +12,7 @@
 
 #include "io/error.hpp"
 #include "traces/imported.hpp"
+#include "traces/trace_reader.hpp"
 
 namespace {
 

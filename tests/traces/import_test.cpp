@@ -22,6 +22,7 @@
 #include "traces/json_trace.hpp"
 #include "traces/node_trace.hpp"
 #include "traces/protobuf.hpp"
+#include "traces/trace_reader.hpp"
 
 namespace hipress::traces {
 namespace {

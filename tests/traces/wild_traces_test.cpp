@@ -15,6 +15,7 @@
 #include "traces/byte_stream.hpp"
 #include "traces/communication.hpp"
 #include "traces/imported.hpp"
+#include "traces/trace_reader.hpp"
 
 namespace hipress::traces {
 namespace {

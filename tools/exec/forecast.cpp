@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "casync/strategy.hpp"
+#include "costs/assumed_spread.hpp"
 #include "io/error.hpp"
 #include "replay/drift.hpp"
 #include "sim/message_sizes.hpp"

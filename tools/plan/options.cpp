@@ -15,7 +15,8 @@ void declare_options(CLI::App& app, Options& options) {
     }
     const CLI::Option& option = tools::bind(app, field);
     if (field.name == "disable_pass") {
-      app.add_flag("--list-passes", options.list_passes, "Say which passes there are, and end")
+      app.add_flag("--list-passes", options.list_passes,
+                   "Say what passes there are and what each does, and end")
           ->group(option.get_group());
     }
   }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "costs/assumed_spread.hpp"
 #include "costs/description.hpp"
 #include "io/quantity.hpp"
 #include "io/spelling.hpp"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "casync/layout.hpp"
+#include "costs/assumed_spread.hpp"
 #include "planner/search/passes/free_changes.hpp"
 #include "sim/forecast.hpp"
 

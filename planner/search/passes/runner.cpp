@@ -176,8 +176,8 @@ std::vector<std::string> parse_pass_names(const std::string& text) {
   }
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw io::InputError(fmt::format("unknown pass {}{}; `list_passes` says what they do",
-                                     io::quote(name), io::suggestion(name, known)));
+    throw io::InputError(
+        fmt::format("unknown pass {}{}", io::quote(name), io::suggestion(name, known)));
   }
   return names;
 }

@@ -1,6 +1,4 @@
-#include "costs/spread.hpp"
-
-#include "costs/profile.hpp"
+#include "costs/assumed_spread.hpp"
 
 namespace hipress::costs {
 namespace {

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "casync/plan.hpp"
+#include "casync/task_graph.hpp"
+#include "io/error.hpp"
+#include "sim/jitter.hpp"
+#include "traces/timeline.hpp"
+
+/// What a run of the simulator is asked, and what it answers.
+namespace hipress::sim {
+
+using casync::Picoseconds;
+
+/// How transfers share links; see docs/simulator.md.
+enum class Network : std::uint8_t {
+  kPort,  ///< one message at a time per egress and ingress port
+  kFair,  ///< flows share links max-min
+};
+Network parse_network(std::string_view name);  ///< InputError that lists the names
+const char* to_string(Network network);
+
+using casync::parse_transfer_order;
+using casync::to_string;
+using casync::TransferOrder;
+
+/// Whether backward keeps a core of a shared host busy (a CPU that computes) or not (a GPU does).
+enum class BackwardCores : std::uint8_t { kNone, kOne };
+
+struct Options {
+  Network network = Network::kFair;
+  TransferOrder transfer_order = TransferOrder::kReady;
+  BackwardCores backward_cores = BackwardCores::kNone;
+  const Jitter* jitter = nullptr;  ///< null: every task takes its nominal time
+  Jitter::Draws draws = {};
+  bool record_timeline = false;  ///< costs 16 bytes a task
+  /// Asked every millisecond or so: true ends the simulation with Stopped. May be empty.
+  std::function<bool()> stop = {};
+};
+
+/// A simulation was ended from outside.
+class Stopped : public io::RunError {
+ public:
+  Stopped() : io::RunError("the simulation was stopped before its end") {}
+};
+
+struct Result {
+  Picoseconds iteration{};               ///< the last task's end: forward + synchronisation
+  Picoseconds forward{};                 ///< the first Forward's end: some node starts backward
+  Picoseconds compute{};                 ///< the last Backward's end
+  std::vector<std::int64_t> bytes_sent;  ///< per node
+  traces::Timeline timeline;             ///< empty unless recorded
+  std::int64_t state_bytes = 0;  ///< of the graph and the simulator's queues, without timeline
+};
+
+/// Bytes of a graph's tasks and edges in memory.
+std::int64_t graph_bytes(const casync::TaskGraph& graph);
+
+}  // namespace hipress::sim

@@ -1,0 +1,80 @@
+#include "sim/task_costs.hpp"
+
+#include <fmt/format.h>
+
+#include "io/error.hpp"
+
+namespace hipress::sim {
+
+TaskCosts::TaskCosts(const costs::Profile& profile,
+                     const std::vector<casync::Algorithm>& algorithms)
+    : merge_(profile.merge), all_reduce_(profile) {
+  for (const casync::Algorithm& algorithm : algorithms)
+    codecs_.push_back(profile.codec(algorithm.name));
+}
+
+Picoseconds TaskCosts::codec_time(const casync::Task& task, std::uint32_t divisor,
+                                  std::uint32_t gpus) const {
+  if ((task.flags & casync::kBatched) != 0) return Picoseconds{0};  // its leader's time
+  const std::int64_t elements = (task.amount + gpus - 1) / gpus;
+  double seconds = 0;
+  if (task.kind == casync::Kind::kMerge) {
+    seconds = merge_(elements);
+  } else {
+    const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(task.algorithm)];
+    seconds = task.kind == casync::Kind::kEncode
+                  ? codec.encode_s(elements, casync::encodes_quotients(task, divisor))
+              : (task.flags & casync::kAccumulate) != 0 ? codec.decode_add(elements)
+                                                        : codec.decode(elements);
+    if (casync::gathers(task)) seconds += (divisor - 1) * codec.decode_add(elements);
+  }
+  if (!(seconds >= 0 && seconds <= kLongest_s)) {
+    throw io::InputError(
+        fmt::format("{} of {} elements costs {} s by this profile; it must be 0 s to {:g} s",
+                    casync::to_string(task.kind), task.amount, seconds, kLongest_s));
+  }
+  return casync::from_seconds(seconds);
+}
+
+Picoseconds TaskCosts::stage_time(const casync::Task& task,
+                                  std::span<const casync::Factor> factors) const {
+  const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(task.algorithm)];
+  if (codec.stages.size() != factors.size()) {
+    throw io::InputError(
+        fmt::format("this profile has costs of {} stages of an algorithm that has {}; measure it "
+                    "with hipress-profile `algorithm`",
+                    codec.stages.size(), factors.size()));
+  }
+  const bool encodes = task.kind == casync::Kind::kEncode;
+  const casync::Factor& factor = encodes ? factors[task.stage] : factors.back();
+  costs::StageWork work{.elements = factor.elements, .element_ranks = factor.element_ranks};
+  for (const casync::Factor& one : factors) {
+    if (encodes && one.stage != task.stage) continue;
+    work.values += one.values;
+    work.value_ranks += one.value_ranks;
+  }
+  const double seconds = (encodes ? codec.stages[task.stage] : codec.decode_stages).seconds(work);
+  if (!(seconds >= 0 && seconds <= kLongest_s)) {
+    throw io::InputError(
+        fmt::format("{} in stages of {} elements costs {} s by this profile; it must be 0 s to "
+                    "{:g} s",
+                    casync::to_string(task.kind), task.amount, seconds, kLongest_s));
+  }
+  return casync::from_seconds(seconds);
+}
+
+Picoseconds TaskCosts::all_reduce_time(const casync::Task& task, std::uint32_t nodes,
+                                       const costs::LinkCosts& link, std::uint32_t gpus) const {
+  const double seconds = all_reduce_.seconds(nodes, task.amount, link);
+  if (!(seconds >= 0 && seconds <= kLongest_s)) {
+    throw io::InputError(
+        fmt::format("AllReduce of {} bytes costs {} s by this profile; it must be 0 s to {:g} s",
+                    task.amount, seconds, kLongest_s));
+  }
+  const Picoseconds library = casync::from_seconds(seconds);
+  if (!casync::casts(task)) return library;
+  return codec_time(casync::cast_of(task, casync::Kind::kEncode), nodes, gpus) + library +
+         codec_time(casync::cast_of(task, casync::Kind::kDecode), nodes, gpus);
+}
+
+}  // namespace hipress::sim

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "casync/plan.hpp"
+#include "casync/task_graph.hpp"
+#include "costs/all_reduce.hpp"
+#include "costs/profile.hpp"
+
+namespace hipress::sim {
+
+using casync::Picoseconds;
+
+/// Longest time that one task may take, jitter included: 1e6 s. Beyond it a cost is a mistake, and
+/// sums would leave 64 bits.
+inline constexpr double kLongest_s = 1e6;
+inline constexpr std::int64_t kLongest_ps = 1'000'000'000'000'000'000;
+
+/// Costs of the tasks of one plan's graphs, looked up once: by kind and by index into
+/// Plan::algorithms.
+class TaskCosts {
+ public:
+  /// InputError if the profile lacks one of the plan's algorithms.
+  TaskCosts(const costs::Profile& profile, const std::vector<casync::Algorithm>& algorithms);
+  /// Time of an Encode, Decode or Merge of `task.amount` elements alone on its codec stream, cut
+  /// among that many GPUs that work at once; `divisor` is the graph's. A batched one costs nothing,
+  /// its leader what all of the batch does.
+  Picoseconds codec_time(const casync::Task& task, std::uint32_t divisor,
+                         std::uint32_t gpus = 1) const;
+  /// Time of an Encode or Decode of a staged codec, for whose unit `factors` stand. InputError if
+  /// the profile does not say what the algorithm's stages cost.
+  Picoseconds stage_time(const casync::Task& task, std::span<const casync::Factor> factors) const;
+  /// Time of an AllReduce over `nodes` nodes with nothing else on that link: the library's for the
+  /// task's bytes, and where it casts, an encode before and a decode after at compute speed 1, each
+  /// cut among that many GPUs.
+  Picoseconds all_reduce_time(const casync::Task& task, std::uint32_t nodes,
+                              const costs::LinkCosts& link, std::uint32_t gpus = 1) const;
+
+ private:
+  std::vector<costs::CodecCosts> codecs_;
+  costs::Curve merge_;
+  costs::AllReduceCosts all_reduce_;
+};
+
+}  // namespace hipress::sim
