@@ -109,7 +109,7 @@ _FUNCTIONS = {
     "hipress_read_model": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(_POINTER)]),
     "hipress_model_gradients": (ctypes.POINTER(CGradient), [_POINTER, ctypes.POINTER(ctypes.c_size_t)]),
     "hipress_free_model": (None, [_POINTER]),
-    "hipress_call_options_init": (None, [ctypes.POINTER(CCallOptions)]),
+    "hipress_call_options_init": (None, [_POINTER]),
     "hipress_call_with": (ctypes.c_int, [ctypes.POINTER(CCallOptions), ctypes.c_char_p, ctypes.POINTER(_POINTER)]),
     "hipress_free_result": (None, [_POINTER]),
     "hipress_last_error": (ctypes.c_char_p, []),

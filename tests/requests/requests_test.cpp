@@ -209,10 +209,10 @@ TEST_CASE("an error has its file, line and field") {
 }
 
 TEST_CASE("a text that is no file is not blamed, whatever it is equal to") {
-  Document sweep = sweep_request();
-  sweep["spec"] = {{"model", "vgg19"}, {"nodess", 4}};
-  sweep["shard"] = "spec";
-  CHECK(error_of(sweep).find("field")->is_null());
+  const Document error = error_of(
+      {{"request", "simulate"}, {"algorithm", "onebit"}, {"input", "onebit"}, {"plan", "all"}});
+  CHECK(text(error, "file") == "onebit");
+  CHECK(text(error, "field") == "input");
 }
 
 TEST_CASE("a text with a byte of 0 is refused") {
