@@ -165,7 +165,7 @@ class LocalUpdates:
         self._job.opened()
         if self._job.rank == 0:
             for note in self.engine.notes.splitlines():
-                warnings.warn(note, stacklevel=4)
+                warnings.warn(note, stacklevel=3)
 
     def _begin(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
                outer_of: Callable[[_Weights], torch.optim.Optimizer], parameters: Dict[str, torch.nn.Parameter],
