@@ -9,7 +9,9 @@ Models: `digits` is a convolutional network that classifies the 1797 handwritten
 character-level transformer of 10.8 million parameters that learns the licences in /usr/share/common-licenses, which every
 Debian has (--text takes other files). `--average`: ddp is plain DistributedDataParallel, fp16 and powersgd are PyTorch's hooks
 (--rank, batched as --batched says), hipress attaches --plan. With none each rank trains a model of its own: to time the
-computation of ranks that share a machine.
+computation of ranks that share a machine. With --local, ranks train by local updates instead, which --plan compresses:
+
+    examples/train.py --ranks 2 --model text --local 'local(steps=20, fragments=4, overlap=1)' --plan int4block
 """
 
 import argparse
@@ -155,6 +157,13 @@ def average(ddp: DistributedDataParallel, options: argparse.Namespace) -> None:
         hipress.attach(ddp, options.plan, topology=options.topology, model=options.timings, network=options.interface)
 
 
+def local_updates(model: torch.nn.Module, optimizer: torch.optim.Optimizer, options: argparse.Namespace):
+    """What averages the ranks' weights now and then."""
+    import hipress
+    return hipress.LocalUpdates(model, optimizer, plan=options.plan, schedule=options.local, alpha=options.alpha,
+                                topology=options.topology, network=options.interface)
+
+
 def train(options: argparse.Namespace) -> None:
     """As one rank of the process group."""
     rank = dist.get_rank()
@@ -162,10 +171,11 @@ def train(options: argparse.Namespace) -> None:
     torch.manual_seed(options.seed)
     task = TASKS[options.model](options)
     model = task.make()
-    if options.average != "none":
+    if options.average != "none" and not options.local:
         model = DistributedDataParallel(model, bucket_cap_mb=options.bucket_mb or (1 if options.average == "hipress" else 25))
         average(model, options)
     optimizer = task.optimizer(model.parameters())
+    local = local_updates(model, optimizer, options) if options.local else None
     generator = torch.Generator().manual_seed(1000 * options.seed + rank)
     rows = []
     dist.barrier()
@@ -176,6 +186,8 @@ def train(options: argparse.Namespace) -> None:
         loss.backward()
         optimizer.step()
         rows.append((step, time.perf_counter() - begin, loss.item()))
+    if local is not None:
+        local.finish()
     if rank == 0:
         seconds = (rows[-1][1] - rows[0][1]) / max(1, len(rows) - 1)
         print(f"{options.model}, {dist.get_world_size()} ranks, {describe(options)}: {seconds * 1e3:.1f} ms a step, training loss "
@@ -188,6 +200,8 @@ def train(options: argparse.Namespace) -> None:
 
 
 def describe(options: argparse.Namespace) -> str:
+    if options.local:
+        return f"{options.local} {pathlib.Path(options.plan).name}"
     if options.average == "hipress":
         return f"hipress {pathlib.Path(options.plan).name}"
     return f"powersgd rank {options.rank}" if options.average == "powersgd" else options.average
@@ -208,11 +222,15 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=sorted(TASKS), default="digits")
     parser.add_argument("--average", choices=["ddp", "fp16", "powersgd", "hipress", "none"], default="ddp")
-    parser.add_argument("--plan", default="none", help="of hipress: a plan file, none, all or an algorithm (default: %(default)s)")
-    parser.add_argument("--topology", help="of hipress: ring, ps, allreduce or allgather (default: the plan file's, or ring)")
+    parser.add_argument("--local", metavar="SCHEDULE", help="train by local updates, as in local(steps=20, fragments=4, overlap=1)")
+    parser.add_argument("--alpha", type=float, help="of --local: a rank's share of its own weights (default: 0, overlapped 0.5)")
+    parser.add_argument("--plan", default="none", help="of hipress and --local: a plan file, none, all or an algorithm "
+                        "(default: %(default)s)")
+    parser.add_argument("--topology", help="of hipress and --local: ring, ps, allreduce or allgather (default: the plan file's, or "
+                        "ring)")
     parser.add_argument("--timings", metavar="FILE", help="of hipress: the captured model that the plan was made of")
     parser.add_argument("--rendezvous", metavar="URL", help="file:///folder where the ranks of a launcher meet, instead of MASTER_ADDR")
-    parser.add_argument("--interface", help="of hipress: network interface or address to use")
+    parser.add_argument("--interface", help="of hipress and --local: network interface or address to use")
     parser.add_argument("--rank", type=int, default=4, help="of powersgd (default: %(default)s)")
     parser.add_argument("--batched", action="store_true", help="powersgd: tensors of one shape are one")
     parser.add_argument("--ranks", type=int, default=2, help="to start here, unless torchrun has (default: %(default)s)")

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <future>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -102,8 +104,37 @@ void group_small(const models::Model& model, std::int64_t most_bytes, casync::Pl
   close();
 }
 
-std::shared_ptr<const Compiled> compile(models::Model model, plans::ResolvedPlan plan) {
+std::vector<std::uint32_t> fragments_of(std::span<const Gradient> gradients) {
+  std::vector<std::uint32_t> fragments;
+  for (const Gradient& gradient : gradients) fragments.push_back(gradient.fragment);
+  return fragments;
+}
+
+/// Makes groups by hand of those that the plan has, each cut where its members are of different
+/// fragments: a group waits for its last member, and the fragments' waits could not end otherwise.
+void cut_groups(const models::Model& model, std::span<const std::uint32_t> fragments,
+                casync::Plan& plan) {
+  if (std::ranges::adjacent_find(fragments, std::ranges::not_equal_to()) == fragments.end()) return;
+  const casync::Layout layout = casync::make_layout(model, plan);
+  std::vector<std::vector<std::uint32_t>> groups;
+  for (std::uint32_t unit = layout.gradients; unit < layout.first_factor; ++unit) {
+    std::map<std::uint32_t, std::vector<std::uint32_t>> parts;
+    for (const std::uint32_t member : layout.units[unit].members) {
+      parts[fragments[member]].push_back(member);
+    }
+    for (auto& [fragment, members] : parts) {
+      if (members.size() > 1) groups.push_back(std::move(members));
+    }
+  }
+  plan.bulk = {};
+  plan.bulk_groups = std::move(groups);
+}
+
+std::shared_ptr<const Compiled> compile(models::Model model,
+                                        std::span<const std::uint32_t> fragments,
+                                        plans::ResolvedPlan plan) {
   require_mean(plan.plan);
+  cut_groups(model, fragments, plan.plan);
   auto made = std::make_shared<Compiled>();
   made->model = std::move(model);
   made->plan = std::move(plan);
@@ -118,10 +149,12 @@ std::shared_ptr<const Compiled> compile(models::Model model, plans::ResolvedPlan
 }  // namespace
 
 std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, plans::ResolvedPlan plan) {
-  return compile(model_of(std::move(gradients)), std::move(plan));
+  const std::vector<std::uint32_t> fragments = fragments_of(gradients);
+  return compile(model_of(std::move(gradients)), fragments, std::move(plan));
 }
 
 std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, const PlanChoice& choice) {
+  const std::vector<std::uint32_t> fragments = fragments_of(gradients);
   models::Model model = model_of(std::move(gradients));
   const plans::PlanContext context{.model = model,
                                    .strategy = choice.strategy,
@@ -130,7 +163,7 @@ std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, const P
                                    .trust = choice.trust};
   plans::ResolvedPlan plan = plans::resolve_plan(choice.plan, context);
   if (plans::is_named_plan(choice.plan, context)) group_small(model, choice.group_bytes, plan.plan);
-  return compile(std::move(model), std::move(plan));
+  return compile(std::move(model), fragments, std::move(plan));
 }
 
 // --------------------------------------------------------------------------------------- work

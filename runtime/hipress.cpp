@@ -149,7 +149,8 @@ std::string name_of(const hipress_gradient& gradient, std::size_t number) {
       "gradient {} is called {}: a name has no control characters", number, io::quote(name)));
 }
 
-std::vector<runtime::Gradient> gradients_of(const hipress_gradient* gradients, std::size_t count) {
+std::vector<runtime::Gradient> gradients_of(const hipress_gradient* gradients, std::size_t count,
+                                            const std::uint32_t* fragments) {
   if (gradients == nullptr || count == 0) throw std::invalid_argument("no gradients are given");
   std::vector<runtime::Gradient> all;
   for (const hipress_gradient& one : std::span(gradients, count)) {
@@ -157,7 +158,8 @@ std::vector<runtime::Gradient> gradients_of(const hipress_gradient* gradients, s
                    .elements = one.elements,
                    .type = dtype_of(one.type),
                    .shape = shape_of(one),
-                   .ready_s = one.ready_s});
+                   .ready_s = one.ready_s,
+                   .fragment = fragments == nullptr ? 0 : fragments[all.size()]});
   }
   return all;
 }
@@ -310,7 +312,7 @@ hipress_status hipress_open(const hipress_options* options, const hipress_gradie
     required(engine, "engine");
     check(required(options, "options"));
     *engine = job::as_rank(options->rank, [&] {
-                return open_engine(*options, gradients_of(gradients, count));
+                return open_engine(*options, gradients_of(gradients, count, options->fragments));
               }).release();
   });
 }

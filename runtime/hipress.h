@@ -99,6 +99,9 @@ typedef struct hipress_options {
   int64_t group_bytes;        /**< of a plan that is named: smaller gradients that go raw or in half precision travel
                                    together in the order of the list, up to so many bytes at a time, when the last of
                                    them is submitted; for callers who submit many at a time. Default 0: each by itself */
+  const uint32_t* fragments;  /**< per gradient, the fragment of the model that it belongs to, where parts of a model are
+                                   averaged at different times (docs/local-updates.md): no bulk group has gradients of
+                                   two. Copied; default null: all are of one */
 } hipress_options;
 
 /** Values in memory that the caller lends until the work is done. */

@@ -25,19 +25,20 @@ if TYPE_CHECKING:
     from hipress._ddp import Hook as Hook
     from hipress._ddp import attach as attach
     from hipress._ddp import synchronise as synchronise
+    from hipress._local import LocalUpdates as LocalUpdates
     from hipress._verify import Verification as Verification
     from hipress._verify import verify as verify
 
 __version__ = _version()
 
 __all__ = ["Capture", "EnvironmentFailure", "Error", "Gradient", "HipressError", "HipressWarning", "Hook", "InputError",
-           "Interrupted", "InvalidRequest", "LibraryError", "Plan", "Progress", "RankLost", "Result", "Simulation", "Sweep",
-           "Trace", "UnmetError", "Verification", "answer", "attach", "capture", "import_trace", "library_path", "plan",
-           "simulate", "sweep", "synchronise", "verify"]
+           "Interrupted", "InvalidRequest", "LibraryError", "LocalUpdates", "Plan", "Progress", "RankLost", "Result",
+           "Simulation", "Sweep", "Trace", "UnmetError", "Verification", "answer", "attach", "capture", "import_trace",
+           "library_path", "plan", "simulate", "sweep", "synchronise", "verify"]
 
 #: What needs torch, and the module that has it.
-_NEED_TORCH = {"Capture": "_capture", "Hook": "_ddp", "attach": "_ddp", "synchronise": "_ddp", "Verification": "_verify",
-               "verify": "_verify"}
+_NEED_TORCH = {"Capture": "_capture", "Hook": "_ddp", "LocalUpdates": "_local", "Verification": "_verify", "attach": "_ddp",
+               "synchronise": "_ddp", "verify": "_verify"}
 
 
 def __getattr__(name: str) -> Any:
@@ -58,8 +59,8 @@ def _require_torch() -> None:
     try:
         import torch  # noqa: F401
     except ImportError as error:
-        raise ImportError("hipress.attach, hipress.verify and hipress.capture need PyTorch: install Debian's python3-torch, or "
-                          f"torch from PyPI, for this interpreter ({error})") from error
+        raise ImportError("hipress.attach, LocalUpdates, verify and capture need PyTorch: install Debian's python3-torch, or torch "
+                          f"from PyPI, for this interpreter ({error})") from error
 
 
 def capture(model: Any, output: Any = "model.yaml", **options: Any) -> "Capture":

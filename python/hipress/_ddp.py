@@ -157,15 +157,20 @@ def _parameters_of(ddp: DistributedDataParallel) -> _Parameters:
     ignored = getattr(ddp, "parameters_to_ignore", ())
     parameters = {name: parameter for name, parameter in ddp.module.named_parameters()
                   if parameter.requires_grad and name not in ignored and parameter.numel() > 0}
-    for name, parameter in parameters.items():
-        if parameter.dtype not in _TYPES:
-            raise InvalidRequest(f"parameter '{name}' is of {str(parameter.dtype).removeprefix('torch.')}; hipress synchronises "
-                                 "float32, float16 and bfloat16: convert the model")
+    require_types(parameters)
     for module_name, module in ddp.module.named_modules():
         if getattr(module, "sparse", False) is True and isinstance(module, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
             raise InvalidRequest(f"module '{module_name}' has sparse gradients, which hipress does not synchronise: make it with "
                                  "sparse=False")
     return parameters
+
+
+def require_types(parameters: _Parameters) -> None:
+    """InvalidRequest for a parameter of a type that is not averaged."""
+    for name, parameter in parameters.items():
+        if parameter.dtype not in _TYPES:
+            raise InvalidRequest(f"parameter '{name}' is of {str(parameter.dtype).removeprefix('torch.')}; hipress synchronises "
+                                 "float32, float16 and bfloat16: convert the model")
 
 
 def _gradients_of(parameters: _Parameters, ready_s: Dict[str, float]) -> List[Gradient]:
@@ -250,21 +255,20 @@ class _Job:
         return self.options["ranks"]
 
     @classmethod
-    def agree(cls, group: Any, gradients: List[Gradient], plan: str, algorithm: str, topology: str, seed: int,
-              rendezvous: Optional[str], network: Optional[str]) -> "_Job":
+    def agree(cls, group: Any, gradients: List[Gradient], same: Dict[str, Any], network: Optional[str],
+              caller: str = "hipress.attach") -> "_Job":
+        """`same` is what all ranks must have called `caller` with: a topology, a rendezvous, and whatever else matters."""
         rank, ranks = dist.get_rank(group), dist.get_world_size(group)
-        mine = {"machine": _machine(),
-                "same": {"plan": plan, "algorithm": algorithm, "topology": topology, "seed": seed, "rendezvous": rendezvous,
-                         "gradients": [(one.name, one.shape, _library.TYPE_NAMES[one.type]) for one in gradients]}}
-        if not gradients:
-            raise InvalidRequest("the model has no parameters that DDP synchronises")
+        rendezvous, topology = same["rendezvous"], same["topology"]
+        described = [(one.name, one.shape, _library.TYPE_NAMES[one.type]) for one in gradients]
+        mine = {"machine": _machine(), "same": {**same, "gradients": described}}
         all_ranks: List[Any] = [None] * ranks
         dist.all_gather_object(all_ranks, mine, group=group)
         for other, theirs in enumerate(all_ranks):
             for key, value in theirs["same"].items():
                 if value != all_ranks[0]["same"][key]:
                     difference = _difference(key, value, all_ranks[0]["same"][key])
-                    raise InvalidRequest(f"rank {other} calls hipress.attach with {difference}; all ranks must ask for the same")
+                    raise InvalidRequest(f"rank {other} calls {caller} with {difference}; all ranks must ask for the same")
         one_machine = len({theirs["machine"] for theirs in all_ranks}) == 1
         options = {"rank": rank, "ranks": ranks, "network": network or ""}
         if ranks == 1:
@@ -342,6 +346,32 @@ def _range(what: str, bucket: GradBucket, job: _Job) -> ContextManager[object]:
                            f"dtype={str(buffer.dtype).removeprefix('torch.')}, ranks={job.ranks})")
 
 
+def saved_state(engine: Engine) -> torch.Tensor:
+    """What a rank's encoders keep between iterations, as bytes."""
+    with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
+        path = os.path.join(folder, "state")
+        engine.save_state(path)
+        return torch.from_file(path, shared=False, size=os.path.getsize(path), dtype=torch.uint8).clone()
+
+
+def restore_state(engine: Engine, state: torch.Tensor) -> None:
+    """Goes on from what saved_state() returned."""
+    with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
+        path = os.path.join(folder, "state")
+        pathlib.Path(path).write_bytes(state.cpu().numpy().tobytes())
+        engine.load_state(path)
+
+
+def require_own(state: Mapping[str, Any], job: _Job) -> None:
+    """InvalidRequest for a state of another rank, or of another number of ranks."""
+    for key, mine in (("ranks", job.ranks), ("rank", job.rank)):
+        if state[key] != mine:
+            what = f"a job of {state[key]} ranks" if key == "ranks" else f"rank {state[key]}"
+            here = f"{mine} ranks" if key == "ranks" else f"rank {mine}"
+            raise InvalidRequest(f"the state is of {what}, and this is {here}: residuals belong to one rank of one job; load "
+                                 "each rank's own, or, with another number of ranks, none, and begin with zeros")
+
+
 class _Detached:
     """What a copied hook has instead of an engine."""
 
@@ -378,7 +408,11 @@ class Hook:
         device = _device_of(parameters)
         timeout_s = float(timeout) if timeout is not None else _timeout_of(
             ddp.process_group, torch.device("cpu") if device < 0 else torch.device("cuda", device))
-        job = _Job.agree(ddp.process_group, gradients, plan, algorithm, topology or _topology_of(plan), seed, rendezvous, network)
+        if not gradients:
+            raise InvalidRequest("the model has no parameters that DDP synchronises")
+        job = _Job.agree(ddp.process_group, gradients, {
+            "plan": plan, "algorithm": algorithm, "topology": topology or _topology_of(plan), "seed": seed,
+            "rendezvous": rendezvous}, network)
         engine = Engine(gradients, plan=plan, strategy=job.topology, algorithm=algorithm, timeout_s=timeout_s,
                         seed=seed, device=device, group_bytes=_GROUP_BYTES, **job.options)
         job.opened()
@@ -528,11 +562,7 @@ class Hook:
         """What this rank's compression keeps between steps: residuals, factors, and counts of steps that random draws depend on: a
         dictionary of two numbers and a tensor of bytes. Each rank has its own, and puts it into its own checkpoint; a job that goes
         on with them has the bits of one that was never interrupted. Call it between steps. Error if the job has failed."""
-        with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
-            path = os.path.join(folder, "state")
-            self.engine.save_state(path)
-            state = torch.from_file(path, shared=False, size=os.path.getsize(path), dtype=torch.uint8).clone()
-        return {"rank": self._job.rank, "ranks": self._job.ranks, "state": state}
+        return {"rank": self._job.rank, "ranks": self._job.ranks, "state": saved_state(self.engine)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from what state_dict() of this rank returned, under the same plan, model, seed and number of ranks.
@@ -541,16 +571,8 @@ class Hook:
 
         InvalidRequest in words for any other, such as after a change of the number of ranks: do not load it then, and residuals
         begin with zeros."""
-        for key, mine in (("ranks", self._job.ranks), ("rank", self._job.rank)):
-            if state[key] != mine:
-                what = f"a job of {state[key]} ranks" if key == "ranks" else f"rank {state[key]}"
-                here = f"{mine} ranks" if key == "ranks" else f"rank {mine}"
-                raise InvalidRequest(f"the state is of {what}, and this is {here}: residuals belong to one rank of one job; load "
-                                     "each rank's own, or, with another number of ranks, none, and begin with zeros")
-        with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
-            path = os.path.join(folder, "state")
-            pathlib.Path(path).write_bytes(state["state"].cpu().numpy().tobytes())
-            self.engine.load_state(path)
+        require_own(state, self._job)
+        restore_state(self.engine, state["state"])
 
     def close(self) -> None:
         """Leaves the job and ends all threads; steps after it raise an Error. Calls after the first do nothing."""

@@ -57,16 +57,20 @@ def _described(gradients: Sequence[Gradient]) -> Tuple[Any, Any]:
 class Engine:
     """Averages gradients over ranks. All ranks make it together, of equal gradients and options; a gradient's place in the list
     is its number. Options are those of hipress_options: rank, ranks, plan, strategy, algorithm, transport, rendezvous, network,
-    job, secret, timeout_s, seed, device."""
+    job, secret, timeout_s, seed, device, fragments."""
 
     def __init__(self, gradients: Sequence[Gradient], **options: Any) -> None:
         lib = library()
         filled = COptions()
         lib.hipress_options_init(ctypes.byref(filled))
         for name, value in options.items():
+            if name == "fragments":
+                continue
             setattr(filled, name, value.encode() if isinstance(value, str) else value)
         if "secret" in options:
             filled.secret_bytes = len(options["secret"])
+        if "fragments" in options:
+            filled.fragments = (ctypes.c_uint32 * len(gradients))(*options["fragments"])
         array, self._shapes = _described(gradients)
         handle = ctypes.c_void_p()
         check(lib.hipress_open(ctypes.byref(filled), array, len(gradients), ctypes.byref(handle)))
@@ -91,24 +95,38 @@ class Engine:
 
     def submit(self, count: int, numbers: Any, tensors: Any) -> None:
         """Submits `count` gradients of C arrays: their numbers, and CTensors, whose memory is lent until wait() has returned."""
-        place = ctypes.byref(self._works, self._submitted * ctypes.sizeof(ctypes.c_void_p))
         if self._submitted + count > len(self.gradients):
             raise InvalidRequest(f"{self._submitted + count} gradients are submitted and not waited for; there are "
                                  f"{len(self.gradients)}: an iteration before this one was not completed")
-        status = library().hipress_submit_many(self._handle, count, numbers, tensors, place)
+        status = library().hipress_submit_many(self._handle, count, numbers, tensors, self._works_from(self._submitted))
         self._submitted += count
         check(status)
 
     def wait(self) -> None:
-        """Waits until all that was submitted is averaged. Signals are looked after meanwhile."""
+        """Waits until all that submit() was given is averaged. Signals are looked after meanwhile."""
+        status = self._wait(0, self._submitted)
+        self._submitted = 0
+        check(status)
+
+    def begin(self, first: int, tensors: Any) -> None:
+        """Submits the gradients from number `first` on, a C array of CTensors, for end(): for callers who have others under way
+        meanwhile, and do not call submit()."""
+        numbers = (ctypes.c_uint32 * len(tensors))(*range(first, first + len(tensors)))
+        check(library().hipress_submit_many(self._handle, len(tensors), numbers, tensors, self._works_from(first)))
+
+    def end(self, first: int, count: int) -> None:
+        """Waits until the `count` gradients that begin() was given from number `first` on are averaged."""
+        check(self._wait(first, count))
+
+    def _works_from(self, place: int) -> Any:
+        return ctypes.byref(self._works, place * ctypes.sizeof(ctypes.c_void_p))
+
+    def _wait(self, place: int, count: int) -> int:
         done = ctypes.c_int()
-        wait_all = library().hipress_wait_all
         while True:
-            status = wait_all(self._works, self._submitted, LOOK_S, ctypes.byref(done))
+            status = library().hipress_wait_all(self._works_from(place), count, LOOK_S, ctypes.byref(done))
             if done.value or status != _library.OK:
-                self._submitted = 0
-                check(status)
-                return
+                return int(status)
 
     def all_finite(self) -> bool:
         """Whether the means of the last iteration are finite numbers: the same on every rank."""

@@ -43,7 +43,7 @@ class COptions(ctypes.Structure):
                 ("rendezvous", ctypes.c_char_p), ("network", ctypes.c_char_p), ("job", ctypes.c_char_p),
                 ("secret", ctypes.c_char_p), ("secret_bytes", ctypes.c_size_t), ("timeout_s", ctypes.c_double),
                 ("seed", ctypes.c_uint64), ("device", ctypes.c_int), ("store", ctypes.POINTER(CStore)),
-                ("group_bytes", ctypes.c_int64)]
+                ("group_bytes", ctypes.c_int64), ("fragments", ctypes.POINTER(ctypes.c_uint32))]
 
 
 class CTensor(ctypes.Structure):

@@ -50,7 +50,7 @@ class Library(unittest.TestCase):
 
     def test_the_package_is_imported_without_torch(self):
         done = run("import sys; sys.modules['torch'] = None\nimport hipress\nhipress.attach(None)")
-        self.assertIn("ImportError: hipress.attach, hipress.verify and hipress.capture need PyTorch", done.stderr)
+        self.assertIn("ImportError: hipress.attach, LocalUpdates, verify and capture need PyTorch", done.stderr)
 
 
 class Package(unittest.TestCase):

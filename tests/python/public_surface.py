@@ -33,6 +33,23 @@ def ask() -> None:
         print(error.kind, hipress.HipressWarning)
 
 
+def outer(weights: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    return torch.optim.SGD(weights, lr=0.7)
+
+
+def train_locally(model: torch.nn.Module) -> None:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with hipress.LocalUpdates(model, optimizer, outer, "plan.yaml", schedule="local(steps=4)", alpha=0.5, algorithm="onebit",
+                              topology="ring", timeout=3.0, seed=1, rendezvous="file:///x", network="lo",
+                              process_group=None) as local:
+        weights: dict[str, torch.nn.Parameter] = local.outer_weights()
+        local.load_state_dict(local.state_dict())
+        failure: hipress.Error | None = local.failure
+        print(weights, failure, local.outer_optimizer.param_groups)
+        local.finish()
+    local.close()
+
+
 def main() -> None:
     ask()
     with hipress.capture(torch.nn.Linear(1, 1), "model.yaml", optimizer=None, warmup=1) as capture:
@@ -50,6 +67,7 @@ def main() -> None:
     for row in found.rows:
         print(row.name, row.elements, row.difference, row.relative, row.equal, row.agreed, found.agreed and found.equal)
     hook.close()
+    train_locally(torch.nn.Linear(1, 1))
     pair = hipress.Hook(ddp, plan="none")
 
     def counted(state: hipress.Hook, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:

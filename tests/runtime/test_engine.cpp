@@ -624,3 +624,25 @@ TEST_CASE("small gradients of a named plan travel together where that is asked f
   choice.plan = "onebit";
   CHECK(members(choice) == Members{{0}, {1}, {2}, {3}, {4}, {5}});
 }
+
+TEST_CASE("no bulk group has gradients of two fragments") {
+  std::vector<Gradient> gradients = make_gradients({10, 20, 30, 40, 50, 60});
+  const auto members = [](const Compiled& compiled) {
+    const casync::Layout layout = casync::make_layout(compiled.model, compiled.plan.plan);
+    std::vector<std::vector<std::uint32_t>> found;
+    for (const std::uint32_t unit : layout.order) found.push_back(layout.units[unit].members);
+    return found;
+  };
+  using Members = std::vector<std::vector<std::uint32_t>>;
+  const PlanChoice choice{.plan = "none", .nodes = 2, .group_bytes = 10000};
+  // A rule of a plan: groups of up to 1000 bytes, that is {0 … 5} with 840.
+  plans::ResolvedPlan ruled = compile(gradients, PlanChoice{.plan = "none", .nodes = 2})->plan;
+  ruled.plan.bulk = {.threshold_bytes = 1000, .limit_bytes = 1000};
+  CHECK(members(*compile(gradients, choice)) == Members{{0, 1, 2, 3, 4, 5}});
+  CHECK(members(*compile(gradients, ruled)) == Members{{0, 1, 2, 3, 4, 5}});
+  // Fragment 0 has gradients 0, 2 and 4, fragment 1 has 1 and 3, and fragment 2 only gradient 5.
+  gradients[1].fragment = gradients[3].fragment = 1;
+  gradients[5].fragment = 2;
+  CHECK(members(*compile(gradients, choice)) == Members{{1, 3}, {0, 2, 4}, {5}});
+  CHECK(members(*compile(gradients, ruled)) == Members{{1, 3}, {0, 2, 4}, {5}});
+}

@@ -1,0 +1,434 @@
+"""Training by local updates: ranks train on their own, and average how far they have come."""
+
+import contextlib
+import functools
+import os
+import pathlib
+import re
+import types
+import warnings
+import weakref
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Type, Union
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from hipress import _ddp, _library
+from hipress._engine import Engine, Error, InvalidRequest
+from hipress._library import CTensor, Gradient
+from hipress._schedule import parse_schedule
+
+_Path = Union[str, "os.PathLike[str]"]
+_Weights = List[torch.nn.Parameter]
+_CALLER = "hipress.LocalUpdates"
+#: Of a fragment's small gradients, so many bytes travel together.
+_GROUP_BYTES = 1 << 20
+#: The papers' share of a rank's own weights when a fragment arrives that was on its way during steps.
+_OVERLAPPED_ALPHA = 0.5
+#: Of each model that has some, and is not closed.
+_of_models: "weakref.WeakKeyDictionary[torch.nn.Module, LocalUpdates]" = weakref.WeakKeyDictionary()
+
+
+def _outer_sgd(weights: _Weights) -> torch.optim.Optimizer:
+    """DiLoCo's outer optimizer."""
+    return torch.optim.SGD(weights, lr=0.7, momentum=0.9, nesterov=True)
+
+
+class _Fragment:
+    """A part of the model. `local` are this rank's weights, and `outer` those after the fragment's last turn, in fp32, which are
+    equal on all ranks. While it is on its way, `means` are this rank's differences, and then their means."""
+
+    def __init__(self, first: int, names: List[str], local: _Weights) -> None:
+        self.first, self.names, self.local = first, names, local
+        self.outer = [torch.nn.Parameter(weight.detach().float().clone(memory_format=torch.contiguous_format)) for weight in local]
+        self.begun = 0  #: the step at the end of which it was last sent
+        self.means: Optional[List[torch.Tensor]] = None
+        self.arrived = False  #: whether these are the means already
+        self.event: Any = None  #: on a GPU: when the differences are there; the engine looks at it until they have been averaged
+
+    def differences(self) -> List[torch.Tensor]:
+        """What the outer optimizer takes for a gradient: how far the outer weights lie from this rank's."""
+        return [(outer.detach() - local.detach().float()).contiguous() for outer, local in zip(self.outer, self.local)]
+
+    def merge(self, alpha: float) -> None:
+        """Gives this rank α of its own weights, and 1 - α of the outer ones."""
+        for outer, local in zip(self.outer, self.local):
+            local.copy_(outer if alpha == 0 else alpha * local.float() + (1 - alpha) * outer)
+
+
+class _StepHook:
+    """Calls `then` after each step() of an optimizer: by PyTorch's own hook, or where it has none (before 2.0) by a method of this
+    one optimizer's, which learning-rate schedulers may wrap in turn."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, then: Callable[[], None]) -> None:
+        self._then: Optional[Callable[[], None]] = then
+        register = getattr(optimizer, "register_step_post_hook", None)
+        self._handle = register(lambda *_: self._call()) if register is not None else None
+        if register is None:
+            self._wrap(optimizer)
+
+    def _wrap(self, optimizer: torch.optim.Optimizer) -> None:
+        inner = optimizer.step
+
+        @functools.wraps(inner)
+        def step(_optimizer: torch.optim.Optimizer, *arguments: Any, **named: Any) -> Any:
+            loss = inner(*arguments, **named)
+            self._call()
+            return loss
+
+        optimizer.step = types.MethodType(step, optimizer)  # type: ignore[method-assign]
+
+    def _call(self) -> None:
+        if self._then is not None:
+            self._then()
+
+    def remove(self) -> None:
+        """It calls nothing any more."""
+        self._then = None
+        if self._handle is not None:
+            self._handle.remove()
+
+
+class LocalUpdates:
+    """Trains by local updates (DiLoCo, Streaming DiLoCo): every rank trains on its own, and after so many steps of its optimizer
+    the ranks average how far they have come. An outer optimizer takes the mean of these differences for a gradient, and its weights
+    become those of all ranks. Every rank makes it, before the first step, and then trains as if it were alone:
+
+        with hipress.LocalUpdates(model, optimizer, schedule="local(steps=100, fragments=4, overlap=1)"):
+            for batch in batches:
+                ...
+                optimizer.step()
+
+    model            the plain torch.nn.Module, on one device; no DistributedDataParallel. It gets rank 0's parameters and buffers
+    optimizer        the torch.optim.Optimizer of its parameters. Each step() is counted
+    outer_optimizer  makes an optimizer of the outer weights: a function of a list of parameters; None: that of the papers,
+                     SGD(lr=0.7, momentum=0.9, nesterov=True)
+    plan             a file of hipress-plan, or none, all, or an algorithm such as int4block: how differences are compressed
+    schedule         local(steps=H, fragments=P, every=E, pattern=strided, overlap=T): each of P parts of the model is averaged once
+                     in H steps, one in every E (default H / P, rounded down), and T steps go on while it is on its way
+    alpha            share, from 0 to 1, of its own weights that a rank keeps when a fragment's mean arrives; None: 0 without an
+                     overlap, and 0.5 with one
+    algorithm        of plan entries that are compressed but name none
+    topology         ring, ps, allreduce or allgather; default: the plan file's, or ring
+    timeout          seconds without progress after which the job has failed; default: that of the process group. A rank that is
+                     so much later than others at a fragment's turn is taken for lost
+    seed             of random draws
+    rendezvous       where ranks meet: file:///shared/folder or redis://host:port; default: PyTorch's own key-value store
+    network          network interface or address to use; default: as for hipress.attach
+    process_group    of the ranks that train the model; None: all
+
+    InvalidRequest for what cannot be trained so, RankLost if another rank fails, Error for what else goes wrong; in step() the last
+    two are raised by the step at the end of which a fragment is sent or waited for. A `with` ends with finish(), or, after an
+    exception, ends the job of all ranks."""
+
+    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
+                 outer_optimizer: Optional[Callable[[_Weights], torch.optim.Optimizer]] = None, plan: _Path = "none", *,
+                 schedule: str = "local(steps=100)", alpha: Optional[float] = None, algorithm: str = "onebit",
+                 topology: Optional[str] = None, timeout: Optional[float] = None, seed: int = 1, rendezvous: Optional[str] = None,
+                 network: Optional[str] = None, process_group: Optional[dist.ProcessGroup] = None) -> None:
+        model = _module_of(model)
+        parameters = _trained_by(model, optimizer)
+        self._schedule = parse_schedule(schedule)
+        self._alpha = _share(alpha, _OVERLAPPED_ALPHA if self._schedule.overlap else 0.0)
+        parts = self._schedule.fragments_of(list(parameters))
+        if not (dist.is_available() and dist.is_initialized()):
+            raise InvalidRequest("the ranks do not know each other yet: call torch.distributed.init_process_group() first")
+        group = process_group if process_group is not None else dist.group.WORLD
+        plan, topology = str(plan), topology or _ddp._topology_of(str(plan))
+        self._device = _ddp._device_of(parameters)
+        self._in_one_order = topology == "allreduce" or _raw_topology_of(plan) == "allreduce"
+        outer_of = _outer_sgd if outer_optimizer is None else outer_optimizer
+        if not callable(outer_of):
+            raise InvalidRequest(f"outer_optimizer is a {type(outer_of).__name__}, which has no outer weights: give a function "
+                                 "that makes it of them, such as lambda weights: torch.optim.SGD(weights, lr=0.7, momentum=0.9, "
+                                 "nesterov=True)")
+        self._meet(group, parameters, parts, timeout, {
+            "plan": plan, "algorithm": str(algorithm), "topology": topology, "seed": seed, "rendezvous": rendezvous,
+            "schedule": str(self._schedule), "alpha": self._alpha}, network)
+        try:
+            self._begin(model, optimizer, outer_of, parameters, parts, group)
+        except BaseException:
+            self.engine.close()
+            raise
+
+    def _meet(self, group: Any, parameters: Dict[str, torch.nn.Parameter], parts: List[List[str]], timeout: Optional[float],
+              same: Dict[str, Any], network: Optional[str]) -> None:
+        """Makes the engine, whose gradients are the differences, fragment after fragment."""
+        gradients = [Gradient(name, tuple(parameters[name].shape)) for names in parts for name in names]
+        timeout_s = float(timeout) if timeout is not None else _ddp._timeout_of(
+            group, torch.device("cpu") if self._device < 0 else torch.device("cuda", self._device))
+        self._job = _ddp._Job.agree(group, gradients, same, network, _CALLER)
+        self.engine = Engine(gradients, plan=same["plan"], strategy=same["topology"], algorithm=same["algorithm"],
+                             timeout_s=timeout_s, seed=same["seed"], device=self._device, group_bytes=_GROUP_BYTES,
+                             fragments=[part for part, names in enumerate(parts) for _ in names], **self._job.options)
+        self._job.opened()
+        if self._job.rank == 0:
+            for note in self.engine.notes.splitlines():
+                warnings.warn(note, stacklevel=3)
+
+    def _begin(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
+               outer_of: Callable[[_Weights], torch.optim.Optimizer], parameters: Dict[str, torch.nn.Parameter],
+               parts: List[List[str]], group: Any) -> None:
+        self._step = 0  #: steps of the optimizer
+        self._failure: Optional[Error] = None
+        _broadcast(model, group)
+        self._fragments: List[_Fragment] = []
+        first = 0
+        for names in parts:
+            self._fragments.append(_Fragment(first, names, [parameters[name] for name in names]))
+            first += len(names)
+        self._outer_optimizer = outer_of(list(self.outer_weights().values()))
+        _require_owned(self._outer_optimizer, self.outer_weights(), "outer_optimizer")
+        self._hook = _StepHook(optimizer, self._after_step)
+        self._model = weakref.ref(model)
+        _of_models[model] = self
+
+    @property
+    def failure(self) -> Optional[Error]:
+        """What it has failed with, such as a RankLost; None: it has not."""
+        return self._failure
+
+    @property
+    def outer_optimizer(self) -> torch.optim.Optimizer:
+        """What steps on the outer weights, such as for a scheduler of its learning rate."""
+        return self._outer_optimizer
+
+    def outer_weights(self) -> Dict[str, torch.nn.Parameter]:
+        """The outer weights by the names of the model's parameters: fp32, of the same shapes, equal on all ranks. They are what to
+        evaluate, and are written at a fragment's turn: copy what is to stay."""
+        return {name: weight for fragment in self._fragments for name, weight in zip(fragment.names, fragment.outer)}
+
+    @contextlib.contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Around all that needs the other ranks: whatever is raised ends the job of all, and is raised again by what follows."""
+        if self._failure is not None:
+            raise self._failure
+        try:
+            with torch.no_grad():
+                yield
+        except Error as error:
+            self._end(error)
+            raise
+        except BaseException as error:
+            self._abort(error)
+            raise
+
+    def _abort(self, error: BaseException) -> None:
+        self.engine.abort(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+        self._end(Error(f"the job was ended by {type(error).__name__}"))
+
+    def _end(self, error: Error) -> None:
+        self._failure = error
+        self.engine.close()
+
+    def _after_step(self) -> None:
+        with self._ending():
+            self._step += 1
+            for fragment in self._fragments:
+                if fragment.means is not None and self._step - fragment.begun >= self._schedule.overlap:
+                    self._take(fragment, self._alpha)
+            due = self._schedule.due(self._step)
+            if due is None:
+                return
+            self._send(self._fragments[due])
+            if self._schedule.overlap == 0:
+                self._take(self._fragments[due], self._alpha)
+
+    def _send(self, fragment: _Fragment) -> None:
+        """Begins to average a fragment."""
+        fragment.means, fragment.arrived, fragment.begun = fragment.differences(), False, self._step
+        if self._device >= 0:
+            fragment.event = torch.cuda.Event()
+            fragment.event.record()
+        tensors = (CTensor * len(fragment.means))()
+        for tensor, values in zip(tensors, fragment.means):
+            tensor.data, tensor.elements, tensor.type = values.data_ptr(), values.numel(), _library.FLOAT32
+            if fragment.event is not None:
+                tensor.on_device, tensor.event = 1, fragment.event.cuda_event
+        self.engine.begin(fragment.first, tensors)
+
+    def _wait(self, fragment: _Fragment) -> List[torch.Tensor]:
+        """The means of a fragment that was sent."""
+        assert fragment.means is not None
+        if not fragment.arrived:
+            self.engine.end(fragment.first, len(fragment.means))
+        fragment.arrived = True
+        return fragment.means
+
+    def _take(self, fragment: _Fragment, alpha: float) -> None:
+        """Waits for a fragment's means, and steps with them."""
+        for weight, mean in zip(fragment.outer, self._wait(fragment)):
+            weight.grad = mean
+        self._outer_optimizer.step()
+        for weight in fragment.outer:
+            weight.grad = None
+        fragment.means = None
+        fragment.merge(alpha)
+
+    def finish(self) -> None:
+        """Ends the training: averages every fragment once more, gives the model the outer weights, so that all ranks have the same,
+        and then does what close() does. Every rank calls it. RankLost if another rank fails; Error if it has ended before."""
+        with self._ending():
+            for fragment in self._fragments:
+                if fragment.means is not None:
+                    self._take(fragment, 0.0 if fragment.begun == self._step else self._alpha)
+            turn = self._schedule.turns_before(self._step)
+            rest = [fragment for fragment in (*self._fragments[turn:], *self._fragments[:turn]) if fragment.begun < self._step]
+            for fragment in rest:
+                self._send(fragment)
+            for fragment in rest:
+                self._take(fragment, 0.0)
+            for fragment in self._fragments:
+                fragment.merge(0.0)
+        self.close()
+
+    def state_dict(self) -> Dict[str, Any]:
+        """What this rank's part of the training consists of, beside the model and its optimizer: outer weights, the outer
+        optimizer's state, the number of steps, what compression keeps, and the means of fragments that are on their way, for which it waits. It
+        is a dictionary of tensors, numbers and texts. Each rank puts it, with its own model and optimizer, into its own checkpoint.
+        All ranks do so after the same step, and a job that goes on with them has the bits of one that was never interrupted.
+        RankLost if another rank fails, Error if the job has ended."""
+        with self._ending():
+            means = {number: [mean.clone() for mean in self._wait(fragment)]
+                     for number, fragment in enumerate(self._fragments) if fragment.means is not None}
+            return {"rank": self._job.rank, "ranks": self._job.ranks, "schedule": str(self._schedule), "step": self._step,
+                    "begun": [fragment.begun for fragment in self._fragments], "under_way": means,
+                    "outer": {name: weight.detach().clone() for name, weight in self.outer_weights().items()},
+                    "outer_optimizer": self._outer_optimizer.state_dict(), "state": _ddp.saved_state(self.engine)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what state_dict() of this rank returned, under the same model, schedule, plan, seed and number of ranks.
+        Load the rank's own model and optimizer, too: after this object was made, since that gives all ranks the weights of rank 0.
+
+        state  what state_dict() returned, on any device
+
+        InvalidRequest for the state of another job; nothing has changed then."""
+        if self._failure is not None:
+            raise self._failure
+        self._check(state)
+        self._drop_under_way()
+        _ddp.restore_state(self.engine, state["state"])
+        self._step = int(state["step"])
+        outer = self.outer_weights()
+        with torch.no_grad():
+            for name, weight in state["outer"].items():
+                outer[name].copy_(weight)
+        self._outer_optimizer.load_state_dict(state["outer_optimizer"])
+        for number, (fragment, begun) in enumerate(zip(self._fragments, state["begun"])):
+            means = state["under_way"].get(number)
+            fragment.begun, fragment.arrived = int(begun), means is not None
+            fragment.means = means and [mean.to(weight.device, copy=True) for mean, weight in zip(means, fragment.outer)]
+
+    def _check(self, state: Mapping[str, Any]) -> None:
+        """InvalidRequest for a state that is not this rank's."""
+        _ddp.require_own(state, self._job)
+        if state["schedule"] != str(self._schedule):
+            raise InvalidRequest(f"the state is of the schedule {state['schedule']}, and this is {self._schedule}: go on with that "
+                                 "schedule, or load the outer weights into the model and begin anew")
+        theirs, ours = ({name: weight.shape for name, weight in all_weights.items()}
+                        for all_weights in (state["outer"], self.outer_weights()))
+        if theirs != ours:
+            raise InvalidRequest("the state is of another model: its parameters have other names or shapes")
+        if self._in_one_order and self._schedule.turns_before(int(state["step"])):
+            raise InvalidRequest(f"the state was saved after step {state['step']}, within a period, and the topology allreduce "
+                                 f"begins with the first fragment: save it after a multiple of {self._schedule.period} steps, or "
+                                 "take another topology")
+
+    def _drop_under_way(self) -> None:
+        with self._ending():
+            for fragment in self._fragments:
+                if fragment.means is not None:
+                    self._wait(fragment)
+
+    def close(self) -> None:
+        """Leaves the job and ends all threads, after what is on its way has arrived; it is not applied. Later steps of the
+        optimizer train this rank alone. Calls after the first do nothing."""
+        self._hook.remove()
+        if self._failure is None:
+            self._failure = Error("the local updates were closed")
+        self.engine.close()
+
+    def __enter__(self) -> "LocalUpdates":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], _: object) -> None:
+        if self._failure is None:
+            if error is None:
+                return self.finish()
+            self._abort(error)
+        self.close()
+
+
+def _module_of(model: Any) -> torch.nn.Module:
+    """The module itself, also of what torch.compile made of it. InvalidRequest for what local updates cannot train."""
+    while isinstance(model, torch.nn.Module) and "_orig_mod" in model._modules:
+        model = model._modules["_orig_mod"]
+    asked = f"{_CALLER} takes a plain torch.nn.Module, got {type(model).__name__}"
+    if isinstance(model, DistributedDataParallel):
+        raise InvalidRequest(f"{asked}: local updates average for themselves, and it would average every gradient: give the module "
+                             "in it, as model.module")
+    if not isinstance(model, torch.nn.Module):
+        raise InvalidRequest(f"{asked}: give it the model itself")
+    for parent in type(model).__mro__:
+        if parent.__name__ in _ddp._OTHERS and parent.__module__.startswith("torch."):
+            raise InvalidRequest(f"{asked}, which averages or divides the model itself: give the module before it was wrapped")
+    if _ddp._is_replicated(model):
+        raise InvalidRequest(f"{asked} that replicate() was called for, which averages gradients: give a model without it")
+    if model in _of_models and not _of_models[model].engine.closed:
+        raise InvalidRequest("this model has local updates already: close() them first")
+    return model
+
+
+def _trained_by(model: torch.nn.Module, optimizer: Any) -> Dict[str, torch.nn.Parameter]:
+    """The parameters that local updates average, by name, in the order of the model. InvalidRequest if the optimizer has not got
+    all of them."""
+    parameters = {name: parameter for name, parameter in model.named_parameters()
+                  if parameter.requires_grad and parameter.numel() > 0}
+    if not parameters:
+        raise InvalidRequest("the model has no parameters that are trained")
+    _ddp.require_types(parameters)
+    _require_owned(optimizer, parameters, "optimizer")
+    return parameters
+
+
+def _require_owned(optimizer: Any, parameters: Mapping[str, torch.Tensor], what: str) -> None:
+    weights = "the outer weights that its function is given" if what == "outer_optimizer" else "model.parameters()"
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise InvalidRequest(f"{what} is a {type(optimizer).__name__}, and not a torch.optim.Optimizer: make one of {weights}")
+    owned = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    missing = [name for name, parameter in parameters.items() if id(parameter) not in owned]
+    if missing:
+        raise InvalidRequest(f"the {what} does not have the model's '{missing[0]}'" +
+                             (f" and {len(missing) - 1} more" if missing[1:] else "") + f": make it of {weights}")
+
+
+def _share(alpha: Optional[float], default: float) -> float:
+    if alpha is None:
+        return default
+    if not 0 <= alpha <= 1:
+        raise InvalidRequest(f"alpha={alpha} is no share: give a number from 0, the outer weights alone, to 1, this rank's alone")
+    return float(alpha)
+
+
+def _raw_topology_of(plan: str) -> str:
+    """How a plan file sends what is not compressed; empty: as all else."""
+    if plan.endswith((".yaml", ".yml")) and os.path.isfile(plan):
+        found = re.search(r"^raw: *[\"']?(\w+)", pathlib.Path(plan).read_text(errors="replace"), re.MULTILINE)
+        if found:
+            return found[1]
+    return ""
+
+
+@torch.no_grad()
+def _broadcast(model: torch.nn.Module, group: Any) -> None:
+    """Gives every rank the parameters and buffers of rank 0: as bytes, since back ends lack some types."""
+    if dist.get_world_size(group) == 1:
+        return
+    first = dist.get_global_rank(group, 0) if group is not dist.group.WORLD else 0
+    for tensor in (*model.parameters(), *model.buffers()):
+        if tensor.numel() == 0:
+            continue
+        flat = tensor.detach().contiguous().reshape(-1)
+        dist.broadcast(flat.view(torch.uint8), src=first, group=group)
+        tensor.copy_(flat.view_as(tensor))

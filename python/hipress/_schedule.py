@@ -1,0 +1,120 @@
+"""Schedules of local updates: which part of a model the ranks average, and at the end of which step."""
+
+import dataclasses
+import re
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from hipress._engine import InvalidRequest
+
+PATTERNS = ("strided", "sequential")
+#: The parameters of "local(…)", as refusals list them.
+_PARAMETERS = ("steps, a whole number, from 1 (default 100); fragments, a whole number, from 1 (default 1); every, a whole number, "
+               "from 1 (default steps / fragments, rounded down, at least 1); pattern, strided or sequential (default strided); "
+               "overlap, a whole number, from 0 to steps - 1 (default 0)")
+_LEAST = {"steps": 1, "fragments": 1, "every": 1, "overlap": 0}
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalSchedule:
+    """Every rank trains on its own; in each *period*, each *fragment* of the model is averaged once.
+
+    steps      H: a fragment is averaged once in so many, and in more only where fragments · every is more
+    fragments  P: parts of the model, each of some of its layers
+    every      E: steps between the end of one fragment's turn and that of the next
+    pattern    strided: fragment p has the layers p, p + P, p + 2P …; sequential: blocks of layers that follow one another
+    overlap    T: steps that go on while a fragment is on its way; 0: none"""
+
+    steps: int
+    fragments: int
+    every: int
+    pattern: str
+    overlap: int
+
+    def __str__(self) -> str:
+        return (f"local(steps={self.steps}, fragments={self.fragments}, every={self.every}, pattern={self.pattern}, "
+                f"overlap={self.overlap})")
+
+    @property
+    def period(self) -> int:
+        """Steps between two turns of one fragment."""
+        return max(self.steps, self.fragments * self.every)
+
+    def due(self, step: int) -> Optional[int]:
+        """The fragment whose turn is at the end of a step, counted from 1; None: no fragment's."""
+        turns, rest = divmod((step - 1) % self.period + 1, self.every)
+        return turns - 1 if rest == 0 and turns <= self.fragments else None
+
+    def turns_before(self, step: int) -> int:
+        """How many fragments have had their turn at the end of a step, since its period began; at the end of a period, none."""
+        return min(step % self.period // self.every, self.fragments)
+
+    def fragments_of(self, names: Sequence[str]) -> List[List[str]]:
+        """The names of each fragment's parameters. `names` are all, in the order of the model. InvalidRequest for more fragments
+        than layers."""
+        layers = layers_of(names)
+        if self.fragments > len(layers):
+            raise InvalidRequest(f"schedule '{self}': the model has {len(layers)} layers, and a fragment has at least one: take "
+                                 f"fragments={len(layers)} or fewer")
+        count, parts = self.fragments, []
+        for p in range(count):
+            strided = layers[p::count]
+            block = layers[p * len(layers) // count:(p + 1) * len(layers) // count]
+            parts.append([name for layer in (strided if self.pattern == "strided" else block) for name in layer])
+        return parts
+
+
+def layers_of(names: Sequence[str]) -> List[List[str]]:
+    """The parameters of each layer, in the order of the model. A *layer* is what a name says up to its first number, such as
+    `blocks.3` of `blocks.3.attention.weight`; a name without one belongs to the module or tensor at the top that it begins with."""
+    layers: Dict[str, List[str]] = {}
+    for name in names:
+        parts = name.split(".")
+        numbers = [place for place, part in enumerate(parts) if part.isdigit()]
+        layers.setdefault(".".join(parts[:numbers[0] + 1]) if numbers else parts[0], []).append(name)
+    return list(layers.values())
+
+
+def parse_schedule(text: str) -> LocalSchedule:
+    """What "local(steps=100, fragments=4, every=25, pattern=strided, overlap=1)" says; what is left out has its default.
+    InvalidRequest for what is none."""
+    found = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
+    if found is None or found[1] != "local":
+        raise InvalidRequest(f"schedule '{text}' is none: give local(steps=100, fragments=4, overlap=1); parameters of local: "
+                             f"{_PARAMETERS}")
+    given: Dict[str, str] = {}
+    for assignment in filter(None, map(str.strip, (found[2] or "").split(","))):
+        name, value = _assigned(assignment, text)
+        if name in given:
+            _refuse(text, f"'{name}' is given twice")
+        given[name] = value
+    numbers = {name: _number(name, given[name], text) for name in _LEAST if name in given}
+    steps, fragments = numbers.get("steps", 100), numbers.get("fragments", 1)
+    schedule = LocalSchedule(steps, fragments, numbers.get("every", max(1, steps // fragments)), given.get("pattern", "strided"),
+                             numbers.get("overlap", 0))
+    if schedule.pattern not in PATTERNS:
+        _refuse(text, f"there is no pattern '{schedule.pattern}'")
+    if schedule.overlap >= schedule.steps:
+        _refuse(text, f"overlap={schedule.overlap} is out of range: a fragment must have arrived before its next turn, so that "
+                      f"{schedule.steps - 1} is the most for steps={schedule.steps}")
+    return schedule
+
+
+def _refuse(text: str, reason: str) -> None:
+    raise InvalidRequest(f"schedule '{text}': {reason}; parameters of local: {_PARAMETERS}")
+
+
+def _assigned(assignment: str, text: str) -> Tuple[str, str]:
+    name, equals, value = map(str.strip, assignment.partition("="))
+    if not equals:
+        _refuse(text, f"'{assignment}' is not of the form name=value")
+    if name not in _LEAST and name != "pattern":
+        _refuse(text, f"there is no parameter '{name}'")
+    return name, value
+
+
+def _number(name: str, value: str, text: str) -> int:
+    if not re.fullmatch(r"[+-]?\d{1,9}", value):
+        _refuse(text, f"{name}={value} is not a whole number")
+    if int(value) < _LEAST[name]:
+        _refuse(text, f"{name}={value} is out of range")
+    return int(value)
