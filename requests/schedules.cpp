@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "costs/spread.hpp"
+#include "costs/assumed_spread.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "planner/rules/alone.hpp"

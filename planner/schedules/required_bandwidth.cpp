@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "casync/task_graph.hpp"
-#include "costs/spread.hpp"
+#include "costs/assumed_spread.hpp"
 #include "sim/folding.hpp"
 #include "sim/forecast.hpp"
 

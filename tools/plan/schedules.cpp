@@ -6,7 +6,7 @@
 #include <ostream>
 #include <string>
 
-#include "costs/spread.hpp"
+#include "costs/assumed_spread.hpp"
 #include "io/quantity.hpp"
 #include "requests/schedules.hpp"
 
