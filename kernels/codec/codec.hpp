@@ -117,6 +117,8 @@ struct Parameter {
   double least, most;  ///< accepted range, inclusive
   bool whole = false;  ///< whole numbers only
   bool own = false;    ///< other than 0, it makes CodecTraits::own_optimizer
+  /// What text calls the values 0, 1, 2 …, from `least` 0 to `most`; empty: they are numbers.
+  std::vector<std::string_view> names = {};
 };
 
 /// Least memory traffic, in bytes per fp32 element: what must be read and written once, on any
@@ -156,7 +158,8 @@ const std::vector<AlgorithmRow>& algorithms();
 const AlgorithmRow* find_algorithm(std::string_view text);
 
 /// A parameter's value in an algorithm's text, given or else by the table's default: 0.01 of "dgc"
-/// and "rho". None where it is neither given nor in the table.
+/// and "rho"; of one with names, the number of its name. None where it is neither given nor in the
+/// table.
 std::optional<double> parameter_value(std::string_view text, std::string_view name);
 
 /// What the user of an algorithm's text must know that does not average gradients: one sentence, or

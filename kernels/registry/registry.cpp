@@ -32,36 +32,46 @@
 #endif
 
 // The algorithms of algorithms/*.pse: one row each, in the order in which they are listed
-// everywhere: name, coarseness, least traffic and launches, help. An encode reads 4 bytes an
-// element and writes the code's bits; error feedback reads and writes the residual (8 more).
-// TernGrad reads twice, since its code needs the minimum and the maximum first. A decode reads the
-// code and writes 4 bytes; decode-and-add reads those 4 bytes as well. DGC and GradDrop send 1 % of
-// the entries; DGC reads and writes two arrays of state, GradDrop a residual. A quantiser of blocks
-// sends four bytes for a block besides the codes: 1/64 byte an element for 256 of them, 1/16 for
-// 64, 1/32 for 128.
+// everywhere: name, coarseness, least traffic and launches, help, and what text calls the values of
+// parameters that have names.
+//
+// An encode reads 4 bytes an element and writes the code's bits; error feedback reads and writes
+// the residual (8 more). TernGrad reads twice, since its code needs the minimum and the maximum
+// first. A decode reads the code and writes 4 bytes; decode-and-add reads those 4 bytes as well.
+// DGC and GradDrop send 1 % of the entries; DGC reads and writes two arrays of state, GradDrop a
+// residual. A quantiser of blocks sends four bytes for a block besides the codes: 1/64 byte an
+// element for 256 of them, 1/16 for 64, 1/32 for 128, 1/8 for 32.
+//
+// fp4block has int4block's place. Of normal numbers, 4 bits of int4block lose 15 % (the root of the
+// mean squared error, as a share of the numbers'), those of E2M1 10 % and of E3M0 18 %; tbq and
+// terngrad, which are in the same place, lose more.
 #define HIPRESS_TRAFFIC(ENCODE, DECODE, ADD, ENCODE_KERNELS, DECODE_KERNELS) \
   Traffic { ENCODE, DECODE, ADD, ENCODE_KERNELS, DECODE_KERNELS }
-#define HIPRESS_FOR_EACH_PROGRAM(ROW)                                                     \
-  ROW(onebit, 4, HIPRESS_TRAFFIC(12.125, 4.125, 8.125, 3, 1),                             \
-      "1 bit per element: the sign; decodes to the mean of that sign's values")           \
-  ROW(tbq, 3, HIPRESS_TRAFFIC(12.25, 4.25, 8.25, 1, 1),                                   \
-      "2 bits per element: +tau, -tau or 0, by comparison with the threshold tau")        \
-  ROW(terngrad, 3, HIPRESS_TRAFFIC(8.25, 4.25, 8.25, 3, 1),                               \
-      "b bits per element: unbiased stochastic rounding between the slice's minimum and " \
-      "maximum")                                                                          \
-  ROW(dgc, 5, HIPRESS_TRAFFIC(20.1, 4.7, 0.7, 12, 2),                                     \
-      "the largest rho of all entries; the others wait. With momentum it is an "          \
-      "optimizer of its own, no mean")                                                    \
-  ROW(graddrop, 5, HIPRESS_TRAFFIC(12.1, 4.7, 0.7, 12, 2),                                \
-      "the largest rho of all entries; the others are added to the next gradient")        \
-  ROW(int8block, 2, HIPRESS_TRAFFIC(5.015625, 5.015625, 9.015625, 2, 1),                  \
-      "8 bits per element: 255 even levels up to the largest magnitude of its block")     \
-  ROW(int4block, 3, HIPRESS_TRAFFIC(4.5625, 4.5625, 8.5625, 2, 1),                        \
-      "4 bits per element: 15 even levels up to the largest magnitude of its block")      \
-  ROW(fp8block, 2, HIPRESS_TRAFFIC(5.03125, 5.03125, 9.03125, 2, 1),                      \
-      "8 bits per element: an E4M3 float, scaled by the largest magnitude of its block")
+#define HIPRESS_FOR_EACH_PROGRAM(ROW)                                                      \
+  ROW(onebit, 4, HIPRESS_TRAFFIC(12.125, 4.125, 8.125, 3, 1),                              \
+      "1 bit per element: the sign; decodes to the mean of that sign's values")            \
+  ROW(tbq, 3, HIPRESS_TRAFFIC(12.25, 4.25, 8.25, 1, 1),                                    \
+      "2 bits per element: +tau, -tau or 0, by comparison with the threshold tau")         \
+  ROW(terngrad, 3, HIPRESS_TRAFFIC(8.25, 4.25, 8.25, 3, 1),                                \
+      "b bits per element: unbiased stochastic rounding between the slice's minimum and "  \
+      "maximum")                                                                           \
+  ROW(dgc, 5, HIPRESS_TRAFFIC(20.1, 4.7, 0.7, 12, 2),                                      \
+      "the largest rho of all entries; the others wait. With momentum it is an "           \
+      "optimizer of its own, no mean")                                                     \
+  ROW(graddrop, 5, HIPRESS_TRAFFIC(12.1, 4.7, 0.7, 12, 2),                                 \
+      "the largest rho of all entries; the others are added to the next gradient")         \
+  ROW(int8block, 2, HIPRESS_TRAFFIC(5.015625, 5.015625, 9.015625, 2, 1),                   \
+      "8 bits per element: 255 even levels up to the largest magnitude of its block")      \
+  ROW(int4block, 3, HIPRESS_TRAFFIC(4.5625, 4.5625, 8.5625, 2, 1),                         \
+      "4 bits per element: 15 even levels up to the largest magnitude of its block")       \
+  ROW(fp8block, 2, HIPRESS_TRAFFIC(5.03125, 5.03125, 9.03125, 2, 1),                       \
+      "8 bits per element: an E4M3 float, scaled by the largest magnitude of its block")   \
+  ROW(fp4block, 3, HIPRESS_TRAFFIC(4.625, 4.625, 8.625, 2, 1),                             \
+      "4 bits per element: an E3M0 or E2M1 float, scaled by the largest magnitude of its " \
+      "block",                                                                             \
+      {"format", {"e3m0", "e2m1"}})
 
-#define HIPRESS_DECLARE_PROGRAMS(NAME, COARSENESS, TRAFFIC, HELP)                \
+#define HIPRESS_DECLARE_PROGRAMS(NAME, ...)                                      \
   extern "C" const hipress::kernels::CompiledAlgorithm hipress_##NAME##_scalar,  \
       hipress_##NAME##_portable, hipress_##NAME##_avx2, hipress_##NAME##_avx512; \
   namespace hipress::kernels {                                                   \
@@ -81,6 +91,12 @@ using Values = std::map<std::string, double>;
 struct Entry {
   AlgorithmRow row;
   std::function<std::unique_ptr<Codec>(const Values& values, Isa isa)> make_for;
+};
+
+/// What text calls the values of a program's parameter: Parameter::names.
+struct NamedValues {
+  std::string_view parameter;
+  std::vector<std::string_view> names;
 };
 
 /// The code of one program: for every instruction set, by Isa, and for GPUs. Null where this
@@ -123,7 +139,7 @@ std::unique_ptr<Codec> host_codec(const CompiledAlgorithm& program, const Values
 }
 
 Entry program_entry(int coarseness, const Traffic& traffic, std::string_view help,
-                    const Programs& programs) {
+                    const Programs& programs, const std::vector<NamedValues>& named = {}) {
   const CompiledAlgorithm& any = *programs.host[0];
   Entry entry;
   entry.row.name = any.name;
@@ -138,6 +154,11 @@ Entry program_entry(int coarseness, const Traffic& traffic, std::string_view hel
                                     .most = declared.most,
                                     .whole = declared.whole,
                                     .own = declared.own});
+  }
+  for (Parameter& parameter : entry.row.parameters) {
+    for (const NamedValues& values : named) {
+      if (values.parameter == parameter.name) parameter.names = values.names;
+    }
   }
   if (any.cuda.kind == CudaKind::kSparsifier) {
     entry.row.parameters.push_back(
@@ -255,8 +276,8 @@ std::deque<Entry>& entries() {
     {&hipress_##NAME##_scalar, &hipress_##NAME##_portable, HIPRESS_VECTOR_PROGRAMS(NAME)}, \
         HIPRESS_CUDA_KERNELS(NAME)                                                         \
   }
-#define HIPRESS_PROGRAM_ENTRY(NAME, COARSENESS, TRAFFIC, HELP) \
-  program_entry(COARSENESS, TRAFFIC, HELP, HIPRESS_PROGRAMS(NAME)),
+#define HIPRESS_PROGRAM_ENTRY(NAME, COARSENESS, TRAFFIC, HELP, ...) \
+  program_entry(COARSENESS, TRAFFIC, HELP, HIPRESS_PROGRAMS(NAME), {__VA_ARGS__}),
 #define HIPRESS_CAST_ENTRY(Format) cast_entry<Format>(),
   static std::deque<Entry> table = [] {
     std::deque<Entry> made = {HIPRESS_FOR_EACH_PROGRAM(HIPRESS_PROGRAM_ENTRY)
@@ -287,11 +308,18 @@ const Entry& user_entry(const std::string& path, double compile_timeout_s) {
       .first->second;
 }
 
-/// "tau from 1e-30 to 1e+30 (default 0.5)", one after the other.
+/// "tau from 1e-30 to 1e+30 (default 0.5)", one after the other; "format, e3m0 or e2m1 (default
+/// e3m0)".
 std::string describe(const std::vector<Parameter>& parameters) {
   if (parameters.empty()) return "none";
   std::vector<std::string> texts;
   for (const Parameter& parameter : parameters) {
+    if (!parameter.names.empty()) {
+      texts.push_back(fmt::format("{}, {} (default {})", parameter.name,
+                                  fmt::join(parameter.names, " or "),
+                                  parameter.names[static_cast<std::size_t>(parameter.value)]));
+      continue;
+    }
     const std::string value =
         std::isnan(parameter.value) ? "no default" : fmt::format("default {}", parameter.value);
     texts.push_back(fmt::format("{}{} from {} to {} ({})", parameter.name,
@@ -307,6 +335,22 @@ std::string describe(const std::vector<Parameter>& parameters) {
                                           reason, row.name, describe(row.parameters)));
 }
 
+/// The number that the whole of a text is.
+std::optional<double> number_in(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// A parameter's value as text gives it: a number or, where values have names, one of these.
+std::optional<double> value_in(std::string_view text, const Parameter& parameter) {
+  if (parameter.names.empty()) return number_in(text);
+  const auto found = std::ranges::find(parameter.names, text);
+  if (found == parameter.names.end()) return std::nullopt;
+  return static_cast<double>(found - parameter.names.begin());
+}
+
 /// Puts one "name=value" into `values`.
 void assign(std::string_view assignment, std::string_view text, const AlgorithmRow& row,
             Values& values, std::vector<std::string>& given) {
@@ -315,7 +359,7 @@ void assign(std::string_view assignment, std::string_view text, const AlgorithmR
     refuse(text, row, fmt::format("'{}' is not of the form name=value", assignment));
   }
   const std::string name(trimmed(assignment.substr(0, equals)));
-  const std::string_view number = trimmed(assignment.substr(equals + 1));
+  const std::string_view given_value = trimmed(assignment.substr(equals + 1));
   const auto parameter = std::find_if(row.parameters.begin(), row.parameters.end(),
                                       [&](const Parameter& p) { return p.name == name; });
   if (parameter == row.parameters.end()) {
@@ -325,16 +369,19 @@ void assign(std::string_view assignment, std::string_view text, const AlgorithmR
     refuse(text, row, fmt::format("'{}' is given twice", name));
   }
   given.push_back(name);
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (error != std::errc() || end != number.data() + number.size()) {
-    refuse(text, row, fmt::format("'{}' is not a number", number));
+  const std::optional<double> value = value_in(given_value, *parameter);
+  if (!value) {
+    refuse(text, row,
+           parameter->names.empty()
+               ? fmt::format("'{}' is not a number", given_value)
+               : fmt::format("{} is {}, not '{}'", name, fmt::join(parameter->names, " or "),
+                             given_value));
   }
-  if (!(value >= parameter->least && value <= parameter->most) ||
-      (parameter->whole && value != std::floor(value))) {
-    refuse(text, row, fmt::format("{}={} is out of range", name, number));
+  if (!(*value >= parameter->least && *value <= parameter->most) ||
+      (parameter->whole && *value != std::floor(*value))) {
+    refuse(text, row, fmt::format("{}={} is out of range", name, given_value));
   }
-  values[name] = value;
+  values[name] = *value;
 }
 
 /// An algorithm's entry with every parameter's value, from "name" or "name(parameter=value, …)".
@@ -435,16 +482,16 @@ const AlgorithmRow* find_algorithm(std::string_view text) {
 }
 
 std::optional<double> parameter_value(std::string_view text, std::string_view name) {
-  if (const std::optional<std::string> given = parameter_of(text, name)) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), value);
-    if (error == std::errc() && end == given->data() + given->size()) return value;
-    return std::nullopt;
-  }
   const AlgorithmRow* const row = find_algorithm(text);
-  if (row == nullptr) return std::nullopt;
-  const auto found = std::ranges::find(row->parameters, name, &Parameter::name);
-  return found == row->parameters.end() ? std::nullopt : std::optional(found->value);
+  const Parameter* known = nullptr;
+  if (row != nullptr) {
+    const auto found = std::ranges::find(row->parameters, name, &Parameter::name);
+    if (found != row->parameters.end()) known = &*found;
+  }
+  if (const std::optional<std::string> given = parameter_of(text, name)) {
+    return known != nullptr ? value_in(*given, *known) : number_in(*given);
+  }
+  return known != nullptr ? std::optional(known->value) : std::nullopt;
 }
 
 std::string algorithm_names() {

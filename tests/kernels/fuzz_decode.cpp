@@ -28,6 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     made.push_back(make_codec("dgc(rho=0.1,packing=2)"));
     made.push_back(make_codec("int8block(block=96,rotate=1)"));
     made.push_back(make_codec("int4block(block=32,rotate=1)"));
+    made.push_back(make_codec("fp4block(format=e2m1,rotate=1)"));
     const double rho = 0.1;
     made.push_back(make_host_algorithm(hipress_misc_scalar, &rho, Isa::kScalar));
     return made;

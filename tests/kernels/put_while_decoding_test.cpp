@@ -147,7 +147,7 @@ TEST_CASE("a decode writes its own values alone, whatever is put into its messag
                       {"entries without end, at the first place", 8, 0x7fffffffu, 1 << 20},
                       {"all of it", 0, 0, 4}};
   for (const char* name : {"graddrop(rho=0.2)", "dgc(rho=0.2)", "lossless", "onebit", "tbq",
-                           "terngrad", "int8block", "int4block", "fp8block", "fp16"}) {
+                           "terngrad", "int8block", "int4block", "fp8block", "fp4block", "fp16"}) {
     for (const Put& what : puts) {
       CAPTURE(name, what.what);
       decode_while_changed(name, what, DecodeMode::kOverwrite, 1);

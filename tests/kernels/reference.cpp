@@ -273,12 +273,37 @@ double value_of_e4m3(std::uint32_t code) {
   return code >= 128 ? -magnitude : magnitude;
 }
 
+/// The code, 0 to 7, of the nearest of 8 magnitudes, of two the even one; or, with a draw, that of
+/// the one below plus the magnitude's place in the step to the next, plus the draw.
+std::uint32_t fp4(float magnitude, const std::vector<float>& magnitudes, bool stochastic,
+                  float draw) {
+  std::uint32_t code = 0;
+  if (stochastic) {
+    while (code < 6 && magnitudes[code + 1] <= magnitude) ++code;
+    const float step = magnitudes[code + 1] - magnitudes[code];
+    const auto steps_below = static_cast<int>(magnitudes[code] / step);
+    const auto steps = static_cast<int>(std::floor(magnitude / step + draw));
+    return std::min(code + static_cast<std::uint32_t>(steps - steps_below), 7u);
+  }
+  for (; code < 7; ++code) {
+    const double middle = (double{magnitudes[code]} + magnitudes[code + 1]) / 2;
+    if (magnitude < middle || (magnitude == middle && code % 2 == 0)) break;
+  }
+  return code;
+}
+
 }  // namespace
+
+std::vector<float> magnitudes_of_fp4(bool e2m1) {
+  if (e2m1) return {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+  return {0, 1, 2, 4, 8, 16, 32, 64};
+}
 
 Encoded blocks(const std::string& algorithm, const std::vector<float>& inputs, float divisor,
                const DrawKey& key, const Blocks& how) {
-  const bool fp8 = algorithm == "fp8block";
-  const int bits = algorithm == "int4block" ? 4 : 8;
+  const bool fp8 = algorithm == "fp8block", is_fp4 = algorithm.starts_with("fp4block");
+  const int bits = algorithm == "int4block" || is_fp4 ? 4 : 8;
+  const std::vector<float> magnitudes = magnitudes_of_fp4(algorithm == "fp4block(format=e2m1)");
   const int middle = 1 << (bits - 1);
   std::vector<float> values;
   for (const float input : inputs) values.push_back(divisor == 1 ? input : input / divisor);
@@ -295,7 +320,8 @@ Encoded blocks(const std::string& algorithm, const std::vector<float>& inputs, f
       most = std::max(most, std::fabs(block[i]));
       finite = finite && std::isfinite(block[i]);
     }
-    const float step = std::max(most, 1e-30f) / static_cast<float>(fp8 ? 448 : middle - 1);
+    const float largest = fp8 ? 448 : is_fp4 ? magnitudes.back() : static_cast<float>(middle - 1);
+    const float step = std::max(most, 1e-30f) / largest;
     const float per_step = 1 / step;
     sent.push_back(step);
     for (std::int64_t i = 0; finite && i < count; ++i) {
@@ -304,6 +330,11 @@ Encoded blocks(const std::string& algorithm, const std::vector<float>& inputs, f
         const std::uint32_t code = e4m3(std::fabs(block[i]) * per_step, up);
         codes.push_back(block[i] < 0 ? code + 128 : code);
         decoded.push_back(static_cast<float>(value_of_e4m3(codes.back())) * step);
+      } else if (is_fp4) {
+        const std::uint32_t code =
+            fp4(std::fabs(block[i]) * per_step, magnitudes, how.stochastic, up);
+        codes.push_back(block[i] < 0 ? code + 8 : code);
+        decoded.push_back((block[i] < 0 ? -magnitudes[code] : magnitudes[code]) * step);
       } else {
         const float position = block[i] * per_step + static_cast<float>(middle) + up;
         codes.push_back(static_cast<std::uint32_t>(
@@ -532,6 +563,7 @@ Encoded encode(std::string_view algorithm, const std::vector<float>& inputs, flo
     return blocks("int4block", inputs, divisor, key, {.block = 64, .stochastic = true});
   }
   if (algorithm == "fp8block") return blocks("fp8block", inputs, divisor, key, {.block = 128});
+  if (algorithm == "fp4block") return blocks("fp4block", inputs, divisor, key, {.block = 32});
   throw std::logic_error("no reference for " + std::string(algorithm) + ": write one");
 }
 

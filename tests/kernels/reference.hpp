@@ -41,9 +41,11 @@ struct Blocks {
   bool rotate = false, stochastic = false;
 };
 
-/// "int8block", "int4block" or "fp8block".
+/// "int8block", "int4block", "fp8block", "fp4block" or "fp4block(format=e2m1)".
 Encoded blocks(const std::string& algorithm, const std::vector<float>& inputs, float divisor,
                const DrawKey& key, const Blocks& how);
+/// The magnitudes of codes 0 to 7 of E3M0, or of E2M1.
+std::vector<float> magnitudes_of_fp4(bool e2m1);
 /// A block's rotation, in place: the largest power of two of its values, then of the rest …
 void rotate(float* values, std::int64_t count);
 Encoded fp16(const std::vector<float>& inputs, float divisor);

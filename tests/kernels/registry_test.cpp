@@ -10,8 +10,8 @@ using Catch::Contains;
 
 TEST_CASE("the registry has the algorithms of the design, with their defaults") {
   CHECK(algorithm_names() ==
-        "onebit,tbq,terngrad,dgc,graddrop,int8block,int4block,fp8block,fp16,bf16,powersgd,acpsgd,"
-        "rsketch,lossless");
+        "onebit,tbq,terngrad,dgc,graddrop,int8block,int4block,fp8block,fp4block,fp16,bf16,powersgd,"
+        "acpsgd,rsketch,lossless");
   for (const AlgorithmRow& row : algorithms()) {
     INFO(row.name);
     CHECK_FALSE(row.help.empty());
@@ -19,6 +19,9 @@ TEST_CASE("the registry has the algorithms of the design, with their defaults") 
     for (const Parameter& parameter : row.parameters) {
       CHECK(parameter.least <= parameter.value);
       CHECK(parameter.value <= parameter.most);
+      if (parameter.names.empty()) continue;
+      CHECK(parameter.least == 0);
+      CHECK(parameter.most == static_cast<double>(parameter.names.size()) - 1);
     }
   }
 }
@@ -52,7 +55,7 @@ TEST_CASE("an unknown algorithm is answered with those there are") {
   CHECK_THROWS_WITH(
       make_codec("onebyte"),
       Contains("'onebyte'") &&
-          Contains("onebit,tbq,terngrad,dgc,graddrop,int8block,int4block,fp8block,fp16,bf16"));
+          Contains("onebit,tbq,terngrad,dgc,graddrop,int8block,int4block,fp8block,fp4block,fp16"));
   CHECK_THROWS_AS(make_codec(""), std::invalid_argument);
   CHECK_THROWS_AS(make_codec("(tau=1)"), std::invalid_argument);
 }
@@ -75,6 +78,18 @@ TEST_CASE("a block that is no multiple of 32 is answered with the nearest that a
   CHECK_THROWS_WITH(make_codec("int8block(block=100)"), Contains("block=96 or block=128"));
   CHECK_THROWS_WITH(make_codec("int4block(block=16)"),
                     Contains("out of range") && Contains("block, a whole number, from 32 to 2048"));
+}
+
+TEST_CASE("a parameter whose values have names takes these and no numbers") {
+  CHECK(make_codec("fp4block( format = e2m1 , block=64)")->encoded_bytes(64) == 32 + 32);
+  CHECK(parameter_value("fp4block", "format") == 0);
+  CHECK(parameter_value("fp4block(format=e2m1)", "format") == 1);
+  CHECK(parameter_value("fp4block(format=e4m3)", "format") == std::nullopt);
+  for (const char* text : {"fp4block(format=1)", "fp4block(format=e4m3)", "fp4block(format=)"}) {
+    INFO(text);
+    CHECK_THROWS_WITH(make_codec(text), Contains("format is e3m0 or e2m1, not") &&
+                                            Contains("format, e3m0 or e2m1 (default e3m0); block"));
+  }
 }
 
 TEST_CASE("text that is no parameter is answered with the parameters") {

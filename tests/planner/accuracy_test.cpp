@@ -29,6 +29,7 @@ TEST_CASE("blocks of 8 bits are finer than codes of a slice, and coarser than ha
   CHECK(order.given_up("int8block") == order.given_up("fp8block"));
   CHECK(order.given_up("int8block") < order.given_up("int4block"));
   CHECK(order.given_up("int4block") == order.given_up("terngrad"));
+  CHECK(order.given_up("fp4block(format=e2m1)") == order.given_up("int4block"));
 }
 
 TEST_CASE("a program's place is that of another algorithm or a number") {

@@ -13,8 +13,8 @@ if ranks.MISSING is None:
     import torch
 
 #: With residuals, with random draws, and in stages, of which one takes turns.
-ALGORITHMS = ("onebit", "tbq(tau=0.1)", "terngrad", "dgc", "graddrop", "int8block", "int4block", "powersgd(rank=2)", "acpsgd(rank=2)",
-              "rsketch(rank=2)")
+ALGORITHMS = ("onebit", "tbq(tau=0.1)", "terngrad", "dgc", "graddrop", "int8block", "int4block", "fp4block", "powersgd(rank=2)",
+              "acpsgd(rank=2)", "rsketch(rank=2)")
 
 
 def setUpModule() -> None:

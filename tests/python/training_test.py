@@ -12,8 +12,8 @@ if ranks.MISSING is None:
     import torch
 
 #: All: raw, cast, lossless, quantised with and without residual or by blocks, drawn, sparse, low rank of two and of one stage.
-ALGORITHMS = ("none", "fp16", "bf16", "lossless", "int8block", "int4block", "fp8block", "onebit", "tbq", "terngrad", "dgc",
-              "graddrop", "powersgd(rank=2)", "acpsgd(rank=2)", "rsketch(rank=2)")
+ALGORITHMS = ("none", "fp16", "bf16", "lossless", "int8block", "int4block", "fp8block", "fp4block(format=e2m1)", "onebit",
+              "tbq", "terngrad", "dgc", "graddrop", "powersgd(rank=2)", "acpsgd(rank=2)", "rsketch(rank=2)")
 STEPS = 6
 
 

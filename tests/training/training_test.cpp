@@ -47,6 +47,7 @@ TEST_CASE("training with each algorithm comes near to training without compressi
       {"dgc", 0.03},        {"graddrop", 0.02},
       {"int8block", 0.002},  // unbiased, a scale per block
       {"int4block", 0.01},  {"fp8block", 0.003},
+      {"fp4block", 0.01},    // off by a fifth, to both sides
       {"lossless", 0.0005},  // the same bits, added in another order
       {"fp16", 0.0005},      // a rounding
       {"bf16", 0.001},       // a coarser one

@@ -41,6 +41,8 @@ constexpr const char* kAlgorithms[] = {"onebit",
                                        "int4block(block=2048,rotate=1,stochastic=0)",
                                        "fp8block",
                                        "fp8block(block=32,rotate=1,stochastic=1)",
+                                       "fp4block",
+                                       "fp4block(format=e2m1,block=96,stochastic=1)",
                                        "lossless"};
 constexpr ValueType kTypes[] = {ValueType::kFloat32, ValueType::kFloat16, ValueType::kBfloat16};
 /// Around words, tiles (1024) and the tiles that are added up in one go (32768).
@@ -304,7 +306,7 @@ constexpr int kBatch = 61;
 TEST_CASE("emulated kernels encode batches as the host does slices", "[slow]") {
   for (const char* algorithm :
        {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread", "graddrop(rho=0.03)",
-        "graddrop(rho=0.1,packing=2)", "int4block(rotate=1)"}) {
+        "graddrop(rho=0.1,packing=2)", "int4block(rotate=1)", "fp4block(format=e2m1)"}) {
     const Pair codecs(algorithm);
     for (const std::uint32_t seed : kSchedules) {
       schedule(seed);
@@ -402,8 +404,9 @@ struct SumSlice {
 };
 
 TEST_CASE("emulated kernels decode batches as the host does slices", "[slow]") {
-  for (const char* algorithm : {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread",
-                                "fp8block(rotate=1)", "graddrop(packing=1)", "lossless"}) {
+  for (const char* algorithm :
+       {"onebit", "tbq", "terngrad(b=5)", "bf16", "spread", "fp8block(rotate=1)", "fp4block",
+        "graddrop(packing=1)", "lossless"}) {
     const Pair codecs(algorithm);
     for (const std::uint32_t seed : kSchedules) {
       schedule(seed);
