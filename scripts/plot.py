@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""Draws the speed-up of a sweep over bandwidth and nodes.
+"""Draws the speed-up of a sweep over bandwidth and nodes, or the bandwidth that schedules need.
 
 usage: plot.py SWEEP.csv PICTURE.png [over=PLAN] [COLUMN=VALUE ...]
+       plot.py REQUIRED.json PICTURE.png
+
+The JSON is what `hipress-plan --required-bandwidth --json` printed: a curve of utilisation over bandwidth for each schedule
+and algorithm, with its interval as a band.
 
 The CSV is one that `hipress-sim sweep` wrote. One heat map per model, topology, algorithm and whatever else the
 sweep varies; the black line parts what is faster by more than 0.5 % from what is not. Where bandwidth or nodes has one
@@ -16,6 +20,7 @@ import math
 import pathlib
 import sys
 
+import plot_required
 from picture import Refused, exit_status, pyplot, save
 
 AXES = ("model", "topology", "algorithm", "plan", "partitions", "profile", "cluster", "network", "latency_s",
@@ -290,6 +295,11 @@ def main() -> int:
         print(__doc__, file=sys.stderr)
         return 2
     source, picture = map(pathlib.Path, arguments[:2])
+    if source.suffix == ".json":
+        if arguments[2:]:
+            print("plot.py: a JSON of required bandwidths takes no conditions; leave them out", file=sys.stderr)
+            return 2
+        return exit_status("plot.py", picture, lambda: plot_required.draw(plot_required.read(source), picture))
     conditions = dict(condition.split("=", 1) for condition in arguments[2:])
     over = conditions.pop("over", "none")
     return exit_status("plot.py", picture, lambda: draw(read(source, conditions, over), over, picture))

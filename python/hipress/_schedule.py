@@ -64,13 +64,13 @@ class LocalSchedule:
 
 
 def layers_of(names: Sequence[str]) -> List[List[str]]:
-    """The parameters of each layer, in the order of the model. A *layer* is what a name says up to its first number, such as
-    `blocks.3` of `blocks.3.attention.weight`; a name without one belongs to the module or tensor at the top that it begins with."""
+    """The parameters of each layer, in the order of the model. A *layer* is what a name says up to its first number that something
+    follows, such as `blocks.3` of `blocks.3.attention.weight`; a parameter without one is a layer of its own."""
     layers: Dict[str, List[str]] = {}
     for name in names:
         parts = name.split(".")
-        numbers = [place for place, part in enumerate(parts) if part.isdigit()]
-        layers.setdefault(".".join(parts[:numbers[0] + 1]) if numbers else parts[0], []).append(name)
+        numbers = [place for place, part in enumerate(parts[:-1]) if part.isdigit()]
+        layers.setdefault(".".join(parts[:numbers[0] + 1]) if numbers else name, []).append(name)
     return list(layers.values())
 
 
