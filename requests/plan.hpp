@@ -37,7 +37,10 @@ struct PlanRequest {
   std::string utilization;  ///< "50%,95%"; of required_bandwidth
 
   /// Schedules are compared, or links are asked for: requests/schedules.hpp.
-  bool is_of_schedules() const { return required_bandwidth || !schedules.empty(); }
+  bool is_of_schedules() const {
+    const bool is_default = schedules.empty() || schedules == std::vector<std::string>{"ddp"};
+    return required_bandwidth || !is_default;
+  }
   /// The plan to write; empty: none is, and the plan is one that SeCoPa's text can say.
   std::string output;
 

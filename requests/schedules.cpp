@@ -131,14 +131,16 @@ void find_bandwidths(ScheduleAnswer& answer, const std::vector<casync::Schedule>
   }
 }
 
-void write(const ScheduleAnswer& answer) {
+void write(const ScheduleAnswer& answer, const Hooks& hooks) {
   const PlanRequest& request = answer.request;
   const ScheduledPlan& found = answer.plans[answer.chosen];
   if (request.output.empty()) return;
-  if (!request.yaml() && found.plan.schedule != casync::Schedule()) return;
+  if (!request.yaml() && found.plan.schedule != casync::Schedule()) {
+    return inform(hooks, fmt::format("schedule {} is only in a plan YAML: take `output` X.yaml",
+                                     found.plan.schedule.text()));
+  }
   if (!request.yaml()) {
-    plans::write_plan_text(request.output, answer.prepared.model, found.plan);
-    return;
+    return plans::write_plan_text(request.output, answer.prepared.model, found.plan);
   }
   const costs::Profile& profile = answer.prepared.profile;
   plans::write_plan_yaml(request.output, answer.prepared.model, found.plan,
@@ -146,6 +148,25 @@ void write(const ScheduleAnswer& answer) {
                           .search = "schedules",
                           .profile = profile.name + " " + profile.fingerprint,
                           .network = request.request.network});
+}
+
+/// Finds what is asked for.
+void find(ScheduleAnswer& answer, const Hooks& hooks) {
+  const PlanRequest& request = answer.request;
+  const PreparedRequest& prepared = answer.prepared;
+  const std::vector<casync::Schedule> schedules = schedules_of(request, prepared.model);
+  if (request.required_bandwidth) return find_bandwidths(answer, schedules, hooks);
+  if (!request.output.empty()) {
+    io::require_writable(request.output);
+    io::refuse_input(request.output);
+    if (!request.yaml()) plans::require_text_names(prepared.model);
+  }
+  for (const casync::Schedule& schedule : schedules) {
+    look_for_interrupt(hooks);
+    answer.plans.push_back(plan_schedule(prepared.problem, schedule));
+  }
+  answer.chosen = choose_schedule(answer.plans, prepared.problem.tolerance);
+  write(answer, hooks);
 }
 
 Json document_of(const Problem& problem, const ScheduledPlan& plan) {
@@ -200,20 +221,12 @@ std::unique_ptr<const ScheduleAnswer> answer_of_schedules(const PlanRequest& req
   refuse_utilization(request);
   if (request.required_bandwidth) utilizations_of(request);  // refused before files are read
   auto answer = std::make_unique<ScheduleAnswer>(request, hooks);
-  const PreparedRequest& prepared = answer->prepared;
-  for (const std::string& diagnostic : prepared.diagnostics) inform(hooks, diagnostic);
-  const std::vector<casync::Schedule> schedules = schedules_of(request, prepared.model);
-  if (request.required_bandwidth) {
-    find_bandwidths(*answer, schedules, hooks);
-    return answer;
+  for (const std::string& diagnostic : answer->prepared.diagnostics) inform(hooks, diagnostic);
+  try {
+    find(*answer, hooks);
+  } catch (const sim::Stopped&) {
+    throw Interrupted();
   }
-  if (!request.output.empty() && request.yaml()) io::require_writable(request.output);
-  for (const casync::Schedule& schedule : schedules) {
-    look_for_interrupt(hooks);
-    answer->plans.push_back(plan_schedule(prepared.problem, schedule));
-  }
-  answer->chosen = choose_schedule(answer->plans, prepared.problem.tolerance);
-  write(*answer);
   return answer;
 }
 
@@ -238,7 +251,10 @@ io::Document document(const ScheduleAnswer& answer) {
   for (const ScheduledPlan& plan : answer.plans) {
     rows.push_back(document_of(answer.prepared.problem, plan));
   }
-  return {{"schedules", rows}, {"chosen", answer.plans[answer.chosen].plan.schedule.text()}};
+  const ScheduledPlan& chosen = answer.plans[answer.chosen];
+  Json report = document_of(answer.prepared.problem, chosen);
+  report.update({{"schedules", rows}, {"chosen", chosen.plan.schedule.text()}});
+  return report;
 }
 
 }  // namespace hipress::requests

@@ -149,7 +149,8 @@ sim::Scenario scenario_of(const Problem& problem, casync::Plan plan) {
           .profile = problem.machines->profile,
           .cluster = problem.machines->cluster,
           .network = problem.machines->network,
-          .iterations = kPeriods};
+          .iterations = kPeriods,
+          .stop = [flag = problem.limits.interrupted] { return flag.is_set(); }};
 }
 
 ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& schedule) {
