@@ -65,7 +65,7 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     write                  What is written where compressing is not advised: advised (the best plan without compression), or
                            fastest [advised]
     coarsest               Leave out algorithms that give up more than this one: none, lossless < fp16, bf16 < int8block, fp8block
-                           < tbq, terngrad, int4block < onebit < dgc, graddrop, powersgd, acpsgd, rsketch
+                           < tbq, terngrad, int4block, fp4block < onebit < dgc, graddrop, powersgd, acpsgd, rsketch
     accuracy               Place of a program in that order: tern.pse=terngrad, or 1 (fp16) to 4 (default: 4, as coarse as dgc);
                            may be given several times
     search                 One of: secopa, greedy, timeline, exhaustive (default: timeline with a profile or cluster, else secopa)

@@ -191,16 +191,28 @@ std::vector<std::string> averaging_strategies() {
   return names;
 }
 
+/// Every algorithm, and 4-bit floats that are rounded at random, too.
+std::vector<std::string> all_algorithms() {
+  std::vector<std::string> texts = {"fp4block(stochastic=1)"};
+  for (const kernels::AlgorithmRow& row : kernels::algorithms()) texts.emplace_back(row.name);
+  return texts;
+}
+
 /// Trains every algorithm with every strategy that runs it, alone and in a bulk group: all that is
 /// applied sums to the mean of what was computed, in those courses that `takes` asks for.
 void check_conservation(const std::function<bool()>& takes) {
-  for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
-    const std::string algorithm(row.name);
+  for (const std::string& algorithm : all_algorithms()) {
     const kernels::CodecTraits traits = kernels::make_codec(algorithm)->traits();
     CHECK_FALSE(traits.own_optimizer);
     // Without residuals, rounding at random is off by less and less, and to nearest by as much in
-    // every step, but to both sides.
-    const double farthest = traits.error_feedback || row.additive ? 0.02 : 0.08;
+    // every step, but to both sides. With E3M0's eight magnitudes that is 18 % of normal numbers
+    // (docs/kernels.md), and two or three encodings, independent of each other, are off by up to
+    // sqrt(3) times as much; what lies between two magnitudes is more often nearer to the smaller.
+    const bool few_magnitudes = algorithm == "fp4block";
+    const double farthest = few_magnitudes                             ? 0.181 * std::sqrt(3)
+                            : traits.error_feedback || traits.additive ? 0.02
+                                                                       : 0.08;
+    const double gain_margin = few_magnitudes ? 0.05 : 0.02;
     int strategies = 0;
     for (const std::string& strategy : averaging_strategies()) {
       for (const bool grouped : {false, true}) {
@@ -213,7 +225,7 @@ void check_conservation(const std::function<bool()>& takes) {
           if (!takes()) continue;
           CAPTURE(algorithm, strategy, grouped, static_cast<int>(course));
           const Sums sums = train(compiled, course);
-          CHECK(sums.gain() == Approx(1).margin(0.02));
+          CHECK(sums.gain() == Approx(1).margin(gain_margin));
           CHECK(sums.distance() < farthest);
         }
       }
