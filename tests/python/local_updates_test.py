@@ -1,5 +1,6 @@
 """Local updates, on ranks of this machine: against a loop in plain torch, checkpoints, compression, refusals, failures."""
 
+import importlib
 import os
 import pathlib
 import signal
@@ -23,6 +24,8 @@ STEPS = 18
 
 def setUpModule() -> None:
     ranks.require_torch()
+    if hasattr(torch, "compile"):
+        importlib.import_module("torch._dynamo")  # which optimizers import, in every rank otherwise
 
 
 def trained(rank, schedule, plan="none", steps=STEPS, **options):
