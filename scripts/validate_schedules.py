@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Replays schedules of local updates on networks of known speed, made of network namespaces on this machine, and lays what
+hipress-exec predicts for a period beside what it takes: four ranks, 200 and 50 Mbit/s, a model of twelve layers of 200 000
+elements in steps of 60 ms. Every value is verified. Prints a line for each schedule and the errors of all. Needs a release
+build; without the right to make namespaces it says "skipped: ..." and exits with 0.
+"""
+
+import argparse
+import pathlib
+import sys
+
+import whole_file
+from options import at_least
+from validation import command
+from validation.cases import Case
+from validation.measurement import Bench, Plan
+from validation.network import Network, remove_leftovers
+from validation.ranks import Launcher
+from validation.replayed import Replayed, describe_errors
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RANKS = 4
+LAYERS, ELEMENTS = 12, 200_000
+STEP_US = 60_000
+#: A schedule and what it compresses with.
+SCHEDULES = (("local(steps=10)", "none"), ("local(steps=12, fragments=4)", "none"),
+             ("local(steps=12, fragments=4, overlap=1)", "none"), ("local(steps=12, fragments=6, overlap=2)", "int4block"))
+say = command.speaker("validate_schedules")
+
+
+def write_model(path: pathlib.Path) -> pathlib.Path:
+    """Layers that are all alike, the last of them ready first; forward is a third of the step."""
+    lines = ["name: layers", f"forward: {STEP_US // 3}us", "gradients:"]
+    for place in range(LAYERS):
+        ready_us = 2 * STEP_US / 3 * (place + 1) / LAYERS
+        lines.append(f"- {{name: blocks.{LAYERS - 1 - place}.weight, elements: {ELEMENTS}, ready: {ready_us:.1f}us}}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def run_schedule(bench: Bench, case: Case, schedule: str, model: pathlib.Path, options: argparse.Namespace) -> Replayed:
+    """Rounds of one schedule, each with the profile of such conditions as it finds."""
+    replayed = Replayed()
+    plan = ("--plan", "none") if case.algorithm == "none" else ("--plan", "all", "--algorithm", case.algorithm)
+    for _ in range(options.rounds):
+        profile = bench.profile_now(case)
+        replayed.once(bench, lambda path=profile.path: replayed.add(bench.launcher.run_json(
+            RANKS, "hipress-exec", "--input", model, *plan, "--topology", case.topology, "--schedule", schedule, "--profile", path,
+            "--warmup", 1, "--iterations", options.iterations, "--again", 0)))
+    return replayed
+
+
+def describe(rate: int, schedule: str, algorithm: str, result: Replayed) -> str:
+    return (f"{rate:5} Mbit/s  {schedule:42} {algorithm:10} predicted {result.predicted_s() * 1e3:8.1f} ms "
+            f"({result.predicted_s('_p10') * 1e3:.1f} to {result.predicted_s('_p90') * 1e3:.1f}), measured "
+            f"{result.measured_s * 1e3:8.1f} ms, error {result.error * 100:+5.1f} %, "
+            f"{'verified' if result.verified else 'NOT VERIFIED'}")
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = command.parser(__doc__)
+    parser.add_argument("--rates", default="200,50", help="of the links, in Mbit/s (default: %(default)s)")
+    parser.add_argument("--rounds", type=at_least(1), default=2, help="how often each schedule is started")
+    parser.add_argument("--iterations", type=at_least(1), default=3, help="measured periods of each start")
+    command.add_options(parser, ROOT, "validation_schedules")
+    return parser.parse_args()
+
+
+def run(options: argparse.Namespace, real_time: bool) -> int:
+    rates = [int(rate) for rate in options.rates.split(",")]
+    options.output = whole_file.prepare(options.output, options.json)
+    remove_leftovers()
+    model = write_model(options.output / "layers.yaml")
+    plan = Plan(options.rounds, options.iterations, again=options.again)
+    alone = Bench(Launcher(options.tools.resolve(), None, real_time), ROOT / "models", options.output, plan, say,
+                  keep_profiles=options.resume)
+    found, rows = [], []
+    with Network(RANKS) as network:
+        for rate in rates:
+            bench = alone.on(network)
+            bench.profile_links(network, Case("layers", "ring", "none", RANKS, rate))
+            for schedule, algorithm in SCHEDULES:
+                case = Case("layers", "ring", algorithm, RANKS, rate)
+                result = run_schedule(bench, case, schedule, model, options)
+                print(describe(rate, schedule, algorithm, result), flush=True)
+                found.append(result)
+                rows.append({"rate": rate, "schedule": schedule, "algorithm": algorithm, **result.times()})
+    print(describe_errors(found))
+    if options.json:
+        whole_file.write_json(options.json, rows)
+    return 0 if all(result.verified for result in found) else 1
+
+
+def main() -> int:
+    options = parse_arguments()
+    return command.run(lambda real_time: run(options, real_time), say)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""Tests of scripts/validate_schedules.py: the Python alone, on tools, ip and tc that answer what the test says. No rights needed.
+
+Usage: validate_schedules_test.py
+"""
+
+import json
+import unittest
+
+from fake_tools import FakeToolsTest
+import validate_schedules  # found through the path that fake_tools adds
+
+#: A period takes 2 s, and 5 % more is predicted.
+FAKE_TOOL = """#!{python}
+import json, os, pathlib, sys
+def value(name):
+    return sys.argv[sys.argv.index(name) + 1]
+tool = pathlib.Path(sys.argv[0]).name
+with open(pathlib.Path(__file__).resolve().parent / "calls", "a") as calls:
+    print(tool, *sys.argv[1:], file=calls)
+if tool == "hipress-profile":
+    pathlib.Path(value("--output")).write_text("schema: hipress.profile/1\\n")
+if tool == "hipress-exec" and os.environ.get("RANK") == "0":
+    print(json.dumps({{"each_measured_iteration_s": [2.0], "predicted_iteration_s": 2.1,
+                       "predicted_iteration_s_p10": 1.9, "predicted_iteration_s_p90": 2.2,
+                       "verified": "WRONG" not in os.environ}}))
+"""
+
+
+class SchedulesTest(FakeToolsTest):
+    tools = {"hipress-exec": FAKE_TOOL, "hipress-profile": FAKE_TOOL}
+
+    def test_every_schedule_is_replayed_at_every_rate(self):
+        report = self.folder / "report.json"
+        status, said = self.run_script(validate_schedules, "--rounds", "2", "--rates", "200,50", "--json", str(report))
+        self.assertEqual(status, 0, said)
+        rows = json.loads(report.read_text())
+        self.assertEqual([(row["rate"], row["schedule"], row["algorithm"]) for row in rows],
+                         [(rate, *schedule) for rate in (200, 50) for schedule in validate_schedules.SCHEDULES])
+        self.assertEqual(rows[0]["iterations_s"], [2.0, 2.0])
+        self.assertAlmostEqual(rows[0]["error"], 0.05)
+        self.assertIn("error: median 5.0 %, p90 5.0 %, 8 of 8 inside their interval", said)
+        calls = (self.folder / "bin/calls").read_text()
+        self.assertIn("--schedule local(steps=12, fragments=4, overlap=1)", calls)
+        self.assertIn("--plan all --algorithm int4block", calls)
+
+    def test_wrong_values_are_a_failure(self):
+        status, said = self.run_script(validate_schedules, "--rounds", "1", "--rates", "200", WRONG="1")
+        self.assertEqual(status, 1)
+        self.assertIn("NOT VERIFIED", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
