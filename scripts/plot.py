@@ -2,10 +2,10 @@
 """Draws the speed-up of a sweep over bandwidth and nodes, or the bandwidth that schedules need.
 
 usage: plot.py SWEEP.csv PICTURE.png [over=PLAN] [COLUMN=VALUE ...]
-       plot.py REQUIRED.json PICTURE.png
+       plot.py REQUIRED.json [REQUIRED.json ...] PICTURE.png
 
-The JSON is what `hipress-plan --required-bandwidth --json` printed: a curve of utilisation over bandwidth for each schedule
-and algorithm, with its interval as a band.
+A JSON is what `hipress-plan --required-bandwidth --json` printed: a curve of utilisation over bandwidth for each schedule
+and algorithm, with its interval as a band. Each is a panel under the name of its file.
 
 The CSV is one that `hipress-sim sweep` wrote. One heat map per model, topology, algorithm and whatever else the
 sweep varies; the black line parts what is faster by more than 0.5 % from what is not. Where bandwidth or nodes has one
@@ -291,15 +291,13 @@ def main() -> int:
     if any(argument in ("-h", "--help") for argument in arguments):
         print(__doc__)
         return 0
+    if len(arguments) > 1 and arguments[0].endswith(".json"):
+        sources, picture = [pathlib.Path(name) for name in arguments[:-1]], pathlib.Path(arguments[-1])
+        return exit_status("plot.py", picture, lambda: plot_required.draw_files(sources, picture))
     if len(arguments) < 2 or any("=" not in condition for condition in arguments[2:]):
         print(__doc__, file=sys.stderr)
         return 2
     source, picture = map(pathlib.Path, arguments[:2])
-    if source.suffix == ".json":
-        if arguments[2:]:
-            print("plot.py: a JSON of required bandwidths takes no conditions; leave them out", file=sys.stderr)
-            return 2
-        return exit_status("plot.py", picture, lambda: plot_required.draw(plot_required.read(source), picture))
     conditions = dict(condition.split("=", 1) for condition in arguments[2:])
     over = conditions.pop("over", "none")
     return exit_status("plot.py", picture, lambda: draw(read(source, conditions, over), over, picture))
