@@ -34,7 +34,7 @@ Case scheduled(const std::string& schedule, const std::string& strategy, const s
 }
 
 ReplayResult run(const Case& made, const std::string& transport = "memory") {
-  const ReplayOptions options{.warmup = 1, .iterations = 2, .timeline = true, .progress = {}};
+  const ReplayOptions options{.warmup = 1, .iterations = 2, .progress = {}, .timeline = true};
   return replay_threads(transport, made.model, made.plan, made.graph, options);
 }
 
