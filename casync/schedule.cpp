@@ -5,7 +5,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "casync/schedules/rows.hpp"
+#include "casync/own_schedules.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -129,7 +129,7 @@ void check_timetable(const ScheduleRow& row, const Timetable& table, std::size_t
 
 }  // namespace
 
-Schedule::Schedule() : row_(&kDdp) {}
+Schedule::Schedule() : row_(own_schedules().front()) {}
 
 Schedule Schedule::parse(std::string_view text) {
   text = trimmed(text);

@@ -8,7 +8,4 @@ namespace hipress::casync {
 extern const ScheduleRow kDdp;
 extern const ScheduleRow kLocal;
 
-/// Those of them that are not registered.
-std::span<const ScheduleRow* const> own_schedules();
-
 }  // namespace hipress::casync

@@ -1,5 +1,6 @@
 #include <array>
 
+#include "casync/own_schedules.hpp"
 #include "casync/schedules/rows.hpp"
 
 namespace hipress::casync {
