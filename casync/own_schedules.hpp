@@ -2,9 +2,9 @@
 
 #include <span>
 
-#include "casync/schedule.hpp"
-
 namespace hipress::casync {
+
+struct ScheduleRow;
 
 /// The project's own rows, which schedules/ defines; the first is the default.
 std::span<const ScheduleRow* const> own_schedules();
