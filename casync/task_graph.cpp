@@ -206,7 +206,7 @@ std::span<const Factor> TaskGraph::factors_of(const Task& task) const {
 std::string describe(const TaskGraph& graph, TaskId id, const std::string& gradient_name) {
   const Task& task = graph[id];
   std::string text = to_string(task.kind);
-  if (task.kind != Kind::kForward) {
+  if (task.kind != Kind::kForward && task.kind != Kind::kSteps) {
     const Factor* const factor = graph.factor_of(task);
     const std::uint32_t unit = graph.unit_of(task);
     std::string number = unit < graph.first_group

@@ -32,7 +32,8 @@ bool has_kind(const casync::TaskGraph& graph, bool (*wanted)(Kind)) {
 
 bool is_message(Kind kind) { return kind == Kind::kSend || kind == Kind::kAllReduce; }
 bool is_priced(Kind kind) {
-  return kind != Kind::kForward && kind != Kind::kBackward && kind != Kind::kJoin;
+  return kind != Kind::kForward && kind != Kind::kBackward && kind != Kind::kSteps &&
+         kind != Kind::kJoin;
 }
 
 /// A key of a cluster file, and a change of its value that shows whether the value matters: to

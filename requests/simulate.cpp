@@ -1,5 +1,7 @@
 #include "requests/simulate.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "io/error.hpp"
@@ -60,6 +62,11 @@ Simulated simulate(const SimulateRequest& request, const Hooks& hooks) {
   check_export(request);
   if (!request.trace.empty()) io::require_writable(request.trace);
   Scenario scenario = load_scenario(request, hooks);
+  if (!request.chakra.empty() && steps_per_period(scenario) > 1) {
+    throw io::InputError(fmt::format(
+        "`export_chakra` has one step, and schedule {} a period of {}: take `schedule` ddp",
+        scenario.plan.schedule.text(), steps_per_period(scenario)));
+  }
   if (hooks.interrupted.exists()) {
     scenario.stop = [flag = hooks.interrupted] { return flag.is_set(); };
   }

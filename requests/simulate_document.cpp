@@ -19,7 +19,8 @@ Json path_json(const Prediction& prediction) {
   const traces::Timeline& timeline = prediction.result.timeline;
   for (const casync::TaskId id : prediction.critical_path) {
     const casync::Task& task = prediction.graph[id];
-    const bool has_gradient = task.kind != casync::Kind::kForward;
+    const bool has_gradient =
+        task.kind != casync::Kind::kForward && task.kind != casync::Kind::kSteps;
     steps.push_back({{"kind", casync::to_string(task.kind)},
                      {"gradient", has_gradient ? Json(prediction.names[task.gradient]) : Json()},
                      {"node", task.node},

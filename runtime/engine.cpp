@@ -104,21 +104,35 @@ void group_small(const models::Model& model, std::int64_t most_bytes, casync::Pl
   close();
 }
 
-std::vector<std::uint32_t> fragments_of(std::span<const Gradient> gradients) {
-  std::vector<std::uint32_t> fragments;
+using Fragment = std::optional<std::uint32_t>;
+
+std::vector<Fragment> fragments_of(std::span<const Gradient> gradients) {
+  std::vector<Fragment> fragments;
   for (const Gradient& gradient : gradients) fragments.push_back(gradient.fragment);
   return fragments;
 }
 
+/// Whoever submits decides when; but a plan for local updates is not meant for every step.
+void drop_schedule(std::span<const Fragment> fragments, casync::Plan& plan) {
+  const bool is_local = std::ranges::any_of(fragments, &Fragment::has_value);
+  if (plan.schedule != casync::Schedule() && !is_local) {
+    throw io::InputError(fmt::format(
+        "the plan is for schedule {}, and here every step is averaged: train by local updates "
+        "(docs/local-updates.md), or plan for schedule ddp",
+        plan.schedule.text()));
+  }
+  plan.schedule = {};
+}
+
 /// Makes groups by hand of those that the plan has, each cut where its members are of different
 /// fragments: a group waits for its last member, and the fragments' waits could not end otherwise.
-void cut_groups(const models::Model& model, std::span<const std::uint32_t> fragments,
+void cut_groups(const models::Model& model, std::span<const Fragment> fragments,
                 casync::Plan& plan) {
   if (std::ranges::adjacent_find(fragments, std::ranges::not_equal_to()) == fragments.end()) return;
   const casync::Layout layout = casync::make_layout(model, plan);
   std::vector<std::vector<std::uint32_t>> groups;
   for (std::uint32_t unit = layout.gradients; unit < layout.first_factor; ++unit) {
-    std::map<std::uint32_t, std::vector<std::uint32_t>> parts;
+    std::map<Fragment, std::vector<std::uint32_t>> parts;
     for (const std::uint32_t member : layout.units[unit].members) {
       parts[fragments[member]].push_back(member);
     }
@@ -130,10 +144,10 @@ void cut_groups(const models::Model& model, std::span<const std::uint32_t> fragm
   plan.bulk_groups = std::move(groups);
 }
 
-std::shared_ptr<const Compiled> compile(models::Model model,
-                                        std::span<const std::uint32_t> fragments,
+std::shared_ptr<const Compiled> compile(models::Model model, std::span<const Fragment> fragments,
                                         plans::ResolvedPlan plan) {
   require_mean(plan.plan);
+  drop_schedule(fragments, plan.plan);
   cut_groups(model, fragments, plan.plan);
   auto made = std::make_shared<Compiled>();
   made->model = std::move(model);
@@ -149,12 +163,12 @@ std::shared_ptr<const Compiled> compile(models::Model model,
 }  // namespace
 
 std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, plans::ResolvedPlan plan) {
-  const std::vector<std::uint32_t> fragments = fragments_of(gradients);
+  const std::vector<Fragment> fragments = fragments_of(gradients);
   return compile(model_of(std::move(gradients)), fragments, std::move(plan));
 }
 
 std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, const PlanChoice& choice) {
-  const std::vector<std::uint32_t> fragments = fragments_of(gradients);
+  const std::vector<Fragment> fragments = fragments_of(gradients);
   models::Model model = model_of(std::move(gradients));
   const plans::PlanContext context{.model = model,
                                    .strategy = choice.strategy,

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <mutex>
 #include <span>
 #include <string>
@@ -32,8 +33,9 @@ struct Gradient {
   std::vector<std::int64_t> shape = {};  ///< as models::Gradient::shape
   double ready_s = 0;  ///< after the start of backward; bulk groups with a longest wait go by it
   /// Gradients of different fragments are submitted at different times, as in local updates, where
-  /// each part of a model has a step of its own: no bulk group has gradients of two.
-  std::uint32_t fragment = 0;
+  /// each part of a model has a step of its own: no bulk group has gradients of two. None: averaged
+  /// in every step.
+  std::optional<std::uint32_t> fragment = {};
 };
 
 /// Gradients and a plan for them, ready to run on any rank.

@@ -154,12 +154,13 @@ std::vector<runtime::Gradient> gradients_of(const hipress_gradient* gradients, s
   if (gradients == nullptr || count == 0) throw std::invalid_argument("no gradients are given");
   std::vector<runtime::Gradient> all;
   for (const hipress_gradient& one : std::span(gradients, count)) {
-    all.push_back({.name = name_of(one, all.size()),
-                   .elements = one.elements,
-                   .type = dtype_of(one.type),
-                   .shape = shape_of(one),
-                   .ready_s = one.ready_s,
-                   .fragment = fragments == nullptr ? 0 : fragments[all.size()]});
+    all.push_back(
+        {.name = name_of(one, all.size()),
+         .elements = one.elements,
+         .type = dtype_of(one.type),
+         .shape = shape_of(one),
+         .ready_s = one.ready_s,
+         .fragment = fragments == nullptr ? std::nullopt : std::optional(fragments[all.size()])});
   }
   return all;
 }

@@ -111,6 +111,10 @@ plans::ResolvedPlan SweepPlans::named_or_read(const Point& point,
   if (resolved.transfer_order.value_or(sim::TransferOrder::kReady) != sim::TransferOrder::kReady) {
     throw io::InputError("the plan is for transfer_order need, which sweeps do not simulate");
   }
+  if (resolved.plan.schedule != casync::Schedule()) {
+    throw io::InputError(fmt::format("the plan is for schedule {}, which sweeps do not simulate",
+                                     resolved.plan.schedule.text()));
+  }
   if (const auto partitions = value(point, kPartitions).number) {
     for (casync::Decision& decision : resolved.plan.decisions) {
       decision.partitions = static_cast<std::int32_t>(*partitions);

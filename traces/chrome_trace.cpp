@@ -21,6 +21,11 @@
 namespace hipress::traces {
 namespace {
 
+/// The others are of a whole pass, or of several steps.
+bool is_of_gradient(const casync::Task& task) {
+  return task.kind != casync::Kind::kForward && task.kind != casync::Kind::kSteps;
+}
+
 using casync::Kind;
 using casync::Task;
 using casync::TaskGraph;
@@ -162,7 +167,7 @@ class TimelineWriter {
   }
 
   std::string name(const Task& task) const {
-    if (task.kind == Kind::kForward) return casync::to_string(task.kind);
+    if (!is_of_gradient(task)) return casync::to_string(task.kind);
     const std::string& gradient = gradient_names_[task.gradient];
     if (task.kind == Kind::kBackward) return fmt::format("Backward {}", gradient);
     if (casync::is_local(task)) {
@@ -174,7 +179,7 @@ class TimelineWriter {
   Json arguments(TaskId id) const {
     const Task& task = graph_[id];
     Json arguments{{"task", id}};
-    if (task.kind == Kind::kForward) return arguments;
+    if (!is_of_gradient(task)) return arguments;
     arguments["gradient"] = gradient_names_[task.gradient];
     if (task.kind == Kind::kBackward) return arguments;
     arguments["partition"] = task.partition;
@@ -232,7 +237,7 @@ class TimelineWriter {
 void require_names(const TaskGraph& graph, const std::vector<std::string>& gradient_names) {
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     const Task& task = graph[id];
-    if (task.kind != Kind::kForward && task.gradient >= gradient_names.size()) {
+    if (is_of_gradient(task) && task.gradient >= gradient_names.size()) {
       throw std::invalid_argument(fmt::format("{} has no name among the {} gradient names given",
                                               casync::describe(graph, id), gradient_names.size()));
     }

@@ -157,6 +157,13 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
     return {.plan = std::move(baseline.plan), .transfer_order = baseline.transfer_order};
   }
   plans::ResolvedPlan resolved = plans::resolve_plan(path_or_name, context);
+  if (resolved.plan.schedule != casync::Schedule()) {
+    throw io::InputError(
+        fmt::format("plan {} is for schedule {}, of which nothing is explained or compared; "
+                    "`schedule` compares "
+                    "schedules, and hipress-sim simulates the plan",
+                    io::quote(path_or_name), resolved.plan.schedule.text()));
+  }
   if (!order) order = resolved.transfer_order;
   return {.plan = std::move(resolved.plan),
           .transfer_order = order.value_or(sim::TransferOrder::kReady)};

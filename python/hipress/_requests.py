@@ -21,7 +21,8 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
          coarsest: Optional[Text] = None, accuracy: Optional[Sequence[str]] = None, search: Optional[Text] = None,
          grouping: Optional[Text] = None, transfer_order: Optional[Text] = None, network: Optional[Text] = None,
          budget: Optional[float] = None, evaluations: Optional[int] = None, tolerance: Optional[float] = None,
-         seed: Optional[int] = None, jobs: Optional[int] = None, output: Optional[Text] = None,
+         seed: Optional[int] = None, jobs: Optional[int] = None, schedule: Optional[Sequence[str]] = None,
+         required_bandwidth: bool = False, utilization: Optional[Text] = None, output: Optional[Text] = None,
          trust_plan: bool = False, explain: bool = False, compare: Optional[Text] = None,
          plan: Optional[Text] = None, robust: bool = False, jitter: Optional[Text] = None,
          bandwidth_uncertainty: Optional[float] = None, replicas: Optional[int] = None,
@@ -79,6 +80,13 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     tolerance              How much longer an iteration may be, relatively, for compressing less [0.005]
     seed                   Of the search's random moves [0]
     jobs                   Threads that simulate (default: one per core, at most 4)
+    schedule               When gradients are synchronised; several are compared: ddp: the mean of every gradient in every step;
+                           local(steps, fragments, every, pattern, overlap): steps on each node alone, then the mean of what the
+                           weights moved by (DiLoCo) (default: ddp)
+    required_bandwidth     Instead of a plan: the least bandwidth of links for each `schedule`, algorithm and `utilization`; of
+                           `algorithm` none unless it is given
+    utilization            Of computation, its time over all time, for `required_bandwidth`: percentages, separated by commas
+                           (default: 50%,80%,90%,95%,99%)
     output                 Plan to write: SeCoPa's text, or X.yaml with everything
     trust_plan             Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
     explain                Say of every gradient why it is decided so, what the next best option would cost, and what memory the
@@ -105,9 +113,10 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                         "accuracy": accuracy, "search": search, "grouping": grouping,
                         "transfer_order": transfer_order, "network": network, "budget": budget,
                         "evaluations": evaluations, "tolerance": tolerance, "seed": seed, "jobs": jobs,
-                        "output": output, "trust_plan": trust_plan or None, "explain": explain or None,
-                        "compare": compare, "plan": plan, "robust": robust or None, "jitter": jitter,
-                        "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
+                        "schedule": schedule, "required_bandwidth": required_bandwidth or None,
+                        "utilization": utilization, "output": output, "trust_plan": trust_plan or None,
+                        "explain": explain or None, "compare": compare, "plan": plan, "robust": robust or None,
+                        "jitter": jitter, "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
                         "disable_pass": disable_pass}, progress))
 
 
@@ -126,8 +135,8 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
              batch_threshold: Optional[Text] = None, batch_wait: Optional[Text] = None,
              batch_limit: Optional[Text] = None, density: Optional[float] = None, raw_allreduce: bool = False,
              no_pipelining: bool = False, no_bulk: bool = False, no_selection: bool = False,
-             trust_plan: bool = False, steady: Union[int, bool, None] = None, sensitivity: bool = False,
-             explain_interval: bool = False) -> Simulation:
+             trust_plan: bool = False, schedule: Optional[Text] = None, steady: Union[int, bool, None] = None,
+             sensitivity: bool = False, explain_interval: bool = False) -> Simulation:
     """Predicts one iteration of a plan: when every gradient is synchronised, and what that waits for, as hipress-sim does. Answers
     as the tool prints with --json: a Simulation, whose attributes are that object's keys. Arguments are the tool's long options;
     those that are None are not given.
@@ -180,6 +189,9 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
     no_bulk           Neither bulk groups nor batches, whatever the plan says
     no_selection      Compress every gradient with the plan's algorithm, K = N
     trust_plan        Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
+    schedule          When gradients are synchronised: ddp: the mean of every gradient in every step; local(steps, fragments,
+                      every, pattern, overlap): steps on each node alone, then the mean of what the weights moved by (DiLoCo)
+                      (default: what a plan YAML says, else ddp)
     steady            Iterations back to back, without a barrier: the period that so many (8) settle to
     sensitivity       Also simulate with bandwidth, latency, codecs, compute … each 10 % better
     explain_interval  Say how much of the interval comes of kernels, links, computation and the simulator's own error
@@ -199,7 +211,7 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
                               "batch_limit": batch_limit, "density": density,
                               "raw_allreduce": raw_allreduce or None, "no_pipelining": no_pipelining or None,
                               "no_bulk": no_bulk or None, "no_selection": no_selection or None,
-                              "trust_plan": trust_plan or None, "steady": steady,
+                              "trust_plan": trust_plan or None, "schedule": schedule, "steady": steady,
                               "sensitivity": sensitivity or None, "explain_interval": explain_interval or None}))
 
 

@@ -381,7 +381,7 @@ TEST_CASE("bad model YAML is refused with file, line and gradient") {
         "unit, dtype, forward, optimizer, micro_steps, traced, gradients)");
     CHECK(complaint_about("x.yaml", head + "- {name: a, element: 5}\n") ==
           "x.yaml:3: unknown key 'gradients[0].element'; did you mean 'elements'? (known: name, "
-          "elements, shape, ready, dtype, flops, bucket)");
+          "elements, shape, ready, dtype, flops, bucket, layer)");
   }
   SECTION("a missing key") {
     CHECK(complaint_about("x.yaml", "gradients: []\n") == "x.yaml:1: missing key 'name'");

@@ -646,3 +646,13 @@ TEST_CASE("no bulk group has gradients of two fragments") {
   CHECK(members(*compile(gradients, choice)) == Members{{1, 3}, {0, 2, 4}, {5}});
   CHECK(members(*compile(gradients, ruled)) == Members{{1, 3}, {0, 2, 4}, {5}});
 }
+
+TEST_CASE("a plan for local updates is for gradients of fragments alone") {
+  std::vector<Gradient> gradients = make_gradients({10, 20, 30});
+  plans::ResolvedPlan plan = compile(gradients, PlanChoice{.plan = "none", .nodes = 2})->plan;
+  plan.plan.schedule = casync::Schedule::parse("local(steps=20)");
+  CHECK_THROWS_WITH(compile(gradients, plan),
+                    Contains("schedule local(steps=20)") && Contains("plan for schedule ddp"));
+  for (Gradient& gradient : gradients) gradient.fragment = 0;
+  CHECK(compile(gradients, plan)->plan.plan.schedule == casync::Schedule());
+}

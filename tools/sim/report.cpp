@@ -73,7 +73,7 @@ std::vector<Stretch> stretches_of(const Prediction& prediction) {
   for (const TaskId id : prediction.critical_path) {
     const casync::Task& task = prediction.graph[id];
     if (times.start[id] == times.end[id]) continue;  // an arrival, or something free
-    const bool computes = task.kind == Kind::kForward || task.kind == Kind::kBackward;
+    const bool computes = is_computation(task);
     Stretch& stretch = stretches[{task.kind, computes ? 0 : task.gradient}];
     if (stretch.steps++ == 0) stretch.first = id;
     stretch.travels |= task.node != prediction.graph[stretch.first].node;
@@ -87,7 +87,7 @@ std::vector<Stretch> stretches_of(const Prediction& prediction) {
 }
 
 std::string gradients_of(const Prediction& prediction, const Stretch& stretch) {
-  if (stretch.kind == Kind::kForward) return "";
+  if (stretch.kind == Kind::kForward || stretch.kind == Kind::kSteps) return "";
   const auto name = [&](TaskId id) { return prediction.names[prediction.graph[id].gradient]; };
   const std::string first = name(stretch.first), last = name(stretch.last);
   return first == last ? first : first + " … " + last;
@@ -275,7 +275,9 @@ void print_report(std::ostream& out, const Scenario& scenario, const Prediction&
   line(out, "iteration",
        fmt::format("{}; {} to {} in 8 runs of 10", describe_iteration(prediction),
                    io::format_duration(range.p10_s), io::format_duration(range.p90_s)));
-  line(out, "synchronisation", duration(synchronisation_time(prediction)));
+  if (prediction.steps == 1) {
+    line(out, "synchronisation", duration(synchronisation_time(prediction)));
+  }
   line(out, "compute", duration(compute));
   line(out, "exposed communication", duration(prediction.iteration - compute));
   print_schedule(out, scenario, prediction);
@@ -287,7 +289,7 @@ void print_report(std::ostream& out, const Scenario& scenario, const Prediction&
                      duration(all.p10), duration(all.p50), duration(all.p90), duration(all.p99)));
   }
   line(out, "critical path", describe_path(prediction, Picoseconds{}));
-  if (result.iteration > result.compute) {
+  if (prediction.steps == 1 && result.iteration > result.compute) {
     line(out, "its exposed part", describe_path(prediction, result.compute));
   }
   line(out, "utilisation", describe_utilisation(prediction.utilisation));
