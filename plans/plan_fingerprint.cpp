@@ -58,6 +58,9 @@ std::string plan_fingerprint(const models::Model& model, const casync::Plan& pla
   // Names are preceded by their lengths, so that no two jobs have one text.
   std::string text = fmt::format("{} {} {}\n{}{}", plan.strategy, plan.nodes, plan.raw_strategy,
                                  aggregation("bulk", plan.bulk), aggregation("batch", plan.batch));
+  if (plan.schedule != casync::Schedule()) {
+    text += fmt::format("schedule {}\n", plan.schedule.text());
+  }
   if (plan.gpus_per_node > 1) text += fmt::format("gpus {}\n", plan.gpus_per_node);
   if (plan.root != 0) text += fmt::format("root {}\n", plan.root);
   if (!plan.pipelining) text += "no pipelining\n";

@@ -24,16 +24,16 @@ import plot_required
 from picture import Refused, exit_status, pyplot, save
 
 AXES = ("model", "topology", "algorithm", "plan", "partitions", "profile", "cluster", "network", "latency_s",
-        "overhead_s", "compute_speed", "compute_time_s")
+        "overhead_s", "compute_speed", "compute_time_s", "schedule")
 NUMBERS = {"nodes": int, "bandwidth_bytes_per_s": float, "iteration_s": float, "speedup": float}
 #: What the lines of one panel differ in.
-SERIES = ("plan", "algorithm", "partitions")
+SERIES = ("plan", "algorithm", "partitions", "schedule")
 #: What lines may go over, the first that varies: its name and how many of its units one of the CSV's is.
 LINE_AXES = {"bandwidth_bytes_per_s": ("bandwidth, Gbit/s", 8e-9), "nodes": ("nodes", 1),
              "latency_s": ("latency, us", 1e6), "overhead_s": ("overhead, us", 1e6),
              "compute_speed": ("speed of computation", 1), "compute_time_s": ("computation, ms", 1e3)}
 #: An axis without values where the models' own hold.
-OPTIONAL = ("compute_time_s",)
+OPTIONAL = ("compute_time_s", "schedule")
 #: A plan pays that is faster by more than this; the planner's tolerance.
 PAYS = 1.005
 NEEDED = tuple(NUMBERS)

@@ -34,7 +34,7 @@ std::string field(const std::string& text) {
 }
 
 /// Its column stands behind those of results, where readers by place do not look for others.
-bool is_last(std::size_t axis) { return axis == kComputeTime; }
+bool is_last(std::size_t axis) { return axis == kComputeTime || axis == kSchedule; }
 
 SweepCell axis_cell(const SweepSpec& spec, const SweepRow& row, std::size_t axis) {
   switch (axis) {
@@ -64,7 +64,7 @@ std::vector<std::string> sweep_columns() {
                              "exposed_communication_s", "speedup", "tasks", "speedup_over_ddp"}) {
     names.emplace_back(result);
   }
-  names.emplace_back(axes()[kComputeTime].column);
+  for (const Axis axis : {kComputeTime, kSchedule}) names.emplace_back(axes()[axis].column);
   return names;
 }
 
@@ -81,7 +81,7 @@ std::vector<SweepCell> sweep_cells(const SweepSpec& spec, const SweepRow& row) {
   number(fmt::format("{:.6g}", row.speedup));
   number(std::to_string(row.tasks));
   number(row.speedup_over_ddp ? fmt::format("{:.6g}", *row.speedup_over_ddp) : "");
-  cells.push_back(axis_cell(spec, row, kComputeTime));
+  for (const Axis axis : {kComputeTime, kSchedule}) cells.push_back(axis_cell(spec, row, axis));
   return cells;
 }
 

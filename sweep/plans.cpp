@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 
 #include "costs/levels.hpp"
@@ -112,8 +113,9 @@ plans::ResolvedPlan SweepPlans::named_or_read(const Point& point,
     throw io::InputError("the plan is for transfer_order need, which sweeps do not simulate");
   }
   if (resolved.plan.schedule != casync::Schedule()) {
-    throw io::InputError(fmt::format("the plan is for schedule {}, which sweeps do not simulate",
-                                     resolved.plan.schedule.text()));
+    throw io::InputError(
+        fmt::format("the plan is for schedule {}: give axis schedule, and a plan for ddp",
+                    resolved.plan.schedule.text()));
   }
   if (const auto partitions = value(point, kPartitions).number) {
     for (casync::Decision& decision : resolved.plan.decisions) {
@@ -121,6 +123,16 @@ plans::ResolvedPlan SweepPlans::named_or_read(const Point& point,
     }
   }
   return resolved;
+}
+
+void SweepPlans::set_schedule(const Point& point, casync::Plan& plan) const {
+  const AxisValue& asked = value(point, kSchedule);
+  try {
+    plan.schedule = casync::Schedule::parse(asked.text);
+    plan.schedule.timetable(inputs_.model(point));
+  } catch (const std::invalid_argument& error) {
+    inputs_.spec.fail(kSchedule, asked, error.what());
+  }
 }
 
 plans::ResolvedPlan SweepPlans::resolve(const Point& point, Role role) const {
@@ -142,6 +154,7 @@ plans::ResolvedPlan SweepPlans::resolve(const Point& point, Role role) const {
   } catch (const io::InputError& error) {
     inputs_.spec.fail(kPlan, value(point, kPlan), error.what());
   }
+  if (role == Role::kPoint) set_schedule(point, resolved.plan);
   resolved.plan.gpus_per_node =
       costs::with_nodes(inputs_.base_cluster(point), resolved.plan.nodes).gpus_per_node;
   return resolved;
@@ -181,6 +194,7 @@ std::vector<std::uint32_t> SweepPlans::key(const Point& point, Role role) const 
   }
   key.push_back(static_cast<std::uint32_t>(role));
   key.push_back(name != nullptr && role == Role::kPoint ? point[kPlan] : 0);
+  key.push_back(role == Role::kPoint ? point[kSchedule] : 0);
   return key;
 }
 

@@ -62,6 +62,7 @@ class SweepPlans {
   void make(const PlanKey& key, std::int64_t evaluations, Made& made) const;
   plans::ResolvedPlan made_for(const Point& point, const planner::NamedPlanRow& name) const;
   /// The point's plan where it is not made: a file or a name, with the partitions of that axis.
+  void set_schedule(const Point& point, casync::Plan& plan) const;
   plans::ResolvedPlan named_or_read(const Point& point, const plans::PlanContext& context) const;
   const AxisValue& value(const Point& point, Axis axis) const { return inputs_.value(point, axis); }
 

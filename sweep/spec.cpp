@@ -75,6 +75,15 @@ AxisValue parse_algorithm(const YamlNode& node) {
   return value;
 }
 
+AxisValue parse_schedule(const YamlNode& node) {
+  const std::string text = node.text();
+  try {
+    return {casync::Schedule::parse(text).text(), std::nullopt, node.line()};
+  } catch (const std::invalid_argument& error) {
+    node.fail(error.what());
+  }
+}
+
 AxisValue parse_nodes(const YamlNode& node) {
   return integer_value(node, node.integer(1, costs::kMaxNodes));
 }
@@ -107,6 +116,9 @@ constexpr std::array<AxisRow, kAxes> kAxisRows = {{
      parse_partitions, true},
     {"compute_time", "compute_time_s", "of forward and backward together, as `compute_time`: 80ms",
      "", "the model's", parse_duration, true},
+    {"schedule", "schedule",
+     "when gradients are synchronised, as `schedule`: 'local(steps=100)'; baselines are ddp's",
+     "ddp", "", parse_schedule, false},
     {"profile", "profile", "shipped profiles and files: sosp21", "sosp21", "", parse_text, false},
     {"cluster", "cluster", "cluster files", "", "as the profile was measured", parse_text, false},
     {"network", "network", "port (one message at a time), fair (max-min)", "fair", "",

@@ -23,6 +23,7 @@ enum Axis : std::size_t {
   kAlgorithm,
   kPartitions,
   kComputeTime,
+  kSchedule,
   kProfile,
   kCluster,
   kNetwork,

@@ -33,6 +33,7 @@ namespace {
 
 constexpr double kMaxTasks = 1e8;  // of one graph as it is simulated: some 8 GB
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+constexpr int kPeriods = 4;  // of a schedule, that overlap settles in
 
 /// The axes that decide what a point's graph is simulated on, as one number.
 std::size_t machine_of(const SweepSpec& spec, const Point& point) {
@@ -57,6 +58,7 @@ struct Outcome {
 
 /// A task graph that several simulations share; it exists from the first to the last of them.
 struct SharedGraph {
+  std::uint32_t steps = 1;                                // of a period of its plan's schedule
   Point point{};                                          // one of those that it belongs to
   Role role = Role::kPoint;                               // what it is at that point
   double tasks = 0;                                       // that are simulated, as estimated
@@ -87,6 +89,21 @@ struct Job {
   SharedGraph* graph = nullptr;
   std::size_t index = 0;
 };
+
+/// The graph of the plan, whose periods are repeated if they have several steps.
+casync::TaskGraph graph_of(const models::Model& model, SharedGraph& shared) {
+  shared.steps = shared.plan.schedule.timetable(model).steps;
+  if (shared.steps == 1) return casync::expand(model, shared.plan, shared.folding);
+  return casync::expand_back_to_back(model, shared.plan, kPeriods, shared.folding);
+}
+
+/// Of a step; of a longer period the mean.
+Outcome outcome_of(const SharedGraph& shared, const Result& result) {
+  if (shared.steps == 1) return {result.iteration, result.forward, result.compute};
+  const SteadyState steady = steady_state(*shared.graph, result.timeline, kPeriods);
+  return {steady.period / shared.steps, steady.forward / shared.steps,
+          steady.compute / shared.steps};
+}
 
 }  // namespace
 
@@ -176,7 +193,8 @@ std::size_t Sweep::State::find_graph(const Point& point, Role role) {
   const double whole = whole_tasks(point, plan);
   const bool folds = alike(costs::with_nodes(inputs_.base_cluster(point), plan.nodes)) &&
                      casync::foldable(model, plan).kind == casync::Foldability::kExact;
-  const double tasks = whole / (folds ? plan.nodes : 1);
+  const bool repeats = !plan.schedule.timetable(model).is_uniform();
+  const double tasks = whole * (repeats ? kPeriods : 1) / (folds ? plan.nodes : 1);
   if (tasks > kMaxTasks) {
     spec_.fail(
         kNodes, inputs_.value(point, kNodes),
@@ -213,7 +231,7 @@ void Sweep::State::simulate_one(const Job& job) {
     const std::lock_guard lock(shared.mutex);
     if (!shared.graph) {
       shared.plan = plans_.resolve(shared.point, shared.role).plan;
-      shared.graph = casync::expand(inputs_.model(shared.point), shared.plan, shared.folding);
+      shared.graph = graph_of(inputs_.model(shared.point), shared);
       shared.whole_tasks = casync::whole_tasks(*shared.graph);
     }
   }
@@ -224,8 +242,9 @@ void Sweep::State::simulate_one(const Job& job) {
   try {
     const costs::Cluster machines = costs::with_nodes(inputs_.cluster(at), shared.plan.nodes);
     const Result result = simulate(*shared.graph, costs, machines,
-                                   {.network = parse_network(inputs_.value(at, kNetwork).text)});
-    shared.outcomes[job.index] = {result.iteration, result.forward, result.compute};
+                                   {.network = parse_network(inputs_.value(at, kNetwork).text),
+                                    .record_timeline = shared.steps > 1});
+    shared.outcomes[job.index] = outcome_of(shared, result);
   } catch (const io::InputError& error) {
     throw io::InputError(spec_.file, 0, inputs_.describe(at) + ": " + error.what());
   }

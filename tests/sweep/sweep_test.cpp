@@ -91,13 +91,14 @@ TEST_CASE_METHOD(SweepFixture, "a point has its axes, its times and the speed-up
   CHECK(header ==
         "model,topology,nodes,plan,algorithm,partitions,profile,cluster,network,"
         "bandwidth_bytes_per_s,latency_s,overhead_s,compute_speed,iteration_s,synchronisation_s,"
-        "compute_s,exposed_communication_s,speedup,tasks,speedup_over_ddp,compute_time_s");
+        "compute_s,exposed_communication_s,speedup,tasks,speedup_over_ddp,compute_time_s,"
+        "schedule");
   // 3 computing tasks a node, per gradient and partition 5(N−1) = 5 raw, 7(N−1)+2 = 9 compressed.
   CHECK(none ==
         "two.yaml,ring,2,none,onebit,plan,cheap.yaml,,fair,1000000000,5e-06,1e-05,1,"
-        "0.004286,0.003286,0.004,0.000286,1,26,,");
+        "0.004286,0.003286,0.004,0.000286,1,26,,,ddp");
   CHECK_THAT(all, StartsWith("two.yaml,ring,2,all,onebit,plan,cheap.yaml,,fair,1000000000,5e-06,"));
-  CHECK_THAT(all, Catch::Matchers::EndsWith(",42,,"));
+  CHECK_THAT(all, Catch::Matchers::EndsWith(",42,,,ddp"));
 }
 
 TEST_CASE_METHOD(SweepFixture,
@@ -115,10 +116,33 @@ TEST_CASE_METHOD(SweepFixture,
   }
   std::ostringstream csv;
   write_sweep(csv, read, {}, rows);
-  CHECK_THAT(csv.str(), Contains(",0.004\n") && Contains(",0.008\n"));
+  CHECK_THAT(csv.str(), Contains(",0.004,ddp\n") && Contains(",0.008,ddp\n"));
   CHECK_THROWS_WITH(read_sweep(spec(kBase + "compute_time: 80\n")), Contains("compute_time"));
   CHECK_THROWS_WITH(Sweep(read_sweep(spec(kBase + "compute_time: 0s\n")), {}, kNoPlans),
                     Contains("compute_time"));
+}
+
+TEST_CASE_METHOD(SweepFixture, "axis schedule gives a step's mean over a period") {
+  const SweepSpec read = read_sweep(
+      spec(kBase + "topology: ring\nnodes: 2\nplan: none\nschedule: [ddp, 'local(steps=10)']\n"));
+  Sweep sweep(read, {}, kNoPlans);
+  const std::vector<SweepRow> rows = sweep.run(1, {});
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].compute == rows[1].compute);
+  // Once in ten steps something is exposed.
+  const casync::Picoseconds exposed[] = {rows[0].iteration - rows[0].compute,
+                                         rows[1].iteration - rows[1].compute};
+  CHECK(exposed[1] > casync::Picoseconds{});
+  CHECK(exposed[1] <= exposed[0] / 10 + casync::Picoseconds(1));
+  CHECK(rows[1].speedup > 1);
+  std::ostringstream csv;
+  write_sweep(csv, read, {}, rows);
+  CHECK_THAT(csv.str(), Contains(",local(steps=10)\n"));
+  CHECK_THROWS_WITH(read_sweep(spec(kBase + "schedule: local(steps=0)\n")),
+                    Contains("schedule") && Contains("steps must be"));
+  CHECK_THROWS_WITH(
+      Sweep(read_sweep(spec(kBase + "schedule: 'local(fragments=9)'\n")), {}, kNoPlans),
+      Contains("schedule") && Contains("give at most as many"));
 }
 
 TEST_CASE_METHOD(SweepFixture, "a sweep is folded where nodes are alike, with the same rows") {
