@@ -7,8 +7,8 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>

@@ -21,7 +21,7 @@ struct LocalTask {
   casync::TaskId id = 0;
   std::uint32_t waits_for = 0;  ///< predecessors to see done first; computation waits for none of
                                 ///< its own kind: it is timed
-  std::uint32_t order = 0;  ///< place in (gradient, peer_offset, partition, kind, id)
+  std::uint32_t order = 0;      ///< place in (gradient, peer_offset, partition, kind, id)
   std::uint32_t message =
       kNoIndex;  ///< buffer that an Encode or Recv fills, or that a Decode, Merge or Send reads
   std::uint32_t transfer =

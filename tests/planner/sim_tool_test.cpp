@@ -53,7 +53,7 @@ TEST_CASE_METHOD(SimFixture,
   REQUIRE(done.status == 0);
   CHECK(done.err.empty());
   const auto report = nlohmann::json::parse(done.out);
-  CHECK(report.size() == 28);
+  CHECK(report.size() == 36);
   // 'early' is done long before 'late' is ready at 1 + 3 ms. Then 2(N−1) = 2 steps with half of it,
   // 128000 B: 10 us + 128 us + 5 us each, merges being free: 4.286 ms.
   CHECK(report.at("iteration_s").get<double>() == Approx(4.286e-3).epsilon(1e-12));
@@ -69,6 +69,13 @@ TEST_CASE_METHOD(SimFixture,
   // Forward and two Backward on 2 nodes; per gradient and partition (K = 2): 2 sends, 2 receives, 1
   // merge.
   CHECK(report.at("tasks") == 2 * 3 + 2 * 2 * 5);
+  CHECK(report.at("schedule") == "ddp");
+  CHECK(report.at("steps_per_period") == 1);
+  CHECK(report.at("utilization").get<double>() == Approx(4 / 4.286));
+  CHECK(report.at("bytes_per_step") == 257280);
+  CHECK(report.at("bytes_per_day").get<double>() == Approx(257280.0 * 86400 / 4.286e-3));
+  // All of it within the 4 ms of a step.
+  CHECK(report.at("peak_bits_per_s").get<double>() == Approx(8 * 257280.0 / 4e-3));
 }
 
 TEST_CASE_METHOD(SimFixture,

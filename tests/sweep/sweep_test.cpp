@@ -260,7 +260,7 @@ TEST_CASE_METHOD(SweepFixture, "a negative time has its sign in front") {
   row.compute = Picoseconds(1'500'000'000'000);
   std::ostringstream out;
   write_sweep(out, read, {}, {row});
-  CHECK_THAT(out.str(), Contains(",0,-0.25,1.5,-1.5,1,0,,\n"));
+  CHECK_THAT(out.str(), Contains(",0,-0.25,1.5,-1.5,1,0,,,ddp\n"));
 }
 
 /// `best` is none on links of at least 500 MB/s and all on slower ones, `ddp` all-reduces.
