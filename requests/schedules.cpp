@@ -12,6 +12,7 @@
 #include "planner/rules/alone.hpp"
 #include "plans/plan_file.hpp"
 #include "requests/shared_fields.hpp"
+#include "sim/parallel.hpp"
 
 namespace hipress::requests {
 
@@ -121,14 +122,15 @@ void find_bandwidths(ScheduleAnswer& answer, const std::vector<casync::Schedule>
   if (answer.request.algorithms_given && !problem.algorithms.empty()) {
     algorithms = problem.algorithms;
   }
-  for (std::size_t i = 0; i < schedules.size(); ++i) {
-    for (const std::string& algorithm : algorithms) {
-      look_for_interrupt(hooks);
-      BandwidthTable table = table_of(problem, algorithm, schedules[i], wanted);
-      if (!answer.request.schedules.empty()) table.schedule = answer.request.schedules[i];
-      answer.bandwidths.push_back(std::move(table));
-    }
-  }
+  look_for_interrupt(hooks);
+  answer.bandwidths.resize(schedules.size() * algorithms.size());
+  sim::run_parallel(
+      answer.bandwidths.size(), problem.limits.jobs, [&](std::size_t place, unsigned) {
+        const std::size_t i = place / algorithms.size();
+        BandwidthTable& table = answer.bandwidths[place];
+        table = table_of(problem, algorithms[place % algorithms.size()], schedules[i], wanted);
+        if (!answer.request.schedules.empty()) table.schedule = answer.request.schedules[i];
+      });
 }
 
 void write(const ScheduleAnswer& answer, const Hooks& hooks) {

@@ -16,6 +16,7 @@ namespace {
 constexpr double kLeast = 125;     // bytes a second: a kilobit
 constexpr double kMost = 1.25e14;  // a petabit
 constexpr double kPrecision = 1e-3;
+constexpr double kPrecisionOfEnds = 1e-2;  // of an interval
 
 /// 10th and 90th percentile, and what is between.
 enum class Machines : std::uint8_t { kFast, kNominal, kSlow };
@@ -26,7 +27,7 @@ class Utilisation {
   explicit Utilisation(const sim::Scenario& scenario)
       : scenario_(scenario),
         spread_(costs::spread_of(scenario.profile)),
-        graph_(sim::expand(scenario, sim::Fold::kExactly).graph),
+        graph_(sim::expand(scenario, folding(scenario)).graph),
         steps_(sim::steps_per_period(scenario)) {}
 
   double at(double bytes_per_s, Machines machines) {
@@ -45,6 +46,12 @@ class Utilisation {
   }
 
  private:
+  /// Slices that differ by some elements are taken to be alike: one node is simulated for all.
+  static sim::Fold folding(const sim::Scenario& scenario) {
+    const bool possible = sim::foldability(scenario).kind != casync::Foldability::kImpossible;
+    return possible ? sim::Fold::kAlways : sim::Fold::kNever;
+  }
+
   sim::Interval exposed_in(const sim::SteadyState& steady) const {
     const double period_s = casync::to_seconds(steady.period) / steps_;
     const double compute_s = casync::to_seconds(steady.compute) / steps_;
@@ -66,15 +73,25 @@ std::optional<double> least(Utilisation& utilisation, double wanted, Machines ma
   const auto reaches = [&](double bandwidth) {
     return utilisation.at(bandwidth, machines) >= wanted;
   };
+  // Ends of an interval are near what is between them.
+  const bool nominal = machines == Machines::kNominal;
+  const double step = nominal ? 4 : 1.5;
   double low = guess, high = guess;
   if (reaches(guess)) {
-    while (low > kLeast && reaches(low)) high = low, low = std::max(kLeast, low / 4);
-    if (low == kLeast && reaches(low)) return low;
+    do {
+      if (low == kLeast) return low;
+      high = low;
+      low = std::max(kLeast, low / step);
+    } while (reaches(low));
   } else {
-    while (high < kMost && !reaches(high)) low = high, high = std::min(kMost, high * 4);
-    if (high == kMost && !reaches(high)) return std::nullopt;
+    do {
+      if (high == kMost) return std::nullopt;
+      low = high;
+      high = std::min(kMost, high * step);
+    } while (!reaches(high));
   }
-  while (high > low * (1 + kPrecision)) {
+  const double precision = nominal ? kPrecision : kPrecisionOfEnds;
+  while (high > low * (1 + precision)) {
     const double middle = std::sqrt(low * high);
     (reaches(middle) ? high : low) = middle;
   }

@@ -19,8 +19,8 @@ struct RequiredBandwidth {
 };
 
 /// Of a scenario whose iterations are back to back (at least 2), for each of these utilisations,
-/// between 0 and 1: by bisection on the simulator, to a thousandth. Only `cluster.link.bandwidth`
-/// changes. Throws as simulate().
+/// between 0 and 1: by bisection on the simulator, to a thousandth, and to a hundredth at the ends
+/// of intervals. Only `cluster.link.bandwidth` changes. Throws as simulate().
 std::vector<RequiredBandwidth> required_bandwidths(const sim::Scenario& scenario,
                                                    std::span<const double> utilizations);
 
