@@ -33,7 +33,6 @@ HostRuntime::HostRuntime(transport::Endpoint& endpoint, const Program& program, 
   codec_.ready.reserve(program.tasks().size());
   communication_.ready.reserve(program.tasks().size());
   collective_.ready.reserve(program_.collectives().size());
-  for (Part& part : parts_) prepare_messages(part);
   if (!program_.collectives().empty()) library_ = endpoint_.collective();
   try {
     codec_.thread = std::thread([this] { serve(codec_); });
@@ -46,6 +45,10 @@ HostRuntime::HostRuntime(transport::Endpoint& endpoint, const Program& program, 
 }
 
 HostRuntime::~HostRuntime() { stop(); }
+
+void HostRuntime::prepare_exchanges() {
+  for (Part& part : parts_) prepare_messages(part);
+}
 
 void HostRuntime::stop() noexcept {
   bool reducing = false;  // of an iteration that has failed
@@ -61,6 +64,7 @@ void HostRuntime::stop() noexcept {
   for (Queue* const queue : {&codec_, &communication_, &collective_}) {
     if (queue->thread.joinable()) queue->thread.join();
   }
+  for (Part& part : parts_) part.exchange.reset();
 }
 
 void HostRuntime::assign_parts() {

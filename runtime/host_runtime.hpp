@@ -33,7 +33,10 @@ class HostRuntime : public FallibleRuntime {
   HostRuntime(transport::Endpoint& endpoint, const Program& program, Parts parts, HostWork work,
               double timeout_s);
   ~HostRuntime() override;
-  /// Ends the threads; what derives from this calls it before its own members go.
+  /// Prepares the parts' exchanges, whose threads may say at once that a rank is lost: what derives
+  /// from this calls it when it is complete.
+  void prepare_exchanges();
+  /// Ends the threads and the exchanges; what derives from this calls it while it is complete.
   void stop() noexcept;
 
   struct Part {

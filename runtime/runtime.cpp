@@ -9,7 +9,9 @@ Runtime::Runtime(transport::Endpoint& endpoint, const Program& program,
                  std::vector<std::span<float>> units, kernels::StateStore& states,
                  const RuntimeOptions& options)
     : HostRuntime(endpoint, program, {std::vector<std::uint32_t>(program.tasks().size()), 1},
-                  {program, std::move(units), states, options.seed, false}, options.timeout_s) {}
+                  {program, std::move(units), states, options.seed, false}, options.timeout_s) {
+  prepare_exchanges();
+}
 
 void Runtime::begin(std::uint64_t iteration) {
   {

@@ -29,6 +29,7 @@ UnitRuntime::UnitRuntime(transport::Endpoint& endpoint, const Program& program,
     : HostRuntime(endpoint, program, parts_of_units(program),
                   {program, std::move(units), states, options.seed, true}, options.timeout_s) {
   turns_.ready.resize(program_.collectives().size());
+  prepare_exchanges();
 }
 
 void UnitRuntime::begin_unit(std::uint32_t unit, std::uint64_t iteration, std::uint64_t step) {
