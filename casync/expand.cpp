@@ -153,6 +153,11 @@ class Expansion {
     if (plain_steps_ == 0) return;
     const Picoseconds step =
         from_seconds(models::before_backward_s(model_)) + from_seconds(models::backward_s(model_));
+    if (step.count() > INT64_MAX / plain_steps_) {
+      throw std::invalid_argument("schedule " + plan_.schedule.text() + ": " +
+                                  std::to_string(plain_steps_) +
+                                  " steps take longer than times can hold; give fewer");
+    }
     for (std::uint32_t node = 0; node < representatives(); ++node) {
       compute({.amount = plain_steps_ * step.count(), .node = node, .kind = Kind::kSteps});
     }

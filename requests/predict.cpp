@@ -85,6 +85,11 @@ Intervals intervals_of(const Scenario& scenario, const Prediction& prediction) {
           interval(without_compute(all, compute_s), spread)};
 }
 
+ComputeUtilisation compute_utilisation(const Scenario& scenario, const Prediction& prediction) {
+  return sim::compute_utilisation(prediction.response, casync::to_seconds(compute_time(prediction)),
+                                  costs::spread_of(scenario.profile));
+}
+
 std::vector<std::int64_t> bytes_per_iteration(const Scenario& scenario,
                                               const Prediction& prediction) {
   std::vector<std::int64_t> bytes = prediction.result.bytes_sent;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/compute_utilisation.hpp"
 #include "sim/folding.hpp"
 #include "sim/forecast.hpp"
 #include "sim/replicas.hpp"
@@ -44,11 +45,8 @@ inline sim::Picoseconds compute_time(const Prediction& prediction) {
 }
 
 /// The share of a step that is computation.
-inline double compute_utilisation(sim::Picoseconds iteration, sim::Picoseconds compute) {
-  return iteration.count() == 0
-             ? 1.0
-             : static_cast<double>(compute.count()) / static_cast<double>(iteration.count());
-}
+sim::ComputeUtilisation compute_utilisation(const sim::Scenario& scenario,
+                                            const Prediction& prediction);
 
 /// From the start of backward, on the node that is there first, to the end of the iteration; back
 /// to back, the period without the forward tasks.

@@ -12,6 +12,7 @@
 #include "planner/rules/alone.hpp"
 #include "plans/plan_file.hpp"
 #include "requests/shared_fields.hpp"
+#include "sim/compute_utilisation.hpp"
 #include "sim/parallel.hpp"
 
 namespace hipress::requests {
@@ -174,11 +175,8 @@ void find(ScheduleAnswer& answer, const Hooks& hooks) {
 Json document_of(const Problem& problem, const ScheduledPlan& plan) {
   const costs::Spread spread = costs::spread_of(problem.machines->profile);
   const sim::Interval range = sim::interval(plan.response, spread);
-  const sim::Interval exposed =
-      sim::interval(sim::without_compute(plan.response, plan.compute_s), spread);
-  const auto share = [&](double exposed_s) {
-    return plan.compute_s / (plan.compute_s + std::max(0.0, exposed_s));
-  };
+  const sim::ComputeUtilisation busy =
+      sim::compute_utilisation(plan.response, plan.compute_s, spread);
   Json algorithms = Json::list();
   for (const std::string& name : used_algorithms(problem.model, plan.plan)) {
     algorithms.push_back(name);
@@ -191,9 +189,9 @@ Json document_of(const Problem& problem, const ScheduledPlan& plan) {
           {"predicted_iteration_s", plan.iteration_s},
           {"predicted_iteration_s_p10", range.p10_s},
           {"predicted_iteration_s_p90", range.p90_s},
-          {"utilization", plan.utilization()},
-          {"utilization_p10", share(exposed.p90_s)},
-          {"utilization_p90", share(exposed.p10_s)},
+          {"utilization", busy.share},
+          {"utilization_p10", busy.p10},
+          {"utilization_p90", busy.p90},
           {"bytes_per_step", plan.traffic.bytes_per_step},
           {"bytes_per_day", plan.traffic.bytes_per_day},
           {"peak_bits_per_s", plan.traffic.peak_bits_per_s},

@@ -1,6 +1,4 @@
 
-#include <algorithm>
-
 #include "costs/assumed_spread.hpp"
 #include "costs/description.hpp"
 #include "requests/simulate.hpp"
@@ -165,20 +163,13 @@ Json times_json(const Scenario& scenario, const Prediction& prediction) {
 
 /// What the schedule comes to: the share of computation, with its interval, and what is sent.
 Json schedule_json(const Scenario& scenario, const Prediction& prediction) {
-  const Interval iteration = intervals_of(scenario, prediction).iteration;
-  const Picoseconds compute = compute_time(prediction);
-  const auto at = [&](double iteration_s) {
-    return iteration_s > 0 ? std::min(1.0, casync::to_seconds(compute) / iteration_s) : 1.0;
-  };
+  const ComputeUtilisation utilisation = compute_utilisation(scenario, prediction);
   const Traffic& traffic = prediction.traffic;
-  return {{"schedule", scenario.plan.schedule.text()},
-          {"steps_per_period", prediction.steps},
-          {"utilization", compute_utilisation(prediction.iteration, compute)},
-          {"utilization_p10", at(iteration.p90_s)},
-          {"utilization_p90", at(iteration.p10_s)},
-          {"bytes_per_step", traffic.bytes_per_step},
-          {"bytes_per_day", traffic.bytes_per_day},
-          {"peak_bits_per_s", traffic.peak_bits_per_s}};
+  return {
+      {"schedule", scenario.plan.schedule.text()}, {"steps_per_period", prediction.steps},
+      {"utilization", utilisation.share},          {"utilization_p10", utilisation.p10},
+      {"utilization_p90", utilisation.p90},        {"bytes_per_step", traffic.bytes_per_step},
+      {"bytes_per_day", traffic.bytes_per_day},    {"peak_bits_per_s", traffic.peak_bits_per_s}};
 }
 
 }  // namespace

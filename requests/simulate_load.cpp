@@ -19,6 +19,7 @@
 #include "plans/plan_file.hpp"
 #include "requests/shared_fields.hpp"
 #include "requests/simulate.hpp"
+#include "sim/compute_utilisation.hpp"
 
 namespace hipress::requests {
 
@@ -102,8 +103,6 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   if (!line.schedule.empty()) {
     scenario.plan.schedule = read_schedule(line.schedule, scenario.model);
   }
-  // Periods that overlap settle within a few.
-  constexpr int kPeriods = 4;
   const int least = steps_per_period(scenario) > 1 ? kPeriods : 1;
   scenario.iterations = line.steady > 0 ? line.steady : least;
   scenario.transfer_order = parse_transfer_order(line.transfer_order);

@@ -19,6 +19,7 @@
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "plans/plan_file.hpp"
+#include "sim/compute_utilisation.hpp"
 #include "sim/folding.hpp"
 #include "sim/graph_size.hpp"
 #include "sim/parallel.hpp"
@@ -33,7 +34,6 @@ namespace {
 
 constexpr double kMaxTasks = 1e8;  // of one graph as it is simulated: some 8 GB
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-constexpr int kPeriods = 4;  // of a schedule, that overlap settles in
 
 /// The axes that decide what a point's graph is simulated on, as one number.
 std::size_t machine_of(const SweepSpec& spec, const Point& point) {

@@ -58,12 +58,17 @@ OptionWork WorkMaker::staged(std::size_t place, const casync::Decision& decision
   }
   work.codec.average += times.decode;
   work.codec.all += times.decode;
+  finish_stages(place, strategy, times, chain, work);
+  return work;
+}
+
+void WorkMaker::finish_stages(std::size_t place, const casync::Strategy& strategy,
+                              const StageTimes& times, Relative& chain, OptionWork& work) const {
   work.port_head = times.encodes.front();
   work.port_tail = times.decode + (is_whole(strategy) || nodes_ == 1 ? 0 : message_.latency());
   chain.after_first += times.decode;
   chain.after_last += times.decode;
   finish(place, chain, work);
-  return work;
 }
 
 WorkMaker::FactorOnItsWay WorkMaker::on_its_way(const FactorSums& factor, std::int64_t partitions,
@@ -172,11 +177,7 @@ OptionWork WorkMaker::staged_in_group(std::size_t place, const casync::Decision&
   }
   work.port.all = work.port.average;
   work.codec.average = work.codec.all = coded;
-  work.port_head = times.encodes.front();
-  work.port_tail = times.decode + (is_whole(strategy) || nodes_ == 1 ? 0 : message_.latency());
-  chain.after_first += times.decode;
-  chain.after_last += times.decode;
-  finish(place, chain, work);
+  finish_stages(place, strategy, times, chain, work);
   return work;
 }
 

@@ -90,6 +90,9 @@ class WorkMaker {
     return !costs::is_hierarchical(machines_.cluster) && port_limit(machines_).credit == 0;
   }
   void finish(std::size_t place, const Relative& relative, OptionWork& work) const;
+  /// The same of a staged codec, whose last means are decoded behind the chain.
+  void finish_stages(std::size_t place, const casync::Strategy& strategy, const StageTimes& times,
+                     Relative& chain, OptionWork& work) const;
   Relative relative(const Form& form, std::int64_t elements, std::int64_t partitions,
                     const casync::Strategy& strategy);
   double chain(const Slices& slices, const casync::BoundTerms& terms) const;

@@ -7,6 +7,7 @@
 
 #include "casync/task_graph.hpp"
 #include "costs/assumed_spread.hpp"
+#include "sim/compute_utilisation.hpp"
 #include "sim/folding.hpp"
 #include "sim/forecast.hpp"
 
@@ -42,7 +43,7 @@ class Utilisation {
       const sim::Interval range = exposed_in(steady);
       exposed_s = machines == Machines::kFast ? range.p10_s : range.p90_s;
     }
-    return compute_s / (compute_s + std::max(0.0, exposed_s));
+    return sim::share_of_compute(compute_s, exposed_s);
   }
 
  private:

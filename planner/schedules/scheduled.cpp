@@ -11,12 +11,11 @@
 #include "planner/choices/choices.hpp"
 #include "planner/rules/alone.hpp"
 #include "plans/plan_builder.hpp"
+#include "sim/compute_utilisation.hpp"
 #include "sim/folding.hpp"
 
 namespace hipress::planner {
 namespace {
-
-constexpr int kPeriods = 4;  // that overlap settles in
 
 /// Simulates plans of one schedule until the problem's limits are reached.
 class ScheduleSearch {
@@ -149,7 +148,7 @@ sim::Scenario scenario_of(const Problem& problem, casync::Plan plan) {
           .profile = problem.machines->profile,
           .cluster = problem.machines->cluster,
           .network = problem.machines->network,
-          .iterations = kPeriods,
+          .iterations = sim::kPeriods,
           .stop = [flag = problem.limits.interrupted] { return flag.is_set(); }};
 }
 

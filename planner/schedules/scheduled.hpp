@@ -22,9 +22,6 @@ struct ScheduledPlan {
   sim::Response response;      ///< of iteration_s
   sim::Traffic traffic;        ///< of the node that sends most
   std::size_t compressed = 0;  ///< gradients
-
-  /// The share of computation, 0 to 1.
-  double utilization() const { return iteration_s > 0 ? compute_s / iteration_s : 1; }
 };
 
 /// A scenario for a plan of the problem, as its schedule repeats it.

@@ -198,13 +198,13 @@ def _device_of(parameters: _Parameters) -> int:
     return device.index if device.index is not None else torch.cuda.current_device()
 
 
-def _topology_of(plan: str) -> str:
-    """That of a plan file, which a job must agree with."""
+def _said_by(plan: str, key: str, otherwise: str) -> str:
+    """A word that a plan file says at its top under `key`; `otherwise` if it is no file, or says none."""
     if plan.endswith((".yaml", ".yml")) and os.path.isfile(plan):
-        found = re.search(r"^topology: *[\"']?(\w+)", pathlib.Path(plan).read_text(errors="replace"), re.MULTILINE)
+        found = re.search(rf"^{key}: *[\"']?(\w+)", pathlib.Path(plan).read_text(errors="replace"), re.MULTILINE)
         if found:
             return found[1]
-    return "ring"
+    return otherwise
 
 
 def _machine() -> str:
@@ -411,7 +411,7 @@ class Hook:
         if not gradients:
             raise InvalidRequest("the model has no parameters that DDP synchronises")
         job = _Job.agree(ddp.process_group, gradients, {
-            "plan": plan, "algorithm": algorithm, "topology": topology or _topology_of(plan), "seed": seed,
+            "plan": plan, "algorithm": algorithm, "topology": topology or _said_by(plan, "topology", "ring"), "seed": seed,
             "rendezvous": rendezvous}, network)
         engine = Engine(gradients, plan=plan, strategy=job.topology, algorithm=algorithm, timeout_s=timeout_s,
                         seed=seed, device=device, group_bytes=_GROUP_BYTES, **job.options)

@@ -3,8 +3,6 @@
 import contextlib
 import functools
 import os
-import pathlib
-import re
 import types
 import warnings
 import weakref
@@ -135,9 +133,9 @@ class LocalUpdates:
         if not (dist.is_available() and dist.is_initialized()):
             raise InvalidRequest("the ranks do not know each other yet: call torch.distributed.init_process_group() first")
         group = process_group if process_group is not None else dist.group.WORLD
-        plan, topology = str(plan), topology or _ddp._topology_of(str(plan))
+        plan, topology = str(plan), topology or _ddp._said_by(str(plan), "topology", "ring")
         self._device = _ddp._device_of(parameters)
-        self._in_one_order = topology == "allreduce" or _raw_topology_of(plan) == "allreduce"
+        self._in_one_order = topology == "allreduce" or _ddp._said_by(plan, "raw", "") == "allreduce"
         outer_of = _outer_sgd if outer_optimizer is None else outer_optimizer
         if not callable(outer_of):
             raise InvalidRequest(f"outer_optimizer is a {type(outer_of).__name__}, which has no outer weights: give a function "
@@ -285,8 +283,8 @@ class LocalUpdates:
 
     def state_dict(self) -> Dict[str, Any]:
         """What this rank's part of the training consists of, beside the model and its optimizer: outer weights, the outer
-        optimizer's state, the number of steps, what compression keeps, and the means of fragments that are on their way, for which it waits. It
-        is a dictionary of tensors, numbers and texts. Each rank puts it, with its own model and optimizer, into its own checkpoint.
+        optimizer's state, the number of steps, what compression keeps, and the means of fragments that are on their way, for which
+        it waits. It is a dictionary of tensors, numbers and texts. Each rank puts it, with its own model and optimizer, into its own checkpoint.
         All ranks do so after the same step, and a job that goes on with them has the bits of one that was never interrupted.
         RankLost if another rank fails, Error if the job has ended."""
         with self._ending():
@@ -409,15 +407,6 @@ def _share(alpha: Optional[float], default: float) -> float:
     if not 0 <= alpha <= 1:
         raise InvalidRequest(f"alpha={alpha} is no share: give a number from 0, the outer weights alone, to 1, this rank's alone")
     return float(alpha)
-
-
-def _raw_topology_of(plan: str) -> str:
-    """How a plan file sends what is not compressed; empty: as all else."""
-    if plan.endswith((".yaml", ".yml")) and os.path.isfile(plan):
-        found = re.search(r"^raw: *[\"']?(\w+)", pathlib.Path(plan).read_text(errors="replace"), re.MULTILINE)
-        if found:
-            return found[1]
-    return ""
 
 
 @torch.no_grad()

@@ -160,6 +160,14 @@ TEST_CASE("steps without a synchronisation are one task, however many there are"
   }
 }
 
+TEST_CASE("a period that times cannot hold is refused") {
+  models::Model model = layered(4);
+  model.forward_s = 1e6;
+  CHECK_THAT(
+      refusal([&] { expand_back_to_back(model, planned("local(steps=1000000)", model), 2); }),
+      Contains("longer than times can hold; give fewer"));
+}
+
 /// Tasks of that kind and gradient, on node 0.
 std::vector<TaskId> tasks_of(const TaskGraph& graph, Kind kind, std::uint32_t gradient) {
   std::vector<TaskId> found;

@@ -22,6 +22,19 @@ if [ "$1 $2" = "netns exec" ] && [ "$4" != sh ]; then shift 3; exec "$@"; fi
 """
 
 
+#: The beginning of a tool of hipress's: it notes how it is called, and what it profiles is a file.
+NOTING_TOOL = """#!{python}
+import json, os, pathlib, sys
+def value(name):
+    return sys.argv[sys.argv.index(name) + 1]
+tool = pathlib.Path(sys.argv[0]).name
+with open(pathlib.Path(__file__).resolve().parent / "calls", "a") as calls:
+    print(tool, *sys.argv[1:], file=calls)
+if tool == "hipress-profile":
+    pathlib.Path(value("--output")).write_text("schema: hipress.profile/1\\n")
+"""
+
+
 class FakeToolsTest(unittest.TestCase):
     #: By name, text of programs; "{python}" stands for this Python.
     tools: dict[str, str] = {}

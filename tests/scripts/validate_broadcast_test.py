@@ -9,19 +9,11 @@ import json
 import struct
 import unittest
 
-from fake_tools import FakeToolsTest
+from fake_tools import NOTING_TOOL, FakeToolsTest
 import validate_broadcast  # found through the path that fake_tools adds
 
 #: A plan holds its arguments; a replay of it takes 1 s raw, and compressed a quarter of that, or a half if encoded anew.
-FAKE_TOOL = """#!{python}
-import json, os, pathlib, sys
-def value(name):
-    return sys.argv[sys.argv.index(name) + 1]
-tool = pathlib.Path(sys.argv[0]).name
-with open(pathlib.Path(__file__).resolve().parent / "calls", "a") as calls:
-    print(tool, *sys.argv[1:], file=calls)
-if tool == "hipress-profile":
-    pathlib.Path(value("--output")).write_text("schema: hipress.profile/1\\n")
+FAKE_TOOL = NOTING_TOOL + """\
 if tool == "hipress-plan":
     pathlib.Path(value("--output")).write_text(json.dumps([value("--topology"), value("--algorithm")]))
     print(json.dumps({{"algorithm": value("--algorithm"), "chunks": 7}}))

@@ -6,19 +6,11 @@ Usage: validate_schedules_test.py
 import json
 import unittest
 
-from fake_tools import FakeToolsTest
+from fake_tools import NOTING_TOOL, FakeToolsTest
 import validate_schedules  # found through the path that fake_tools adds
 
 #: A period takes 2 s, and 5 % more is predicted.
-FAKE_TOOL = """#!{python}
-import json, os, pathlib, sys
-def value(name):
-    return sys.argv[sys.argv.index(name) + 1]
-tool = pathlib.Path(sys.argv[0]).name
-with open(pathlib.Path(__file__).resolve().parent / "calls", "a") as calls:
-    print(tool, *sys.argv[1:], file=calls)
-if tool == "hipress-profile":
-    pathlib.Path(value("--output")).write_text("schema: hipress.profile/1\\n")
+FAKE_TOOL = NOTING_TOOL + """\
 if tool == "hipress-exec" and os.environ.get("RANK") == "0":
     print(json.dumps({{"each_measured_iteration_s": [2.0], "predicted_iteration_s": 2.1,
                        "predicted_iteration_s_p10": 1.9, "predicted_iteration_s_p90": 2.2,

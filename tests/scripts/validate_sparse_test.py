@@ -6,19 +6,11 @@ Usage: validate_sparse_test.py
 import json
 import unittest
 
-from fake_tools import FakeToolsTest
+from fake_tools import NOTING_TOOL, FakeToolsTest
 import validate_sparse  # found through the path that fake_tools adds
 
 #: Sparse takes 0.1 s and 10 s times the density, dense 1 s: the break-even is 0.09, and planned 0.1.
-FAKE_TOOL = """#!{python}
-import json, os, pathlib, sys
-def value(name):
-    return sys.argv[sys.argv.index(name) + 1]
-tool = pathlib.Path(sys.argv[0]).name
-with open(pathlib.Path(__file__).resolve().parent / "calls", "a") as calls:
-    print(tool, *sys.argv[1:], file=calls)
-if tool == "hipress-profile":
-    pathlib.Path(value("--output")).write_text("schema: hipress.profile/1\\n")
+FAKE_TOOL = NOTING_TOOL + """\
 dense = {{}} if "NEVER" in os.environ else {{"dense": {{"above": 0.1, "algorithm": "fp16", "K": 16}}}}
 if tool == "hipress-plan":
     text = "schema: hipress.plan/1\\ndense: {{above: 0.1, algorithm: fp16, K: 16}}\\ngradients: []\\n"

@@ -9,6 +9,7 @@
 #include "costs/assumed_spread.hpp"
 #include "io/quantity.hpp"
 #include "requests/schedules.hpp"
+#include "sim/compute_utilisation.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -38,8 +39,11 @@ void print_bandwidths(std::ostream& out, const ScheduleAnswer& answer) {
 void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
   const costs::Spread spread = costs::spread_of(answer.prepared.profile);
   const ScheduledPlan& chosen = answer.plans[answer.chosen];
+  const auto busy = [](const ScheduledPlan& plan) {
+    return sim::share_of_compute(plan.compute_s, plan.iteration_s - plan.compute_s);
+  };
   out << fmt::format("{}: {} a step, {:.1f} % of it computation\n", chosen.plan.schedule.text(),
-                     io::format_duration(chosen.iteration_s), 100 * chosen.utilization());
+                     io::format_duration(chosen.iteration_s), 100 * busy(chosen));
   if (const std::string lost = requests::gives_up(chosen); !lost.empty()) out << lost << "\n";
   out << fmt::format("\n{:<44}{:<28}{:>6}  {:<12}{:<14}{:<12}{}\n", "schedule",
                      "step (in 8 runs of 10)", "busy", "compressed", "by", "a step", "at most");
@@ -49,8 +53,8 @@ void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
         "{:<44}{:<28}{:>4.1f} %  {:<12}{:<14}{:<12}{}\n", plan.plan.schedule.text(),
         fmt::format("{} ({} to {})", io::format_duration(plan.iteration_s, 3),
                     io::format_duration(range.p10_s, 3), io::format_duration(range.p90_s, 3)),
-        100 * plan.utilization(),
-        fmt::format("{} of {}", plan.compressed, plan.plan.decisions.size()), plan.plan.strategy,
+        100 * busy(plan), fmt::format("{} of {}", plan.compressed, plan.plan.decisions.size()),
+        plan.plan.strategy,
         io::format_amount(static_cast<std::int64_t>(plan.traffic.bytes_per_step), 3),
         io::format_bit_rate(plan.traffic.peak_bits_per_s / 8, 3));
   }

@@ -239,15 +239,10 @@ void print_schedule(std::ostream& out, const Scenario& scenario, const Predictio
   const casync::Schedule& schedule = scenario.plan.schedule;
   if (schedule == casync::Schedule()) return;
   line(out, "schedule", fmt::format("{}: {}", schedule.text(), schedule.row().help));
-  const Picoseconds compute = compute_time(prediction);
-  const Interval range = intervals_of(scenario, prediction).iteration;
-  const auto share = [&](double step_s) {
-    return std::min(100.0, 100 * casync::to_seconds(compute) / step_s);
-  };
+  const ComputeUtilisation busy = requests::compute_utilisation(scenario, prediction);
   line(out, "compute utilisation",
-       fmt::format("{:.1f} %; {:.1f} to {:.1f} % in 8 runs of 10",
-                   100 * requests::compute_utilisation(prediction.iteration, compute),
-                   share(range.p90_s), share(range.p10_s)));
+       fmt::format("{:.1f} %; {:.1f} to {:.1f} % in 8 runs of 10", 100 * busy.share, 100 * busy.p10,
+                   100 * busy.p90));
   line(out, "traffic per node",
        fmt::format("{} a step, {} a day, at most {} over a step",
                    io::format_amount(static_cast<std::int64_t>(prediction.traffic.bytes_per_step)),
