@@ -199,11 +199,11 @@ def _device_of(parameters: _Parameters) -> int:
 
 
 def _said_by(plan: str, key: str, otherwise: str) -> str:
-    """A word that a plan file says at its top under `key`; `otherwise` if it is no file, or says none."""
+    """What a plan file says at its top under `key`, in one line; `otherwise` if it is no file, or says nothing."""
     if plan.endswith((".yaml", ".yml")) and os.path.isfile(plan):
-        found = re.search(rf"^{key}: *[\"']?(\w+)", pathlib.Path(plan).read_text(errors="replace"), re.MULTILINE)
+        found = re.search(rf"^{key}: *[\"']?([^\"'#\n]+)", pathlib.Path(plan).read_text(errors="replace"), re.MULTILINE)
         if found:
-            return found[1]
+            return found[1].strip()
     return otherwise
 
 

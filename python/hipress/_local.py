@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 from hipress import _ddp, _library
 from hipress._engine import Engine, Error, InvalidRequest
 from hipress._library import CTensor, Gradient
-from hipress._schedule import parse_schedule
+from hipress._schedule import LocalSchedule, parse_schedule
 
 _Path = Union[str, "os.PathLike[str]"]
 _Weights = List[torch.nn.Parameter]
@@ -104,7 +104,8 @@ class LocalUpdates:
                      SGD(lr=0.7, momentum=0.9, nesterov=True)
     plan             a file of hipress-plan, or none, all, or an algorithm such as int4block: how differences are compressed
     schedule         local(steps=H, fragments=P, every=E, pattern=strided, overlap=T): each of P parts of the model is averaged once
-                     in H steps, one in every E (default H / P, rounded down), and T steps go on while it is on its way
+                     in H steps, one in every E (default H / P, rounded down), and T steps go on while it is on its way; None:
+                     the plan file's, or local(steps=100). A plan for another schedule is refused
     alpha            share, from 0 to 1, of its own weights that a rank keeps when a fragment's mean arrives; None: 0 without an
                      overlap, and 0.5 with one
     algorithm        of plan entries that are compressed but name none
@@ -122,12 +123,12 @@ class LocalUpdates:
 
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
                  outer_optimizer: Optional[Callable[[_Weights], torch.optim.Optimizer]] = None, plan: _Path = "none", *,
-                 schedule: str = "local(steps=100)", alpha: Optional[float] = None, algorithm: str = "onebit",
+                 schedule: Optional[str] = None, alpha: Optional[float] = None, algorithm: str = "onebit",
                  topology: Optional[str] = None, timeout: Optional[float] = None, seed: int = 1, rendezvous: Optional[str] = None,
                  network: Optional[str] = None, process_group: Optional[dist.ProcessGroup] = None) -> None:
         model = _module_of(model)
         parameters = _trained_by(model, optimizer)
-        self._schedule = parse_schedule(schedule)
+        self._schedule = _schedule_of(str(plan), schedule)
         self._alpha = _share(alpha, _OVERLAPPED_ALPHA if self._schedule.overlap else 0.0)
         parts = self._schedule.fragments_of(list(parameters))
         if not (dist.is_available() and dist.is_initialized()):
@@ -399,6 +400,15 @@ def _require_owned(optimizer: Any, parameters: Mapping[str, torch.Tensor], what:
     if missing:
         raise InvalidRequest(f"the {what} does not have the model's '{missing[0]}'" +
                              (f" and {len(missing) - 1} more" if missing[1:] else "") + f": make it of {weights}")
+
+
+def _schedule_of(plan: str, asked: Optional[str]) -> LocalSchedule:
+    planned = _ddp._said_by(plan, "schedule", "")
+    schedule = parse_schedule(asked if asked is not None else planned or "local(steps=100)")
+    if planned and parse_schedule(planned) != schedule:
+        raise InvalidRequest(f"{plan} is for schedule {planned}, and {asked} was asked for: leave the schedule out, or plan for it with "
+                             f"hipress-plan --schedule '{asked}'")
+    return schedule
 
 
 def _share(alpha: Optional[float], default: float) -> float:

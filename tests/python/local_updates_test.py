@@ -10,6 +10,7 @@ import unittest
 
 import hipress
 import ranks
+from hipress._local import _schedule_of
 from hipress._schedule import layers_of, parse_schedule
 from ranks import network, run, train, weights, wrapped
 
@@ -107,6 +108,18 @@ class Schedule(unittest.TestCase):
             self.assertIn(words, str(caught.exception))
         with self.assertRaisesRegex(hipress.InvalidRequest, "the model has 3 layers.*take fragments=3 or fewer"):
             parse_schedule("local(fragments=4)").fragments_of(["a", "b.c", "b.d"])
+
+    def test_a_plan_says_its_schedule(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plan = pathlib.Path(folder, "plan.yaml")
+            plan.write_text("schema: hipress.plan/1\nschedule: local(steps=20, fragments=4, overlap=1)\n")
+            self.assertEqual(_schedule_of(str(plan), None).steps, 20)
+            self.assertEqual(_schedule_of(str(plan), "local(overlap=1,steps=20,fragments=4)").overlap, 1)
+            with self.assertRaisesRegex(hipress.InvalidRequest, r"is for schedule local\(steps=20.*leave the schedule out"):
+                _schedule_of(str(plan), "local(steps=20)")
+            plan.write_text("schema: hipress.plan/1\n")
+            self.assertEqual(_schedule_of(str(plan), None).steps, 100)
+        self.assertEqual(_schedule_of("int4block", "local(steps=7)").steps, 7)
 
 
 #: Bulk groups of everything, by a rule: they must not wait for what belongs to another fragment.
