@@ -285,8 +285,8 @@ class LocalUpdates:
     def state_dict(self) -> Dict[str, Any]:
         """What this rank's part of the training consists of, beside the model and its optimizer: outer weights, the outer
         optimizer's state, the number of steps, what compression keeps, and the means of fragments that are on their way, for which
-        it waits. It is a dictionary of tensors, numbers and texts. Each rank puts it, with its own model and optimizer, into its own checkpoint.
-        All ranks do so after the same step, and a job that goes on with them has the bits of one that was never interrupted.
+        it waits. It is a dictionary of tensors, numbers and texts. Each rank puts it, with its own model and optimizer, into its own
+        checkpoint. All ranks do so after the same step, and a job that goes on with them has the bits of one that was never interrupted.
         RankLost if another rank fails, Error if the job has ended."""
         with self._ending():
             means = {number: [mean.clone() for mean in self._wait(fragment)]
@@ -406,8 +406,8 @@ def _schedule_of(plan: str, asked: Optional[str]) -> LocalSchedule:
     planned = _ddp._said_by(plan, "schedule", "")
     schedule = parse_schedule(asked if asked is not None else planned or "local(steps=100)")
     if planned and parse_schedule(planned) != schedule:
-        raise InvalidRequest(f"{plan} is for schedule {planned}, and {asked} was asked for: leave the schedule out, or plan for it with "
-                             f"hipress-plan --schedule '{asked}'")
+        raise InvalidRequest(f"{plan} is for schedule {planned}, and {asked} was asked for: leave the schedule out, or plan for it "
+                             f"with hipress-plan --schedule '{asked}'")
     return schedule
 
 
