@@ -130,15 +130,16 @@ Fields fields(PlanRequest& request) {
            "Threads that simulate (default: one per core, at most 4)")
       .from(1, kMaxJobs);
   made.add("schedule", &request.schedules,
-           "When gradients are synchronised; several are compared: " + describe_schedules() +
-               " (default: ddp)")
+           "When gradients are synchronised: " + describe_schedules() +
+               "; several are compared (default: ddp)")
       .repeated();
   made.add("required_bandwidth", &request.required_bandwidth,
-           "Instead of a plan: the least bandwidth of links for each `schedule`, algorithm and "
-           "`utilization`; of `algorithm` none unless it is given");
-  made.add("utilization", &request.utilization,
-           "Of computation, its time over all time, for `required_bandwidth`: percentages, "
-           "separated by commas (default: 50%,80%,90%,95%,99%)");
+           "Find no plan, but the least bandwidth of links at which computation has each share of "
+           "`utilization`, for each `schedule` and `algorithm` (default: none)");
+  made.add(
+      "utilization", &request.utilization,
+      "Shares of the time that computation has, for `required_bandwidth`, with commas; larger: "
+      "faster links (default: 50%,80%,90%,95%,99%)");
   made.add("output", &request.output, "Plan to write: SeCoPa's text, or X.yaml with everything")
       .with_default()
       .file();

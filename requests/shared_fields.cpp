@@ -89,7 +89,8 @@ std::string describe_schedules() {
       parameters += (parameters.empty() ? "(" : ", ") + std::string(parameter.name);
     }
     if (!parameters.empty()) parameters += ")";
-    text += fmt::format("{}{}{}: {}", text.empty() ? "" : "; ", row->name, parameters, row->help);
+    text +=
+        fmt::format("{}{}{} ({})", text.empty() ? "" : " or ", row->name, parameters, row->help);
   }
   return text;
 }

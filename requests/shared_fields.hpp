@@ -25,7 +25,7 @@ void add(Fields& fields, plans::PlanOptions& options);
 /// trust_plan.
 void add(Fields& fields, plans::Trust& trust);
 
-/// "ddp (the mean of …), local(steps, …) (…)": the schedules, for help.
+/// "ddp (the mean of …) or local(steps, …) (…)": the schedules, for help.
 std::string describe_schedules();
 
 /// The schedule that the field `schedule` says. InputError for one that there is not, or that does

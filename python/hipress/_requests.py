@@ -80,12 +80,12 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     tolerance              How much longer an iteration may be, relatively, for compressing less [0.005]
     seed                   Of the search's random moves [0]
     jobs                   Threads that simulate (default: one per core, at most 4)
-    schedule               When gradients are synchronised; several are compared: ddp: the mean of every gradient in every step;
-                           local(steps, fragments, every, pattern, overlap): steps on each node alone, then the mean of what the
-                           weights moved by (DiLoCo) (default: ddp)
-    required_bandwidth     Instead of a plan: the least bandwidth of links for each `schedule`, algorithm and `utilization`; of
-                           `algorithm` none unless it is given
-    utilization            Of computation, its time over all time, for `required_bandwidth`: percentages, separated by commas
+    schedule               When gradients are synchronised: ddp (the mean of every gradient in every step) or local(steps,
+                           fragments, every, pattern, overlap) (steps on each node alone, then the mean of what the weights moved
+                           by (DiLoCo)); several are compared (default: ddp)
+    required_bandwidth     Find no plan, but the least bandwidth of links at which computation has each share of `utilization`,
+                           for each `schedule` and `algorithm` (default: none)
+    utilization            Shares of the time that computation has, for `required_bandwidth`, with commas; larger: faster links
                            (default: 50%,80%,90%,95%,99%)
     output                 Plan to write: SeCoPa's text, or X.yaml with everything
     trust_plan             Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
@@ -189,8 +189,8 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
     no_bulk           Neither bulk groups nor batches, whatever the plan says
     no_selection      Compress every gradient with the plan's algorithm, K = N
     trust_plan        Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
-    schedule          When gradients are synchronised: ddp: the mean of every gradient in every step; local(steps, fragments,
-                      every, pattern, overlap): steps on each node alone, then the mean of what the weights moved by (DiLoCo)
+    schedule          When gradients are synchronised: ddp (the mean of every gradient in every step) or local(steps, fragments,
+                      every, pattern, overlap) (steps on each node alone, then the mean of what the weights moved by (DiLoCo))
                       (default: what a plan YAML says, else ddp)
     steady            Iterations back to back, without a barrier: the period that so many (8) settle to
     sensitivity       Also simulate with bandwidth, latency, codecs, compute … each 10 % better
