@@ -57,6 +57,11 @@ bool fills_slice(const Task& task) {
 }
 
 /// Adds period after period of the schedule to a graph.
+///
+/// Where a node has several GPUs and the schedule several steps, the GPUs average every step: each
+/// unit is reduced and broadcast in its node, and what the node's weights have thereby moved by is
+/// what nodes synchronise. It is equal on a node's GPUs, so each takes its share without another
+/// reduction, and a broadcast behind it gives them all of it.
 class Expansion {
  public:
   /// `lasts`: what begins in one period is awaited in the next.
@@ -70,6 +75,10 @@ class Expansion {
         last_compute_(plan.nodes, kNoIndex),
         last_collective_(plan.nodes, kNoIndex) {
     if (plan.gpus_per_node == 0) throw std::invalid_argument("a node has at least one GPU");
+    averages_in_nodes_ = plan.gpus_per_node > 1 && !layout_.timetable.is_uniform();
+    if (averages_in_nodes_) {
+      in_nodes_.assign(layout_.units.size(), std::vector<TaskId>(representatives(), kNoIndex));
+    }
     read_timetable();
     forwards_.resize(layout_.gradients);
     backward_.resize(layout_.gradients);
@@ -82,7 +91,7 @@ class Expansion {
   /// One period of the schedule, step by step.
   void add_period() {
     for (std::uint32_t step = 0; step < layout_.timetable.steps; ++step) {
-      if (begins_[step].empty() && awaited_[step].empty()) {
+      if (begins_[step].empty() && awaited_[step].empty() && !averages_in_nodes_) {
         ++plain_steps_;
       } else {
         add_plain_steps();
@@ -170,7 +179,9 @@ class Expansion {
     if (keeps_ends_) wait_for_earlier(step);
     for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {
       const std::vector<std::uint32_t>& members = layout_.units[unit].members;
-      if (!members.empty() && is_one_of(begins_[step], members.front())) synchronise(unit);
+      if (members.empty()) continue;
+      if (averages_in_nodes_) average_in_nodes(unit);
+      if (is_one_of(begins_[step], members.front())) synchronise(unit);
     }
     order_collectives(first);
     if (!plan_.pipelining) remove_pipelining(builder_, layout_, first);
@@ -198,7 +209,7 @@ class Expansion {
   void add_forward(std::uint32_t step, std::uint32_t node) {
     TaskId last = kNoIndex;
     for (const ForwardStep& part : forward_) {
-      const bool waits = is_one_of(awaited_[step], part.gradient);
+      const bool waits = averages_in_nodes_ || is_one_of(awaited_[step], part.gradient);
       if (waits || last == kNoIndex) last = compute({.gradient = part.gradient, .node = node});
       builder_.task(last).amount += part.length.count();
       if (waits) on_its_nodes(node, last, forwards_[part.gradient]);
@@ -217,7 +228,7 @@ class Expansion {
       task.amount += (due - reached).count();
       task.gradient = gradient;
       reached = due;
-      if (!is_one_of(begins_[step], gradient)) continue;
+      if (!averages_in_nodes_ && !is_one_of(begins_[step], gradient)) continue;
       on_its_nodes(node, open, backward_[gradient]);
       open = kNoIndex;
     }
@@ -236,6 +247,7 @@ class Expansion {
       const std::uint32_t unit = layout_.unit_of[gradient];
       const bool awaited = is_one_of(awaited_[step], gradient);
       const bool begins = is_one_of(begins_[step], gradient);
+      if (averages_in_nodes_) wait_for_nodes(unit, gradient);
       for (std::uint32_t node = 0; node < plan_.nodes; ++node) {
         if (awaited) {
           for (const TaskId end : values_[unit][node]) {
@@ -246,6 +258,33 @@ class Expansion {
         for (const TaskId end : sends_[unit][node]) builder_.edge(end, backward_[gradient][node]);
       }
     }
+  }
+
+  /// A gradient's forward pass waits for its mean over the node's GPUs, if there was a step before.
+  void wait_for_nodes(std::uint32_t unit, std::uint32_t gradient) {
+    for (std::uint32_t node = 0; node < representatives(); ++node) {
+      const TaskId end = in_nodes_[unit][node];
+      if (end != kNoIndex) builder_.edge(end, forwards_[gradient][node]);
+    }
+  }
+
+  /// The mean of a unit over each node's GPUs.
+  void average_in_nodes(std::uint32_t unit) {
+    const std::vector<TaskId> sums = reduced(unit, ready_of(unit));
+    for (std::uint32_t node = 0; node < representatives(); ++node) {
+      const TaskId all = builder_.add(local_task(Kind::kLocalBroadcast, unit, node));
+      builder_.edge(sums[node], all);
+      in_nodes_[unit][node] = all;
+    }
+  }
+
+  /// When each node has what it synchronises.
+  std::vector<TaskId> averaged(std::uint32_t unit) const {
+    std::vector<TaskId> ready;
+    for (const TaskId all : in_nodes_[unit]) {
+      ready.insert(ready.end(), nodes_per_representative(), all);
+    }
+    return ready;
   }
 
   UnitWork work_of(std::uint32_t unit) {
@@ -261,6 +300,7 @@ class Expansion {
 
   /// When nodes have what is synchronised between them: of several GPUs, each its share.
   std::vector<TaskId> shared_out(std::uint32_t unit) {
+    if (averages_in_nodes_) return averaged(unit);
     std::vector<TaskId> ready = ready_of(unit);
     if (plan_.gpus_per_node == 1) return ready;
     if (layout_.units[unit].strategy->operation == Operation::kMean) return reduced(unit, ready);
@@ -468,10 +508,12 @@ class Expansion {
   const Layout layout_;
   const std::vector<ForwardStep> forward_;
   GraphBuilder builder_;
-  bool runs_ = false;                                         // not only in simulations
-  bool sorted_ = true;                                        // ids are a topological order
-  bool keeps_ends_ = false;                                   // for later steps
-  std::int64_t plain_steps_ = 0;                              // to be added
+  bool runs_ = false;                          // not only in simulations
+  bool sorted_ = true;                         // ids are a topological order
+  bool keeps_ends_ = false;                    // for later steps
+  bool averages_in_nodes_ = false;             // in every step
+  std::vector<std::vector<TaskId>> in_nodes_;  // per unit and representative: such a mean, the last
+  std::int64_t plain_steps_ = 0;               // to be added
   std::vector<std::vector<std::uint32_t>> begins_, awaited_;  // per step: parts
   std::vector<TaskId> last_compute_, last_collective_;        // per node
   std::vector<std::vector<TaskId>> forwards_, backward_;      // per gradient and node

@@ -86,8 +86,16 @@ double whole_tasks(const models::Model& model, const Plan& plan) {
     if (unit.is_staged()) tasks += nodes * (unit.stages + 1);  // Encodes and a Decode
     if (layout.is_group(index)) tasks += nodes;                // Joins
     if (plan.gpus_per_node == 1) continue;
+    if (!layout.timetable.is_uniform()) {
+      tasks += nodes;                               // LocalBroadcast, and in every step
+      tasks += 3 * nodes * layout.timetable.steps;  // Join, LocalReduce and LocalBroadcast
+      continue;
+    }
     const bool mean = unit.strategy->operation == Operation::kMean;
     tasks += (mean ? nodes : 1) + nodes;  // LocalReduce and LocalBroadcast
+  }
+  if (plan.gpus_per_node > 1 && !layout.timetable.is_uniform()) {  // computation in every step
+    tasks += 2 * nodes * static_cast<double>(model.gradients.size()) * layout.timetable.steps;
   }
   return tasks;
 }

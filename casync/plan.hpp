@@ -80,10 +80,11 @@ struct Aggregation {
 
 /// How one model is synchronised.
 struct Plan {
-  std::string strategy = "ps";        ///< a row of strategies()
-  std::uint32_t nodes = 1;            ///< N
-  std::uint32_t gpus_per_node = 1;    ///< G, the cluster's: more put a LocalReduce before each
-                                      ///< gradient's synchronisation and a LocalBroadcast behind it
+  std::string strategy = "ps";  ///< a row of strategies()
+  std::uint32_t nodes = 1;      ///< N
+  /// G, the cluster's. More put a LocalReduce before each gradient's synchronisation and a
+  /// LocalBroadcast behind it; of a schedule of several steps, in every step (casync/expand.cpp).
+  std::uint32_t gpus_per_node = 1;
   std::vector<Algorithm> algorithms;  ///< at most 127
   std::vector<Decision> decisions;    ///< one per gradient, in input order
   std::string raw_strategy = {};  ///< of raw gradients (casync::carriers() has the rule); empty:

@@ -91,10 +91,7 @@ class ArgumentReader {
     values_[place] = *value;
   }
 
-  ScheduleValues take() {
-    if (row_.check != nullptr) row_.check(values_);
-    return std::move(values_);
-  }
+  ScheduleValues take() { return std::move(values_); }
 
   [[noreturn]] void refuse(const std::string& why) const {
     throw std::invalid_argument("schedule " + std::string(row_.name) + ": " + why + "; write " +
@@ -106,6 +103,36 @@ class ArgumentReader {
   ScheduleValues values_;
   std::vector<bool> given_;
 };
+
+/// The texts that "…=a|b…" stands for, its first alternatives first.
+std::vector<std::string> alternatives(const std::string& text) {
+  std::vector<std::string> texts = {text};
+  for (std::size_t i = 0; i < texts.size();) {
+    const std::string one = texts[i];
+    const std::size_t bar = one.find('|');
+    const std::size_t before = one.find_last_of("=,(", bar);
+    if (bar == std::string::npos || before == std::string::npos) {
+      ++i;
+      continue;
+    }
+    const std::size_t begin = before + 1;
+    const std::size_t end = std::min(one.find_first_of(",)", bar), one.size());
+    std::vector<std::string> of_one;
+    for (std::size_t at = begin; at <= end;) {
+      const std::size_t next = std::min(one.find('|', at), end);
+      of_one.push_back(one.substr(0, begin) + one.substr(at, next - at) + one.substr(end));
+      at = next + 1;
+    }
+    texts.erase(texts.begin() + static_cast<std::ptrdiff_t>(i));
+    texts.insert(texts.begin() + static_cast<std::ptrdiff_t>(i), of_one.begin(), of_one.end());
+    if (texts.size() > Schedule::kMostOfSet) {
+      throw std::invalid_argument(quoted(text) + " stands for more than " +
+                                  std::to_string(Schedule::kMostOfSet) +
+                                  " schedules; give fewer values");
+    }
+  }
+  return texts;
+}
 
 /// Throws std::logic_error: a row that gives no such timetable is wrong, whatever the user asked.
 void check_timetable(const ScheduleRow& row, const Timetable& table, std::size_t gradients) {
@@ -132,6 +159,33 @@ void check_timetable(const ScheduleRow& row, const Timetable& table, std::size_t
 Schedule::Schedule() : row_(own_schedules().front()) {}
 
 Schedule Schedule::parse(std::string_view text) {
+  Schedule schedule = read(text);
+  schedule.check();
+  return schedule;
+}
+
+std::vector<Schedule> Schedule::parse_set(std::string_view text) {
+  std::vector<Schedule> schedules;
+  std::string refusal;
+  for (const std::string& one : alternatives(std::string(text))) {
+    Schedule schedule = read(one);
+    try {
+      schedule.check();
+    } catch (const std::invalid_argument& error) {
+      refusal = error.what();
+      continue;
+    }
+    schedules.push_back(std::move(schedule));
+  }
+  if (schedules.empty()) throw std::invalid_argument(refusal);
+  return schedules;
+}
+
+void Schedule::check() const {
+  if (row_->check != nullptr) row_->check(values_);
+}
+
+Schedule Schedule::read(std::string_view text) {
   text = trimmed(text);
   const std::size_t bracket = text.find('(');
   const std::string_view name = trimmed(text.substr(0, bracket));

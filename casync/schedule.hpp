@@ -64,6 +64,11 @@ class Schedule {
   /// "ddp", "local(steps=100, fragments=4)". std::invalid_argument that says what is wrong, and
   /// what is known.
   static Schedule parse(std::string_view text);
+  /// All schedules of a text whose parameters may have several values: "local(steps=50|100,
+  /// overlap=0|1)" are four, in that order. Those whose values contradict each other are left out.
+  /// std::invalid_argument as parse(), where none is left, and for more than kMostOfSet.
+  static std::vector<Schedule> parse_set(std::string_view text);
+  static constexpr std::size_t kMostOfSet = 1000;
 
   const ScheduleRow& row() const { return *row_; }
   const ScheduleValues& values() const { return values_; }
@@ -76,6 +81,10 @@ class Schedule {
   bool operator==(const Schedule&) const = default;
 
  private:
+  /// parse() of values that may contradict each other.
+  static Schedule read(std::string_view text);
+  void check() const;
+
   const ScheduleRow* row_;
   ScheduleValues values_;
 };

@@ -121,32 +121,38 @@ void check_collectives(const TaskGraph& graph) {
 }
 
 /// What the GPUs of a node sum up is spread over them until it is gathered again: a LocalReduce
-/// needs a LocalBroadcast of the same gradient and bytes after it, on its node.
+/// needs a LocalBroadcast of the same gradient and bytes after it, on its node. Another one gathers
+/// what became of the shares since.
 void check_local_tasks(const TaskGraph& graph) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, TaskId> reduced;
+  struct Reduced {
+    TaskId id = 0;
+    bool gathered = false;
+  };
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Reduced> reduced;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     const Task& task = graph[id];
     if (!is_local(task)) continue;
     const auto key = std::pair(task.node, task.gradient);
     const auto before = reduced.find(key);
     if (task.kind == Kind::kLocalReduce) {
-      if (before != reduced.end()) {
+      if (before != reduced.end() && !before->second.gathered) {
         reject(describe(graph, id) + " follows another one, but no LocalBroadcast of it");
       }
-      reduced.emplace(key, id);
+      reduced.insert_or_assign(key, Reduced{id});
       continue;
     }
     if (before == reduced.end()) {
-      reject(describe(graph, id) + " has no LocalReduce before it; it needs exactly one");
+      reject(describe(graph, id) + " has no LocalReduce before it; it needs one");
     }
-    if (task.amount != graph[before->second].amount) {
+    auto& [sum, gathered] = before->second;
+    if (task.amount != graph[sum].amount) {
       reject(describe(graph, id) + " gathers " + std::to_string(task.amount) +
-             " bytes, but its LocalReduce sums " + std::to_string(graph[before->second].amount));
+             " bytes, but its LocalReduce sums " + std::to_string(graph[sum].amount));
     }
-    reduced.erase(before);
+    gathered = true;
   }
-  if (!reduced.empty()) {
-    reject(describe(graph, reduced.begin()->second) + " has no LocalBroadcast after it");
+  for (const auto& [key, last] : reduced) {
+    if (!last.gathered) reject(describe(graph, last.id) + " has no LocalBroadcast after it");
   }
 }
 

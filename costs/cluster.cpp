@@ -72,9 +72,11 @@ RackCosts read_rack(const YamlNode& node) {
 
 SlowLink read_slow_link(const YamlNode& node, const Cluster& cluster) {
   node.expect_keys({"between", "bandwidth", "latency"});
+  const std::string ones = cluster.site ? "sites" : "hosts";
   const YamlNode ends = node.at("between");
   if (!ends.is_list() || ends.items().size() != 2) {
-    ends.fail("name two hosts, counted from 0 (nodes, where each has a host of its own): [0, 3]");
+    ends.fail(fmt::format("name two {}, counted from 0{}: [0, 3]", ones,
+                          cluster.site ? "" : " (nodes, where each has a host of its own)"));
   }
   const std::int64_t hosts = *std::ranges::max_element(cluster.host) + std::int64_t{1};
   const auto host = [&](std::size_t i) {
@@ -82,29 +84,29 @@ SlowLink read_slow_link(const YamlNode& node, const Cluster& cluster) {
   };
   SlowLink link = {.a = std::min(host(0), host(1)),
                    .b = std::max(host(0), host(1)),
-                   .bandwidth = cluster.link.bandwidth,
-                   .latency_s = cluster.link.latency_s};
-  if (link.a == link.b) ends.fail("a slow link joins two hosts, not one with itself");
+                   .bandwidth = cluster.link.bandwidth};
+  if (link.a == link.b) ends.fail(fmt::format("a link joins two {}, not one with itself", ones));
   if (const auto bandwidth = node.find("bandwidth")) {
     link.bandwidth = bandwidth->bandwidth();
     if (link.bandwidth > cluster.link.bandwidth) {
       bandwidth->fail(
-          fmt::format("is more than the hosts' own link carries ({}): a slow link is "
-                      "slower",
-                      io::format_bandwidth(cluster.link.bandwidth)));
+          fmt::format("is more than the {}' own link carries ({}): give that link what the fastest "
+                      "needs, and here what is slower",
+                      ones, io::format_bandwidth(cluster.link.bandwidth)));
     }
   }
   if (const auto latency = node.find("latency")) {
     link.latency_s = latency->duration();
-    if (link.latency_s < cluster.link.latency_s) {
+    if (!cluster.site && link.latency_s < cluster.link.latency_s) {
       latency->fail("is less than the hosts' own link has: a slow link is slower");
     }
   }
   return link;
 }
 
-void read_slow_links(const YamlNode& root, Cluster& cluster) {
-  const auto links = root.find("slow_links");
+/// Links of the map under `key`.
+void read_slow_links(const YamlNode& map, std::string_view key, Cluster& cluster) {
+  const auto links = map.find(key);
   if (!links) return;
   if (cluster.rack) links->fail("not in a cluster with racks: leave one of the two out");
   for (const YamlNode& node : links->items()) {
@@ -112,9 +114,55 @@ void read_slow_links(const YamlNode& root, Cluster& cluster) {
     const bool known = std::ranges::any_of(cluster.slow_links, [&](const SlowLink& other) {
       return other.a == link.a && other.b == link.b;
     });
-    if (known) node.fail("these two hosts have a slow link already");
+    if (known) node.fail("the link between these two is there already");
     cluster.slow_links.push_back(link);
   }
+}
+
+/// How many sites there are; `asked` counts them too.
+std::uint32_t read_site_count(const YamlNode& root, const YamlNode& sites, std::uint32_t asked) {
+  const std::int64_t each = sites.at("nodes").integer(1, kMaxNodes);
+  const auto nodes = root.find("nodes");
+  if (!nodes && asked > 0) return asked;
+  const std::int64_t all = root.at("nodes").integer(1, kMaxNodes);
+  if (all % each != 0) {
+    nodes->fail(fmt::format("{} nodes are no whole number of sites of {}: give a multiple of that",
+                            all, each));
+  }
+  const auto count = static_cast<std::uint32_t>(all / each);
+  if (asked > 0 && asked != count) {
+    nodes->fail(
+        fmt::format("the cluster has {} sites of {} nodes, but {} sites are asked for: the "
+                    "number of nodes that a tool is given counts sites here; leave it out",
+                    count, each, asked));
+  }
+  return count;
+}
+
+/// Makes a site of each node: what the file says of nodes is of the machines of a site.
+void read_sites(const YamlNode& root, const YamlNode& sites, Cluster& cluster) {
+  sites.expect_keys({"nodes", "link", "pairs"});
+  for (const std::string_view key : {"host_link", "rack", "slow_links", "nodes_per_host"}) {
+    if (root.has(key)) root.at(key).fail("not in a cluster of sites: leave one of the two out");
+  }
+  const YamlNode link = sites.at("link");
+  link.expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "latency"});
+  link.at("bandwidth");
+  cluster.site = {.nodes = static_cast<std::uint32_t>(sites.at("nodes").integer(1, kMaxNodes)),
+                  .link = cluster.link};
+  cluster.link = read_link(link, {});
+  cluster.host = fill_hosts(cluster.nodes, 1);
+  read_slow_links(sites, "pairs", cluster);
+}
+
+/// The speeds of a file's nodes, a site's that of its slowest, for which the others wait.
+std::vector<double> speeds_of_sites(const Cluster& cluster, const std::vector<double>& of_nodes) {
+  std::vector<double> speeds;
+  const auto each = static_cast<std::ptrdiff_t>(cluster.site->nodes);
+  for (auto first = of_nodes.begin(); first != of_nodes.end(); first += each) {
+    speeds.push_back(*std::min_element(first, first + each));
+  }
+  return speeds;
 }
 
 /// Bursts are of nodes with a link of their own.
@@ -144,7 +192,36 @@ void read_gpus(const YamlNode& root, Cluster& cluster) {
   }
 }
 
+/// A step of a ring takes o and its part's B from each of `ends`.
+double ring_s_per_byte(double ends, double bandwidth) { return (ends - 1) / ends / bandwidth; }
+
 }  // namespace
+
+double local_s_per_byte(const Cluster& cluster) {
+  const double gpus = gpus_per_machine(cluster), machines = machines_per_node(cluster);
+  double seconds = 0;
+  if (gpus > 1) seconds += ring_s_per_byte(gpus, cluster.gpu_link.bandwidth);
+  if (machines > 1) seconds += ring_s_per_byte(machines, cluster.site->link.bandwidth_both_ways);
+  return seconds;
+}
+
+double local_s(const Cluster& cluster, std::int64_t bytes) {
+  if (cluster.gpus_per_node == 1) return 0;
+  double seconds = 0;
+  if (const std::uint32_t gpus = gpus_per_machine(cluster); gpus > 1) {
+    const double steps = gpus - 1.0;
+    seconds = steps * cluster.gpu_link.overhead_s +
+              steps / gpus * static_cast<double>(bytes) / cluster.gpu_link.bandwidth;
+  }
+  if (const std::uint32_t machines = machines_per_node(cluster); machines > 1) {
+    const LinkCosts& link = cluster.site->link;
+    const double steps = machines - 1.0;
+    // Every machine sends and receives at once.
+    seconds += steps * (link.overhead_s + link.latency_s) +
+               steps / machines * static_cast<double>(bytes) / link.bandwidth_both_ways;
+  }
+  return seconds;
+}
 
 bool share_a_host(const Cluster& cluster) {
   std::vector<std::uint32_t> hosts = cluster.host;
@@ -168,7 +245,9 @@ LinkCosts slow_link_costs(const Cluster& cluster, std::uint32_t place) {
   // Options and axes may give hosts another link than the file did.
   link.bandwidth = std::min(link.bandwidth, slow.bandwidth);
   link.bandwidth_both_ways = std::min(link.bandwidth_both_ways, link.bandwidth);
-  link.latency_s = std::max(link.latency_s, slow.latency_s);
+  if (slow.latency_s) {
+    link.latency_s = cluster.site ? *slow.latency_s : std::max(link.latency_s, *slow.latency_s);
+  }
   return link;
 }
 
@@ -204,14 +283,16 @@ LinkCosts ring_costs(const Cluster& cluster) {
   }
   LinkCosts link = path_costs(cluster, farthest);
   if (within_host) link.bandwidth = std::min(link.bandwidth, cluster.host_link->bandwidth);
-  for (std::uint32_t node = 0; node < cluster.nodes && !cluster.slow_links.empty(); ++node) {
+  if (cluster.slow_links.empty()) return link;
+  double latency_s = 0;
+  for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
     const auto slow = slow_link(cluster, node, (node + 1) % cluster.nodes);
-    if (!slow) continue;
-    const LinkCosts step = slow_link_costs(cluster, *slow);
+    const LinkCosts step = slow ? slow_link_costs(cluster, *slow) : cluster.link;
     link.bandwidth = std::min(link.bandwidth, step.bandwidth);
     link.bandwidth_both_ways = std::min(link.bandwidth_both_ways, step.bandwidth_both_ways);
-    link.latency_s = std::max(link.latency_s, step.latency_s);
+    latency_s = std::max(latency_s, step.latency_s);
   }
+  link.latency_s = latency_s;
   return link;
 }
 
@@ -229,17 +310,21 @@ Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes) {
 }
 
 std::optional<std::uint32_t> nodes_of_cluster(const std::string& path) {
-  const auto nodes = io::YamlNode::load(path).find("nodes");
+  const YamlNode root = YamlNode::load(path);
+  const auto nodes = root.find("nodes");
   if (!nodes) return std::nullopt;
+  if (const auto sites = root.find("sites")) return read_site_count(root, *sites, 0);
   return static_cast<std::uint32_t>(nodes->integer(1, kMaxNodes));
 }
 
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes) {
   const YamlNode root = YamlNode::load(path);
   root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "core_turn", "link",
-                    "host_link", "rack", "slow_links", "gpus_per_node", "gpu_link", "overlap",
-                    "compute_speed"});
-  Cluster cluster = cluster_from_profile(profile, read_nodes(root, nodes));
+                    "host_link", "rack", "slow_links", "sites", "gpus_per_node", "gpu_link",
+                    "overlap", "compute_speed"});
+  const auto sites = root.find("sites");
+  Cluster cluster = cluster_from_profile(
+      profile, sites ? read_site_count(root, *sites, nodes) : read_nodes(root, nodes));
   if (const auto name = root.find("name")) cluster.name = name->text();
   if (const auto link = root.find("link")) {
     link->expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "burst", "latency",
@@ -267,10 +352,17 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
           "host_link: {bandwidth: 300GB/s}; those on other hosts share the host's link");
     }
   }
-  read_slow_links(root, cluster);
+  read_slow_links(root, "slow_links", cluster);
   refuse_bursts_of_shared_links(root, cluster);
   read_gpus(root, cluster);
-  if (const auto speeds = root.find("compute_speed")) read_speeds(*speeds, cluster.compute_speed);
+  if (sites) read_sites(root, *sites, cluster);
+  const std::uint32_t machines = machines_per_node(cluster);
+  cluster.gpus_per_node *= machines;
+  if (const auto speeds = root.find("compute_speed")) {
+    std::vector<double> of_nodes(std::size_t{cluster.nodes} * machines, 1.0);
+    read_speeds(*speeds, of_nodes);
+    cluster.compute_speed = sites ? speeds_of_sites(cluster, of_nodes) : std::move(of_nodes);
+  }
   return cluster;
 }
 

@@ -39,13 +39,21 @@ struct GpuLinkCosts {
   bool operator==(const GpuLinkCosts&) const = default;
 };
 
-/// A link between two hosts that is slower than theirs: what all messages between the two share,
-/// each way.
+/// A link between two hosts that is slower than theirs, or between two sites: what all messages
+/// between the two share, each way.
 struct SlowLink {
-  std::uint32_t a = 0, b = 0;  ///< hosts; a < b
+  std::uint32_t a = 0, b = 0;  ///< hosts or sites; a < b
   double bandwidth = 0;        ///< bytes per second, at most the link's
-  double latency_s = 0;        ///< on the wire, at least the link's
+  /// On the wire; between hosts at least the link's. None: the link's.
+  std::optional<double> latency_s = {};
   bool operator==(const SlowLink&) const = default;
+};
+
+/// What a site consists of: machines and the network that joins them.
+struct SiteCosts {
+  std::uint32_t nodes = 1;  ///< machines of each site
+  LinkCosts link;           ///< of each machine
+  bool operator==(const SiteCosts&) const = default;
 };
 
 /// The machines that nodes run on and the links between them.
@@ -67,16 +75,27 @@ struct Cluster {
   GpuLinkCosts gpu_link = {};             ///< matters if G > 1
   std::optional<RackCosts> rack = {};     ///< nodes that share a host need a host_link then
   std::vector<SlowLink> slow_links = {};  ///< not where there are racks
+  /// Every node is a site, `link` what joins it to others, and gpus_per_node counts the GPUs of all
+  /// its machines. Without racks and a host_link.
+  std::optional<SiteCosts> site = {};
 };
 
-/// Seconds of a reduce-scatter or an all-gather of `bytes` among the GPUs of a node:
-/// (G−1)·o + (G−1)/G·bytes/B.
-inline double local_s(const Cluster& cluster, std::int64_t bytes) {
-  if (cluster.gpus_per_node == 1) return 0;
-  const double steps = cluster.gpus_per_node - 1.0;
-  return steps * cluster.gpu_link.overhead_s +
-         steps / cluster.gpus_per_node * static_cast<double>(bytes) / cluster.gpu_link.bandwidth;
+/// The machines that a node consists of: 1, or a site's.
+inline std::uint32_t machines_per_node(const Cluster& cluster) {
+  return cluster.site ? cluster.site->nodes : 1;
 }
+
+inline std::uint32_t gpus_per_machine(const Cluster& cluster) {
+  return cluster.gpus_per_node / machines_per_node(cluster);
+}
+
+/// What local_s() grows by for each byte.
+double local_s_per_byte(const Cluster& cluster);
+
+/// Seconds of a reduce-scatter or an all-gather of `bytes` among the GPUs of a node, in a ring:
+/// (G−1)·o + (G−1)/G·bytes/B for the GPUs of a machine, and in a site of n machines, whose GPUs
+/// share their machine's link, (n−1)·(o+L) + (n−1)/n·bytes/B.
+double local_s(const Cluster& cluster, std::int64_t bytes);
 
 /// What the messages between two nodes pass.
 enum class Path : std::uint8_t {

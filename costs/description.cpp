@@ -31,8 +31,10 @@ std::string counted(std::uint32_t count, std::string_view noun) {
 }
 
 std::string describe_nodes(const Cluster& cluster) {
-  std::string text = counted(cluster.nodes, "node");
-  if (cluster.gpus_per_node > 1) text += fmt::format(" × {} GPUs", cluster.gpus_per_node);
+  std::string text = counted(cluster.nodes, cluster.site ? "site" : "node");
+  if (cluster.site) text += " × " + counted(cluster.site->nodes, "node");
+  const std::uint32_t gpus = gpus_per_machine(cluster);
+  if (gpus > 1) text += fmt::format(" × {} GPUs", gpus);
   if (share_a_host(cluster)) {
     const std::uint32_t hosts = *std::max_element(cluster.host.begin(), cluster.host.end()) + 1;
     text += " on " + counted(hosts, "host");
@@ -51,7 +53,8 @@ std::string describe_link(const LinkCosts& link) {
 
 std::string describe_levels_beside_links(const Cluster& cluster) {
   std::string text;
-  if (cluster.gpus_per_node > 1) {
+  if (cluster.site) text += ", within sites " + describe_link(cluster.site->link);
+  if (gpus_per_machine(cluster) > 1) {
     text += fmt::format(", GPUs {}", byte_rate(cluster.gpu_link.bandwidth));
   }
   if (cluster.host_link) {
@@ -59,10 +62,10 @@ std::string describe_levels_beside_links(const Cluster& cluster) {
   }
   if (!cluster.slow_links.empty()) {
     const auto slowest = std::ranges::min_element(cluster.slow_links, {}, &SlowLink::bandwidth);
-    text +=
-        fmt::format(", {} down to {}",
-                    counted(static_cast<std::uint32_t>(cluster.slow_links.size()), "slower link"),
-                    bit_rate(slowest->bandwidth));
+    text += fmt::format(", {} down to {}",
+                        counted(static_cast<std::uint32_t>(cluster.slow_links.size()),
+                                cluster.site ? "pair of their own" : "slower link"),
+                        bit_rate(slowest->bandwidth));
   }
   if (cluster.rack) {
     text += fmt::format(", racks of {}, oversubscribed {:.4g} ×",

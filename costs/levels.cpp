@@ -23,7 +23,8 @@ std::uint32_t nodes_per_host(const Cluster& cluster) {
 
 std::optional<Cluster> in_one_level(const Cluster& cluster) {
   const std::uint32_t gpus = cluster.gpus_per_node;
-  if (gpus < 2 || cluster.host_link || cluster.link.burst_bytes > 0 || share_a_host(cluster)) {
+  if (gpus < 2 || cluster.site || cluster.host_link || cluster.link.burst_bytes > 0 ||
+      share_a_host(cluster)) {
     return std::nullopt;
   }
   if (std::int64_t{cluster.nodes} * gpus > kMaxNodes) return std::nullopt;
@@ -72,6 +73,9 @@ std::optional<Cluster> in_other_levels(const Cluster& cluster) {
 }
 
 std::string describe_levels(const Cluster& cluster) {
+  if (cluster.site) {
+    return fmt::format("the plan is between {} sites", cluster.nodes);
+  }
   if (cluster.gpus_per_node > 1) {
     return fmt::format(
         "the plan is in two levels: {} nodes, each of which sums gradients over its {} GPUs first",

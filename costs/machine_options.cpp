@@ -46,7 +46,9 @@ void apply_link(const MachineOptions& options, LinkCosts& link) {
 
 void apply_gpus(const MachineOptions& options, LoadedMachines& machines) {
   Cluster& cluster = machines.cluster;
-  if (options.gpus_per_node > 0) cluster.gpus_per_node = options.gpus_per_node;
+  if (options.gpus_per_node > 0) {
+    cluster.gpus_per_node = options.gpus_per_node * machines_per_node(cluster);
+  }
   if (options.gpus_per_node > 1 && cluster.host_link) {
     throw io::InputError(fmt::format(
         "`gpus_per_node` says that nodes have several GPUs, and {} by its host_link that each node "
@@ -57,12 +59,12 @@ void apply_gpus(const MachineOptions& options, LoadedMachines& machines) {
     const double given = bandwidth_of(options.gpu_bandwidth, "`gpu_bandwidth`");
     if (cluster.gpu_link.bandwidth == 0) cluster.gpu_link = kUsualGpuLink;
     cluster.gpu_link.bandwidth = given;
-    if (cluster.gpus_per_node == 1) {
+    if (gpus_per_machine(cluster) == 1) {
       machines.warnings.emplace_back(
           "`gpu_bandwidth` has no effect: nodes have one GPU (`gpus_per_node`)");
     }
   }
-  if (cluster.gpus_per_node > 1 && cluster.gpu_link.bandwidth == 0) {
+  if (gpus_per_machine(cluster) > 1 && cluster.gpu_link.bandwidth == 0) {
     cluster.gpu_link = kUsualGpuLink;
     machines.diagnostics.push_back(fmt::format(
         "GPUs of a node are taken to be joined at {}, as NVLink joins A100s; `gpu_bandwidth` says "

@@ -35,8 +35,13 @@ Comparable comparable(const costs::Cluster& cluster, const costs::Cluster& flat,
                       const RankPlaces& ranks) {
   Comparable found{.cluster = cluster, .differs = {}};
   std::vector<std::string> left_out;
+  if (cluster.site) {
+    left_out.push_back(fmt::format("{} nodes per site", cluster.site->nodes));
+    found.cluster.site = std::nullopt;
+  }
   if (cluster.gpus_per_node > 1) {
-    left_out.push_back(fmt::format("{} GPUs per node", cluster.gpus_per_node));
+    const std::uint32_t gpus = costs::gpus_per_machine(cluster);
+    if (gpus > 1) left_out.push_back(fmt::format("{} GPUs per node", gpus));
     found.cluster.gpus_per_node = 1;
     found.cluster.gpu_link = {};
   }
@@ -49,7 +54,7 @@ Comparable comparable(const costs::Cluster& cluster, const costs::Cluster& flat,
     found.cluster.cores_per_host = flat.cores_per_host;
   }
   if (!cluster.slow_links.empty()) {
-    left_out.push_back("slow links");
+    left_out.emplace_back(cluster.site ? "links between pairs of sites" : "slow links");
     found.cluster.slow_links.clear();
   }
   if (!left_out.empty()) {

@@ -111,6 +111,12 @@ constexpr std::array kClusterKeys = {
     ClusterKey{"rack.oversubscription", [](Cluster& c) { c.rack->oversubscription *= 4; }},
     ClusterKey{"rack.latency", [](Cluster& c) { toggle(c.rack->latency_s, kSomeTime_s); }},
     ClusterKey{"slow_links", [](Cluster& c) { c.slow_links.clear(); }},
+    ClusterKey{"sites.link",
+               [](Cluster& c) {
+                 c.link.bandwidth *= 2;
+                 c.link.bandwidth_both_ways *= 2;
+               }},
+    ClusterKey{"sites.pairs", [](Cluster& c) { c.slow_links.clear(); }},
     ClusterKey{"gpu_link.bandwidth", [](Cluster& c) { c.gpu_link.bandwidth *= 2; }},
     ClusterKey{"gpu_link.overhead", [](Cluster& c) { toggle(c.gpu_link.overhead_s, kSomeTime_s); }},
     ClusterKey{"nodes_per_host", move_hosts},
@@ -384,10 +390,18 @@ class Search {
     for (const ClusterKey& key : kClusterKeys) {
       if (!given_in(file, key.name)) continue;
       Scenario changed = scenario_;
-      key.change(changed.cluster);
+      change(key, changed.cluster);
       if (!same_in(changed)) continue;
       report(fmt::format("{}: {}", given_.cluster, key.name), reason(key.name, sends));
     }
+  }
+
+  /// With sites, `link` is of their machines.
+  static void change(const ClusterKey& key, Cluster& cluster) {
+    const bool within_sites = cluster.site && key.name.starts_with("link.");
+    if (within_sites) std::swap(cluster.link, cluster.site->link);
+    key.change(cluster);
+    if (within_sites) std::swap(cluster.link, cluster.site->link);
   }
 
   std::string reason(std::string_view key, bool sends) const {
@@ -396,11 +410,12 @@ class Search {
     if (of_cores && scenario_.cluster.cores_per_host == 0) {
       return "cores_per_host is 0, so cores are not shared";
     }
-    if (key.starts_with("gpu_link.") && scenario_.cluster.gpus_per_node == 1) {
+    if (key.starts_with("gpu_link.") && costs::gpus_per_machine(scenario_.cluster) == 1) {
       return "gpus_per_node is 1, so there is nothing to join";
     }
     const bool of_links = key.find("link.") != std::string_view::npos || key.starts_with("rack.");
-    if (!sends && of_links) return no_messages();
+    const bool within_sites = scenario_.cluster.site && key.starts_with("link.");
+    if (!sends && of_links && !within_sites) return no_messages();
     if (key.starts_with("host_link.") && !uses(costs::Path::kWithinHost)) {
       return "no two nodes on one host send to each other";
     }

@@ -131,7 +131,8 @@ Fields fields(PlanRequest& request) {
       .from(1, kMaxJobs);
   made.add("schedule", &request.schedules,
            "When gradients are synchronised: " + describe_schedules() +
-               "; several are compared (default: ddp)")
+               "; several are compared, and several values of a parameter, with | between them "
+               "(default: ddp)")
       .repeated();
   made.add("required_bandwidth", &request.required_bandwidth,
            "Find no plan, but the least bandwidth of links at which computation has each share of "

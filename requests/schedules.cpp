@@ -55,7 +55,9 @@ std::vector<double> utilizations_of(const PlanRequest& request) {
 std::vector<casync::Schedule> schedules_of(const PlanRequest& request, const models::Model& model) {
   std::vector<casync::Schedule> schedules;
   for (const std::string& text : request.schedules) {
-    schedules.push_back(read_schedule(text, model));
+    for (casync::Schedule& one : read_schedules(text, model)) {
+      if (std::ranges::find(schedules, one) == schedules.end()) schedules.push_back(std::move(one));
+    }
   }
   if (schedules.empty()) schedules.emplace_back();
   return schedules;
@@ -130,7 +132,6 @@ void find_bandwidths(ScheduleAnswer& answer, const std::vector<casync::Schedule>
         const std::size_t i = place / algorithms.size();
         BandwidthTable& table = answer.bandwidths[place];
         table = table_of(problem, algorithms[place % algorithms.size()], schedules[i], wanted);
-        if (!answer.request.schedules.empty()) table.schedule = answer.request.schedules[i];
       });
 }
 
@@ -164,10 +165,8 @@ void find(ScheduleAnswer& answer, const Hooks& hooks) {
     io::refuse_input(request.output);
     if (!request.yaml()) plans::require_text_names(prepared.model);
   }
-  for (const casync::Schedule& schedule : schedules) {
-    look_for_interrupt(hooks);
-    answer.plans.push_back(plan_schedule(prepared.problem, schedule));
-  }
+  look_for_interrupt(hooks);
+  answer.plans = plan_schedules(prepared.problem, schedules);
   answer.chosen = choose_schedule(answer.plans, prepared.problem.tolerance);
   write(answer, hooks);
 }

@@ -13,7 +13,7 @@ namespace hipress::requests {
 
 /// Rows of one schedule and algorithm, one for each utilisation.
 struct BandwidthTable {
-  std::string schedule;  ///< as it was asked for
+  std::string schedule;
   std::string algorithm, topology;
   std::vector<planner::RequiredBandwidth> rows;
 };

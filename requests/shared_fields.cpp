@@ -96,13 +96,30 @@ std::string describe_schedules() {
 }
 
 casync::Schedule read_schedule(const std::string& text, const models::Model& model) {
+  const std::vector<casync::Schedule> schedules = read_schedules(text, model);
+  if (schedules.size() == 1) return schedules.front();
+  throw io::InputError(fmt::format("`schedule`: {} stands for {} schedules; give one",
+                                   io::quote(text), schedules.size()));
+}
+
+std::vector<casync::Schedule> read_schedules(const std::string& text, const models::Model& model) {
+  std::vector<casync::Schedule> fitting;
+  std::string refusal;
   try {
-    casync::Schedule schedule = casync::Schedule::parse(text);
-    schedule.timetable(model);
-    return schedule;
+    for (casync::Schedule& schedule : casync::Schedule::parse_set(text)) {
+      try {
+        schedule.timetable(model);
+      } catch (const std::invalid_argument& error) {
+        refusal = error.what();
+        continue;
+      }
+      fitting.push_back(std::move(schedule));
+    }
   } catch (const std::invalid_argument& error) {
-    throw io::InputError(fmt::format("`schedule`: {}", error.what()));
+    refusal = error.what();
   }
+  if (fitting.empty()) throw io::InputError(fmt::format("`schedule`: {}", refusal));
+  return fitting;
 }
 
 void add(Fields& fields, plans::Trust& trust) {

@@ -32,4 +32,8 @@ std::string describe_schedules();
 /// not fit the model.
 casync::Schedule read_schedule(const std::string& text, const models::Model& model);
 
+/// Those of a text with several values of a parameter (casync::Schedule::parse_set()) that fit the
+/// model; where none does, InputError as for one.
+std::vector<casync::Schedule> read_schedules(const std::string& text, const models::Model& model);
+
 }  // namespace hipress::requests

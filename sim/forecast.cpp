@@ -89,12 +89,13 @@ void slow_host(double factor, costs::Profile& profile, costs::Cluster& cluster) 
 void slow_links(double factor, costs::Profile&, costs::Cluster& cluster) {
   slow(cluster.link, factor);
   if (cluster.host_link) slow(*cluster.host_link, factor);
+  if (cluster.site) slow(cluster.site->link, factor);
   cluster.gpu_link.overhead_s *= factor;
   cluster.gpu_link.bandwidth /= factor;
   if (cluster.rack) cluster.rack->latency_s *= factor;
   for (costs::SlowLink& link : cluster.slow_links) {
     link.bandwidth /= factor;
-    link.latency_s *= factor;
+    if (link.latency_s) *link.latency_s *= factor;
   }
 }
 

@@ -28,6 +28,12 @@ void raise_host_bandwidth(Scenario& scenario) {
 
 void raise_gpu_bandwidth(Scenario& scenario) { scenario.cluster.gpu_link.bandwidth *= kFaster; }
 
+void raise_site_bandwidth(Scenario& scenario) {
+  if (!scenario.cluster.site) return;
+  scenario.cluster.site->link.bandwidth *= kFaster;
+  scenario.cluster.site->link.bandwidth_both_ways *= kFaster;
+}
+
 void raise_rack_bandwidth(Scenario& scenario) {
   if (scenario.cluster.rack) hurry(scenario.cluster.rack->oversubscription);
 }
@@ -37,12 +43,17 @@ void cut_latency(Scenario& scenario) {
   cluster.link.latency_s *= kShorter;
   if (cluster.host_link) cluster.host_link->latency_s *= kShorter;
   if (cluster.rack) cluster.rack->latency_s *= kShorter;
+  if (cluster.site) cluster.site->link.latency_s *= kShorter;
+  for (costs::SlowLink& link : cluster.slow_links) {
+    if (link.latency_s) *link.latency_s *= kShorter;
+  }
 }
 
 void cut_overhead(Scenario& scenario) {
   scenario.cluster.link.overhead_s *= kShorter;
   scenario.cluster.gpu_link.overhead_s *= kShorter;
   if (scenario.cluster.host_link) scenario.cluster.host_link->overhead_s *= kShorter;
+  if (scenario.cluster.site) scenario.cluster.site->link.overhead_s *= kShorter;
 }
 
 void hurry_encode(Scenario& scenario) {
@@ -77,6 +88,8 @@ constexpr std::array kImprovements = {
     Improvement{"gpu_link",
                 "links between the GPUs of a node carry 10 % more (where it has several)",
                 raise_gpu_bandwidth},
+    Improvement{"site", "links within sites carry 10 % more (where there are sites)",
+                raise_site_bandwidth},
     Improvement{"rack", "links between racks carry 10 % more (where there are racks)",
                 raise_rack_bandwidth},
     Improvement{"latency", "10 % less time on the wire", cut_latency},

@@ -65,12 +65,24 @@ void check_slow_links(const costs::Cluster& cluster) {
     require(link.bandwidth > 0 && std::isfinite(link.bandwidth),
             fmt::format("slow_links: bandwidth must be positive and finite, got {} B/s",
                         link.bandwidth));
-    require(link.latency_s >= 0 && link.latency_s <= kLongest_s,
-            fmt::format("slow_links: latency must be 0 s to {:g} s, got {} s", kLongest_s,
-                        link.latency_s));
+    const double latency_s = link.latency_s.value_or(0);
+    require(
+        latency_s >= 0 && latency_s <= kLongest_s,
+        fmt::format("slow_links: latency must be 0 s to {:g} s, got {} s", kLongest_s, latency_s));
   }
   require(cluster.slow_links.empty() || (!cluster.rack && cluster.link.burst_bytes == 0),
           "slow_links: not with racks, nor with bursts (link: {burst: 0B})");
+}
+
+void check_site(const costs::Cluster& cluster) {
+  if (!cluster.site) return;
+  check_link(cluster.site->link, "link of a site's nodes");
+  require(cluster.site->nodes > 0, "sites: nodes must be at least 1");
+  require(cluster.gpus_per_node >= cluster.site->nodes &&
+              cluster.gpus_per_node % cluster.site->nodes == 0,
+          fmt::format("a site of {} nodes cannot have {} GPUs: give each node as many",
+                      cluster.site->nodes, cluster.gpus_per_node));
+  require(!costs::is_hierarchical(cluster), "sites: not with host_link or rack");
 }
 
 /// Racks count the links of hosts, so nodes that share a host must share its link too.
@@ -82,7 +94,7 @@ void check_hosts(const costs::Cluster& cluster) {
 
 void check_gpus(const costs::Cluster& cluster) {
   require(cluster.gpus_per_node > 0, "gpus_per_node must be at least 1");
-  if (cluster.gpus_per_node == 1) return;
+  if (costs::gpus_per_machine(cluster) == 1) return;
   const costs::GpuLinkCosts& link = cluster.gpu_link;
   require(
       link.bandwidth > 0 && std::isfinite(link.bandwidth),
@@ -111,6 +123,7 @@ void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
           "burst: 0B");
   check_hosts(cluster);
   check_slow_links(cluster);
+  check_site(cluster);
   check_gpus(cluster);
   for (std::uint32_t node = 0; node < nodes; ++node) {
     const double speed = cluster.compute_speed[node];
@@ -136,7 +149,7 @@ Result simulate(const TaskGraph& graph, const TaskCosts& costs, const costs::Clu
   check_cluster(cluster, graph.nodes);
   require(options.network == Network::kFair || costs::is_uniform(cluster),
           "network port has one port per node, but in this cluster messages pass links that nodes "
-          "share (host_link, rack, slow_links): take network fair");
+          "share (host_link, rack, slow_links, pairs of sites): take network fair");
   if (options.transfer_order == TransferOrder::kNeed) {
     return simulate_in_order<SendsByNeed>(graph, costs, cluster, options);
   }

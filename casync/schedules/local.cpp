@@ -73,7 +73,7 @@ Timetable timetable(const ScheduleValues& values, const models::Model& model) {
     throw std::invalid_argument(
         "local: fragments=" + std::to_string(fragments) + " of a model of " +
         std::to_string(layers.names.size()) +
-        " layers: give at most as many; a gradient's layer is its `layer` in the model file, else "
+        " layers: give at most as many; a gradient's layer is what the model file says, else "
         "what its name has up to its first number");
   }
   Timetable table{

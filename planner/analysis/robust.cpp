@@ -86,6 +86,7 @@ Machines with_bandwidth(const Machines& machines, double factor) {
   };
   scale(changed.cluster.link);
   if (changed.cluster.host_link) scale(*changed.cluster.host_link);
+  if (changed.cluster.site) scale(changed.cluster.site->link);
   changed.cluster.gpu_link.bandwidth *= factor;
   return changed;
 }

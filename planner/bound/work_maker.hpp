@@ -123,10 +123,7 @@ class WorkMaker {
   /// A slice of so many elements or more.
   SliceCosts costs_of_at_least(const Form& form, std::int64_t elements) const;
   double local_slope() const {
-    const double gpus = machines_.cluster.gpus_per_node;
-    if (gpus == 1) return 0;
-    return kSlack * (gpus - 1) / gpus / machines_.cluster.gpu_link.bandwidth *
-           kPicosecondsPerSecond;
+    return kSlack * costs::local_s_per_byte(machines_.cluster) * kPicosecondsPerSecond;
   }
   const models::Model& model_;
   const Machines& machines_;

@@ -99,6 +99,18 @@ std::optional<double> least(Utilisation& utilisation, double wanted, Machines ma
   return high;
 }
 
+/// What more bandwidth does not shorten.
+std::string rest(const costs::Cluster& cluster) {
+  std::string text = "latency, overheads of messages and codecs";
+  if (cluster.gpus_per_node > 1) {
+    text += cluster.site ? ", means within sites" : ", means within nodes";
+  }
+  if (!cluster.slow_links.empty()) {
+    text += cluster.site ? ", pairs of sites with a bandwidth of their own" : ", slow links";
+  }
+  return text;
+}
+
 std::optional<double> bits(const std::optional<double>& bytes_per_s) {
   return bytes_per_s ? std::optional(8 * *bytes_per_s) : std::nullopt;
 }
@@ -120,9 +132,9 @@ std::vector<RequiredBandwidth> required_bandwidths(const sim::Scenario& scenario
       row.bits_per_s_p10 = bits(least(utilisation, wanted, Machines::kFast, *found));
       row.bits_per_s_p90 = bits(least(utilisation, wanted, Machines::kSlow, *found));
     } else {
-      row.reason = fmt::format(
-          "{:.1f} % at any bandwidth: the rest is latency, overheads of messages and codecs",
-          100 * utilisation.at(kMost, Machines::kNominal));
+      row.reason =
+          fmt::format("{:.1f} % at any bandwidth: the rest is {}",
+                      100 * utilisation.at(kMost, Machines::kNominal), rest(scenario.cluster));
     }
     rows.push_back(std::move(row));
   }

@@ -4,15 +4,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <tuple>
 #include <utility>
 
 #include "casync/layout.hpp"
 #include "io/error.hpp"
 #include "planner/choices/choices.hpp"
+#include "planner/problem/budget.hpp"
 #include "planner/rules/alone.hpp"
+#include "planner/timing/workbench.hpp"
 #include "plans/plan_builder.hpp"
 #include "sim/compute_utilisation.hpp"
 #include "sim/folding.hpp"
+#include "sim/parallel.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -166,6 +170,10 @@ ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& sche
   found.compute_s = casync::to_seconds(compute);
   found.response = sim::respond(scenario, graph, found.iteration_s, found.compute_s);
   found.traffic = sim::traffic(scenario, graph, result, step, compute);
+  for (const casync::Synchronisation& one : schedule.timetable(problem.model).synchronisations) {
+    found.late = std::max(found.late, one.awaited - one.step - 1);
+  }
+  found.given_up = coarseness_of(problem, found.plan);
   for (std::size_t g = 0; g < found.plan.decisions.size(); ++g) {
     const bool raw = plans::is_raw(problem.model.gradients[g], found.plan, found.plan.decisions[g]);
     found.compressed += raw ? 0 : 1;
@@ -173,12 +181,33 @@ ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& sche
   return found;
 }
 
+std::vector<ScheduledPlan> plan_schedules(const Problem& problem,
+                                          std::span<const casync::Schedule> schedules) {
+  Problem each = problem;
+  const auto jobs = std::max(1u, problem.limits.jobs);
+  // Those that run at once have their time at once.
+  const double at_once = std::min<double>(jobs, static_cast<double>(schedules.size()));
+  const double turns = static_cast<double>(schedules.size()) / at_once;
+  each.limits = share_of(problem.limits, 1 / turns);
+  if (problem.limits.evaluations > 0) {
+    each.limits.evaluations = std::max<std::int64_t>(
+        1, problem.limits.evaluations / static_cast<std::int64_t>(schedules.size()));
+  }
+  std::vector<ScheduledPlan> plans(schedules.size());
+  sim::run_parallel(schedules.size(), jobs,
+                    [&](std::size_t i, unsigned) { plans[i] = plan_schedule(each, schedules[i]); });
+  return plans;
+}
+
 std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double tolerance) {
   const auto fastest = std::ranges::min_element(plans, {}, &ScheduledPlan::iteration_s);
   const double limit_s = fastest->iteration_s * (1 + tolerance);
   std::size_t chosen = static_cast<std::size_t>(fastest - plans.begin());
+  const auto gives_up = [&](std::size_t i) {
+    return std::tie(plans[i].steps, plans[i].late, plans[i].given_up);
+  };
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (plans[i].iteration_s <= limit_s && plans[i].steps < plans[chosen].steps) chosen = i;
+    if (plans[i].iteration_s <= limit_s && gives_up(i) < gives_up(chosen)) chosen = i;
   }
   return chosen;
 }

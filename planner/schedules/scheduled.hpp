@@ -22,6 +22,8 @@ struct ScheduledPlan {
   sim::Response response;      ///< of iteration_s
   sim::Traffic traffic;        ///< of the node that sends most
   std::size_t compressed = 0;  ///< gradients
+  std::uint32_t late = 0;      ///< steps that go on without a mean, the most of any
+  Coarseness given_up = {};    ///< the most of any gradient
 };
 
 /// A scenario for a plan of the problem, as its schedule repeats it.
@@ -34,8 +36,14 @@ sim::Scenario scenario_of(const Problem& problem, casync::Plan plan);
 /// io::InputError where no strategy can carry it.
 ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& schedule);
 
+/// Plans for several schedules, `limits.jobs` at a time; each has its share of the limits. Throws
+/// as plan_schedule().
+std::vector<ScheduledPlan> plan_schedules(const Problem& problem,
+                                          std::span<const casync::Schedule> schedules);
+
 /// The place of the one to take: of those that are longer than the fastest by at most the
-/// tolerance, the one with the shortest period, the first of equals.
+/// tolerance, the one that gives up least: the shortest period, then the fewest steps that a mean
+/// is late, then the least of any gradient; the first of equals.
 std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double tolerance);
 
 }  // namespace hipress::planner

@@ -80,6 +80,36 @@ TEST_CASE("what is no schedule is refused with what there is") {
   CHECK_THAT(why("local(steps=1000000, fragments=1000000, every=2)"), Contains("fewer fragments"));
 }
 
+TEST_CASE("a text may stand for a set of schedules") {
+  const auto texts = [](const char* text) {
+    std::vector<std::string> found;
+    for (const Schedule& schedule : Schedule::parse_set(text)) found.push_back(schedule.text());
+    return found;
+  };
+  CHECK(texts("ddp") == std::vector<std::string>{"ddp"});
+  CHECK(texts("local(steps=50|100)") ==
+        std::vector<std::string>{"local(steps=50)", "local(steps=100)"});
+  CHECK(texts("local(steps=50|100, fragments = 2 | 4 ,pattern=strided|sequential)") ==
+        std::vector<std::string>{
+            "local(steps=50, fragments=2)", "local(steps=50, fragments=2, pattern=sequential)",
+            "local(steps=50, fragments=4)", "local(steps=50, fragments=4, pattern=sequential)",
+            "local(steps=100, fragments=2)", "local(steps=100, fragments=2, pattern=sequential)",
+            "local(steps=100, fragments=4)", "local(steps=100, fragments=4, pattern=sequential)"});
+  // An overlap as long as the period is left out.
+  CHECK(texts("local(steps=1|2, overlap=0|1)") ==
+        std::vector<std::string>{"local(steps=1)", "local(steps=2)", "local(steps=2, overlap=1)"});
+  const auto why = [](const char* text) { return refusal([&] { Schedule::parse_set(text); }); };
+  CHECK_THAT(why("local(steps=1, overlap=1|2)"), Contains("give an overlap of at most 0"));
+  CHECK_THAT(why("local(steps=50|0)"), Contains("got '0'"));
+  CHECK_THAT(why("local(steps=50|)"), Contains("got ''"));
+  CHECK_THAT(why("local(steps=|)"), Contains("got ''"));
+  CHECK_THAT(why("ddp|local"), Contains("unknown schedule"));
+  CHECK_THAT(why("local(pattern=strided|zigzag)"), Contains("got 'zigzag'"));
+  std::string many = "local(steps=1";
+  for (int i = 2; i < 1002; ++i) many += "|" + std::to_string(i);
+  CHECK_THAT(why((many + ")").c_str()), Contains("more than 1000 schedules"));
+}
+
 TEST_CASE("layers are named by the model, else by its gradients' names") {
   models::Model model = model_of({1, 1, 1, 1, 1, 1});
   const char* names[] = {"head.weight",         "model.layers.1.mlp.weight",

@@ -118,6 +118,84 @@ TEST_CASE("a node may have several GPUs, with a link between them") {
                     Contains(":2") && Contains("bandwidth"));
 }
 
+TEST_CASE("a cluster file may have sites of several nodes, with a slow network between") {
+  const std::string sites = "sites: {nodes: 4, link: {bandwidth: 1Gbps, latency: 30ms}}\n";
+  const Cluster cluster = read_text("nodes: 8\nlink: {bandwidth: 10Gbps}\n" + sites, 0);
+  CHECK(cluster.nodes == 2);
+  CHECK(cluster.gpus_per_node == 4);
+  REQUIRE(cluster.site);
+  CHECK(cluster.site->nodes == 4);
+  CHECK(cluster.site->link.bandwidth == 1.25e9);
+  CHECK(cluster.site->link.latency_s == 2e-5);  // the profile's
+  CHECK(cluster.link.bandwidth == 1.25e8);
+  CHECK(cluster.link.latency_s == 0.03);
+  CHECK(cluster.link.overhead_s == 0);
+  CHECK(cluster.host == std::vector<std::uint32_t>{0, 1});
+  // Between a site's machines: 3 hops of o + L and 3/4 of the bytes.
+  CHECK(local_s(cluster, 1'000'000) == Approx(3 * (1e-5 + 2e-5) + 0.75e6 / 1.25e9));
+  CHECK(local_s_per_byte(cluster) == Approx(0.75 / 1.25e9));
+
+  const Cluster of_gpus = read_text(
+      "gpus_per_node: 8\ngpu_link: {bandwidth: 100GB/s, overhead: 2us}\n"
+      "link: {bandwidth: 10Gbps}\ncompute_speed: {5: 0.5}\n" +
+          sites,
+      3);
+  CHECK(of_gpus.nodes == 3);
+  CHECK(of_gpus.gpus_per_node == 32);
+  CHECK(gpus_per_machine(of_gpus) == 8);
+  CHECK(of_gpus.compute_speed == std::vector<double>{1, 0.5, 1});  // node 5 is of the second
+  CHECK(local_s(of_gpus, 1'000'000) ==
+        Approx(7 * 2e-6 + 0.875e6 / 1e11 + 3 * (1e-5 + 2e-5) + 0.75e6 / 1.25e9));
+
+  const Cluster pairs = read_text(
+      "nodes: 12\nsites:\n  nodes: 4\n  link: {bandwidth: 1Gbps, latency: 30ms}\n"
+      "  pairs:\n  - {between: [2, 0], bandwidth: 100Mbps}\n"
+      "  - {between: [0, 1], latency: 5ms}\n",
+      0);
+  REQUIRE(pairs.slow_links.size() == 2);
+  CHECK(slow_link_costs(pairs, 0).bandwidth == 1.25e7);
+  CHECK(slow_link_costs(pairs, 0).latency_s == 0.03);
+  CHECK(slow_link_costs(pairs, 1).bandwidth == 1.25e8);
+  CHECK(slow_link_costs(pairs, 1).latency_s == 0.005);
+  // The ring's slowest steps: 2 to 0, and 1 to 2.
+  CHECK(ring_costs(pairs).bandwidth == 1.25e7);
+  CHECK(ring_costs(pairs).latency_s == 0.03);
+}
+
+TEST_CASE("a cluster file's faults about sites are named with line and remedy") {
+  const auto refusal = [](const std::string& text, std::uint32_t nodes = 0) {
+    try {
+      read_text(text, nodes);
+    } catch (const io::InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  const std::string link = "link: {bandwidth: 1Gbps}";
+  CHECK_THAT(refusal("nodes: 9\nsites: {nodes: 4, " + link + "}\n"),
+             Contains(":1") && Contains("9 nodes are no whole number of sites of 4"));
+  CHECK_THAT(refusal("nodes: 8\nsites: {nodes: 4, " + link + "}\n", 8),
+             Contains(":1") && Contains("2 sites of 4 nodes, but 8 sites are asked for"));
+  CHECK_THAT(refusal("sites: {nodes: 4, " + link + "}\n"), Contains("nodes"));
+  CHECK_THAT(refusal("nodes: 8\nsites: {nodes: 0, " + link + "}\n"), Contains(":2"));
+  CHECK_THAT(refusal("nodes: 8\nsites: {" + link + "}\n"), Contains("nodes"));
+  CHECK_THAT(refusal("nodes: 8\nsites: {nodes: 4}\n"), Contains("link"));
+  CHECK_THAT(refusal("nodes: 8\nsites: {nodes: 4, link: {latency: 1ms}}\n"),
+             Contains(":2") && Contains("bandwidth"));
+  CHECK_THAT(refusal("nodes: 8\nsites: {nodes: 4, speed: 3, " + link + "}\n"), Contains("speed"));
+  CHECK_THAT(refusal("nodes: 8\nnodes_per_host: 2\nsites: {nodes: 4, " + link + "}\n"),
+             Contains(":2") && Contains("not in a cluster of sites"));
+  const auto pairs = [&](const std::string& list) {
+    return refusal("nodes: 8\nsites: {nodes: 4, " + link + ", pairs: " + list + "}\n");
+  };
+  CHECK_THAT(pairs("[{between: [0, 2]}]"), Contains(":2"));
+  CHECK_THAT(pairs("[{between: [1, 1]}]"), Contains("two sites, not one with itself"));
+  CHECK_THAT(pairs("[{between: 3}]"), Contains("name two sites"));
+  CHECK_THAT(pairs("[{between: [0, 1], bandwidth: 2Gbps}]"),
+             Contains("more than the sites' own link carries"));
+  CHECK_THAT(pairs("[{between: [0, 1]}, {between: [1, 0]}]"), Contains("there already"));
+}
+
 TEST_CASE("a cluster file's faults are named with file and line") {
   CHECK_THROWS_WITH(read_text("nodes: 0\n", 0), Contains("cluster.yaml:1"));
   CHECK_THROWS_WITH(read_text("nodes: 2\nnodez: 3\n", 0), Contains(":2") && Contains("nodez"));

@@ -216,6 +216,12 @@ TEST_CASE("the schedule that is chosen has the shortest period of those that are
   CHECK(choose_schedule(std::vector{plan(1, 2), plan(100, 1), plan(50, 1.004)}, 0.005) == 2);
   CHECK(choose_schedule(std::vector{plan(1, 2), plan(100, 1), plan(50, 1.006)}, 0.005) == 1);
   CHECK(choose_schedule(std::vector{plan(100, 1), plan(1, 1)}, 0.005) == 1);
+  // Of one period, the mean that is less late, and then what is less compressed.
+  std::vector<ScheduledPlan> plans(3, plan(100, 1));
+  plans[0].late = 2;
+  plans[1].late = plans[2].late = 1;
+  plans[1].given_up = {.place = 3};
+  CHECK(choose_schedule(plans, 0.005) == 2);
 }
 
 }  // namespace

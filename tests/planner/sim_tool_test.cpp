@@ -274,6 +274,41 @@ TEST_CASE_METHOD(SimFixture, "links of hosts and racks, and between GPUs, are re
   CHECK(gpus.at("links").size() == 2 * 16 + 2 * 2);
 }
 
+TEST_CASE_METHOD(SimFixture, "sites of a cluster file average within themselves in every step",
+                 "[tool]") {
+  const ToolRun example = run(
+      "hipress-sim --input vgg19 --plan none --schedule 'local(steps=100, fragments=4, overlap=1)' "
+      "--cluster " HIPRESS_SOURCE_DIR "/examples/cluster_sites.yaml");
+  REQUIRE(example.status == 0);
+  CHECK_THAT(example.out, Contains("4 sites × 8 nodes × 8 GPUs, links 1 Gbit/s + 20ms latency") &&
+                              Contains("within sites 100 Gbit/s + 5us latency") &&
+                              Contains("1 pair of their own down to 500 Mbit/s") &&
+                              Contains("since some links are slower than others"));
+
+  write("sites.yaml",
+        "nodes: 16\nlink: {bandwidth: 10Gbps, latency: 5us, overhead: 0us}\n"
+        "sites: {nodes: 4, link: {bandwidth: 1Gbps, latency: 10ms}}\n");
+  const std::string command =
+      "hipress-sim --json --input vgg19 --plan none --topology ring --cluster sites.yaml "
+      "--schedule 'local(steps=10)' --fold ";
+  const ToolRun folded = run(command + "always"), whole = run(command + "never");
+  REQUIRE(folded.status == 0);
+  const auto one = nlohmann::json::parse(folded.out), all = nlohmann::json::parse(whole.out);
+  CHECK(one.at("folding") != "none");
+  CHECK(all.at("folding") == "none");
+  CHECK(one.at("iteration_s").get<double>() ==
+        Approx(all.at("iteration_s").get<double>()).epsilon(1e-3));
+  // In 10 steps 143.7 M values are reduced and gathered ten times, and gathered once more.
+  const double bytes = 4 * 143667240.0;
+  const double local_s = 21 * 0.75 * bytes / 1.25e9;
+  const auto use = one.at("utilisation").at("nodes")[0].at("local").get<double>();
+  CHECK(use * 10 * one.at("iteration_s").get<double>() == Approx(local_s).epsilon(0.02));
+
+  const ToolRun wrong = run(command + "auto --nnodes 16");
+  CHECK(wrong.status == 2);
+  CHECK_THAT(wrong.err, Contains("sites.yaml:1") && Contains("counts sites here; leave it out"));
+}
+
 TEST_CASE_METHOD(SimFixture, "option --sensitivity shows what 10 % more of something brings",
                  "[tool]") {
   const ToolRun done = run("hipress-sim --json --sensitivity --plan none " + kTwo);

@@ -56,7 +56,7 @@ inline models::Model test_model(const std::vector<std::int64_t>& sizes) {
   models::Model model;
   for (const std::int64_t elements : sizes) {
     model.gradients.push_back(
-        {.name = "g" + std::to_string(model.gradients.size()), .elements = elements});
+        {.name = std::string("g") + std::to_string(model.gradients.size()), .elements = elements});
   }
   return model;
 }
