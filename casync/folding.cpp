@@ -36,6 +36,8 @@ std::string describe(const Layout& layout, std::uint32_t unit) {
 Foldability foldable(const models::Model& model, const Plan& plan) {
   const Layout layout = make_layout(model, plan);
   Foldability verdict;
+  // Its collectives are of groups that are all alike, and everything else is each node's own.
+  if (layout.timetable.sharding) return verdict;
   for (const std::uint32_t index : transferred(layout)) {
     const Unit& unit = layout.units[index];
     if (!unit.strategy->rotates) {
@@ -64,16 +66,23 @@ Foldability foldable(const models::Model& model, const Plan& plan) {
 std::int64_t whole_tasks(const TaskGraph& graph) {
   std::int64_t tasks = graph.tasks();
   if (!graph.folded) return tasks;
-  std::int64_t all_reduces = 0;
+  std::int64_t all_reduces = 0, joins = 0;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     if (graph[id].kind == Kind::kAllReduce) ++all_reduces;
+    if (is_of_group(graph[id]))
+      joins += graph.nodes + graph.nodes / graph.groups[graph[id].group].nodes;
   }
-  return graph.nodes * tasks - (graph.nodes - 1) * all_reduces;
+  return graph.nodes * tasks - (graph.nodes - 1) * all_reduces + joins;
 }
 
 double whole_tasks(const models::Model& model, const Plan& plan) {
   const Layout layout = make_layout(model, plan);
   const double nodes = plan.nodes;
+  if (layout.timetable.sharding) {
+    // A layer's passes, and three collectives with their Joins and codecs, or five.
+    constexpr double kMost = 2 + 5 * (3 + 2);
+    return nodes * kMost * static_cast<double>(layout.order.size()) * model.micro_steps;
+  }
   double tasks = nodes * (1 + static_cast<double>(model.gradients.size()));  // computation
   for (const std::uint32_t index : transferred(layout)) {
     const Unit& unit = layout.units[index];

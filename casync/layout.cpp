@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "casync/layers.hpp"
 #include "casync/strategy.hpp"
 
 namespace hipress::casync {
@@ -30,8 +31,13 @@ class LayoutMaker {
 
   Layout take() {
     add_gradients();
-    group_by_hand();
-    if (plan_.bulk.threshold_bytes > 0) group_by_rule();
+    if (is_sharded()) {
+      require_shards();
+      group_by_part();
+    } else {
+      group_by_hand();
+      if (plan_.bulk.threshold_bytes > 0) group_by_rule();
+    }
     add_groups();
     layout_.first_factor = static_cast<std::uint32_t>(layout_.units.size());
     add_factors();
@@ -91,9 +97,14 @@ class LayoutMaker {
     const bool staged = algorithm != nullptr && algorithm->is_staged();
     if (staged) require_stages(g, *algorithm);
     const Strategy& strategy = carriers_.of(algorithm);
-    const bool whole = strategy.form == Strategy::Form::kWhole;
-    if (whole && algorithm != nullptr && !staged) require_half_precision(g, strategy);
-    if (algorithm != nullptr && algorithm->own_optimizer) require_encoded(g, strategy);
+    const bool whole = is_sharded() || strategy.form == Strategy::Form::kWhole;
+    if (is_sharded()) {
+      require_messages_of_shards(g);
+    } else if (whole && algorithm != nullptr && !staged)
+      require_half_precision(g, strategy);
+    if (!is_sharded() && algorithm != nullptr && algorithm->own_optimizer) {
+      require_encoded(g, strategy);
+    }
     layout_.units.push_back(
         {.name = gradient.name,
          .elements = gradient.elements,
@@ -103,6 +114,62 @@ class LayoutMaker {
          .members = {g},
          .ready_s = gradient.ready_s,
          .stages = staged ? static_cast<std::uint32_t>(factors_of(g).size()) : 0});
+  }
+
+  bool is_sharded() const { return layout_.timetable.sharding.has_value(); }
+
+  /// Groups of neighbours are all nodes.
+  void require_shards() const {
+    const Sharding& sharding = *layout_.timetable.sharding;
+    const auto divide = [&](std::uint32_t part, std::uint32_t whole, const std::string& what) {
+      if (part == 0 || whole % part == 0) return;
+      throw std::invalid_argument("schedule " + plan_.schedule.text() + ": " + what + "=" +
+                                  std::to_string(part) + " does not divide " +
+                                  std::to_string(whole) + " nodes; give a divisor of that");
+    };
+    const std::uint32_t shards = sharding.nodes == 0 ? plan_.nodes : sharding.nodes;
+    divide(sharding.nodes, plan_.nodes, "shard");
+    divide(sharding.kept_among, shards, "reshard");
+    divide(plan_.exchange_within, shards, "exchange_within");
+    if (plan_.gpus_per_node > 1) {
+      throw std::invalid_argument("schedule " + plan_.schedule.text() +
+                                  ": every GPU has shards of its own; plan for one GPU per node");
+    }
+    if (plan_.bulk.threshold_bytes > 0 || !plan_.bulk_groups.empty()) {
+      throw std::invalid_argument("schedule " + plan_.schedule.text() +
+                                  ": a layer is sent as one; leave bulk groups out");
+    }
+  }
+
+  /// A codec of one message for each shard, whose state is of this step.
+  void require_messages_of_shards(std::uint32_t g) const {
+    for (const std::int8_t index : {plan_.decisions[g].algorithm, plan_.gather_of(g)}) {
+      const Algorithm* const algorithm = algorithm_of(index);
+      if (algorithm == nullptr || (!algorithm->is_staged() && !algorithm->own_optimizer)) continue;
+      throw std::invalid_argument(quoted(model_, g) + " cannot be compressed with " +
+                                  algorithm->name + " by schedule " + plan_.schedule.text() +
+                                  ": shards are encoded each for itself; take another algorithm");
+    }
+  }
+
+  /// A layer is a unit.
+  void group_by_part() {
+    std::vector<std::vector<std::uint32_t>> parts(layout_.timetable.synchronisations.size());
+    for (const std::uint32_t g : order_) {
+      std::vector<std::uint32_t>& part = parts[part_of(g)];
+      part.push_back(g);
+      const auto said = [&](std::uint32_t one) {
+        return std::pair(plan_.decisions[one].algorithm, plan_.gather_of(one));
+      };
+      if (said(part.front()) == said(g)) continue;
+      throw std::invalid_argument(
+          quoted(model_, g) + " and " + quoted(model_, part.front()) +
+          " are of one layer, and compressed differently; decide the same for both");
+    }
+    for (std::vector<std::uint32_t>& part : parts) {
+      for (const std::uint32_t g : part) layout_.units[g].members.clear();
+      close(std::move(part));
+    }
   }
 
   const Algorithm* algorithm_of(std::int8_t index) const {
@@ -246,8 +313,12 @@ class LayoutMaker {
     unit.name = "bulk" + std::to_string(layout_.units.size() - layout_.gradients);
     unit.elements = 0;
     for (const std::uint32_t g : members) unit.elements += model_.gradients[g].elements;
-    if (!unit.is_staged()) unit.elements = group_elements(unit.elements, plan_.nodes);
-    const bool whole = unit.strategy->form == Strategy::Form::kWhole;
+    if (is_sharded()) {
+      unit.name = layers_of(model_).names[part_of(members.front())];
+    } else if (!unit.is_staged()) {
+      unit.elements = group_elements(unit.elements, plan_.nodes);
+    }
+    const bool whole = is_sharded() || unit.strategy->form == Strategy::Form::kWhole;
     unit.partitions = whole ? 1 : static_cast<std::int32_t>(plan_.nodes);
     unit.ready_s = model_.gradients[members.back()].ready_s;
     unit.members = std::move(members);

@@ -95,6 +95,15 @@ struct Plan {
   std::vector<std::vector<std::uint32_t>> bulk_groups = {};
   Aggregation batch = {};  ///< of Encode, Decode and Merge tasks, by the fp32 bytes of their slice
   Schedule schedule = {};  ///< when which gradients are synchronised
+  /// Of a sharded schedule: what parameters are gathered as, by the gradients' input indices, as in
+  /// Decision::algorithm; empty: raw.
+  std::vector<std::int8_t> gathers = {};
+  std::int8_t gather_of(std::uint32_t gradient) const {
+    return gathers.empty() ? kRaw : gathers.at(gradient);
+  }
+  /// Of a sharded schedule whose gradients are compressed: so many neighbours exchange shards
+  /// first, then those of other neighbours; 1: all at once.
+  std::uint32_t exchange_within = 1;
   bool pipelining = true;  ///< off: see remove_pipelining() in rewrites.hpp
 };
 

@@ -38,14 +38,18 @@ std::string values_known(const ScheduleParameter& parameter) {
   for (const std::string_view word : parameter.words) {
     text += (text.empty() ? "" : " or ") + std::string(word);
   }
+  if (parameter.or_number) {
+    text += " or a whole number from " + std::to_string(parameter.least) + " to " +
+            std::to_string(parameter.most);
+  }
   return text;
 }
 
 std::optional<std::int64_t> value_in(const ScheduleParameter& parameter, std::string_view text) {
   if (!parameter.words.empty()) {
     const auto found = std::ranges::find(parameter.words, text);
-    if (found == parameter.words.end()) return std::nullopt;
-    return found - parameter.words.begin();
+    if (found != parameter.words.end()) return found - parameter.words.begin();
+    if (!parameter.or_number) return std::nullopt;
   }
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -139,6 +143,7 @@ void check_timetable(const ScheduleRow& row, const Timetable& table, std::size_t
   std::vector<bool> synchronised;
   std::uint32_t reached = 0;
   bool good = table.steps > 0 && table.part_of.size() == gradients;
+  good = good && (!table.sharding || table.steps == 1);
   for (const auto& [part, step, awaited] : table.synchronisations) {
     if (part >= synchronised.size()) synchronised.resize(part + 1);
     good = good && !synchronised[part] && reached <= step && step < table.steps && awaited > step &&
@@ -218,9 +223,9 @@ std::string Schedule::text() const {
     if (!parameter.always_said && values_[place] == parameter.value) continue;
     if (!arguments.empty()) arguments += ", ";
     arguments += std::string(parameter.name) + "=";
-    arguments += parameter.words.empty()
-                     ? std::to_string(values_[place])
-                     : parameter.words[static_cast<std::size_t>(values_[place])];
+    const auto value = static_cast<std::size_t>(values_[place]);
+    arguments += value < parameter.words.size() ? std::string(parameter.words[value])
+                                                : std::to_string(value);
   }
   return std::string(row_->name) + (arguments.empty() ? "" : "(" + arguments + ")");
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,12 +20,35 @@ struct Synchronisation {
                               ///< a step of the next period
 };
 
+/// When a layer's parameters are gathered before its backward pass.
+enum class Prefetch : std::uint8_t {
+  kPre,   ///< from before the pass of the layer before it on, ahead of that layer's reduction
+  kPost,  ///< behind that pass, ahead of its reduction
+  kNone,  ///< behind that pass, after its reduction
+};
+
+/// How parameters, gradients and the optimizer's state are spread over nodes, part by part.
+struct Sharding {
+  /// So many neighbours have all shards between them, and what nodes have in common with those of
+  /// other groups is averaged between groups; 0: all nodes.
+  std::uint32_t nodes = 0;
+  /// After forward each part is down to a shard again, of so many neighbours, among whom its
+  /// backward pass gathers it; 0: as before forward; 1: it stays whole.
+  std::uint32_t kept_among = 0;
+  Prefetch prefetch = Prefetch::kPre;
+  std::uint32_t in_flight = 2;          ///< parts that are gathered at a time, the one in use too
+  bool separate_communicators = false;  ///< of gathers and of reductions
+};
+
 /// What happens when, relative to computation, in a period that repeats.
 struct Timetable {
   std::uint32_t steps = 1;             ///< of a period
   std::vector<std::uint32_t> part_of;  ///< per gradient
   /// Of every part one, in the order of their steps.
   std::vector<Synchronisation> synchronisations;
+  /// Parts are gathered before they are used and their gradients' means scattered, instead of
+  /// gradients averaged. Of one step.
+  std::optional<Sharding> sharding = {};
 
   /// Every step is like every other: a period may be cut anywhere.
   bool is_uniform() const { return steps == 1; }
@@ -37,7 +61,8 @@ struct ScheduleParameter {
   std::int64_t least = 0, most = 0;              ///< of a number
   std::int64_t value = 0;                        ///< if it is not given; of words the place
   std::span<const std::string_view> words = {};  ///< none: a number
-  bool always_said = false;                      ///< by Schedule::text(), even if it is the default
+  bool or_number = false;    ///< besides the words; `least` is at least their count
+  bool always_said = false;  ///< by Schedule::text(), even if it is the default
 };
 
 /// The values of a schedule's parameters, in the order of its row.

@@ -37,6 +37,11 @@ constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.
 ///  - LocalReduce: sums the gradient over its node's GPUs, each of which then holds a G-th of it,
 ///  on which it works from then on; LocalBroadcast: gathers these on all of them. (Only where nodes
 ///  have several; `amount` is bytes. For simulators only.)
+///  - AllGather: every node of a group ends with the shards of all; ReduceScatter: each with the
+///  mean
+///    of its shard; AllToAll: each sends every other the slice that is of that one's shard. By a
+///    library's own algorithm, as collectives of the group's nodes; `amount` is the bytes of all
+///    shards. (For simulators only.)
 ///  - Join: nothing. It is done when its predecessors are, and occupies no resource.
 enum class Kind : std::uint8_t {
   kForward,
@@ -51,16 +56,20 @@ enum class Kind : std::uint8_t {
   kLocalReduce,
   kLocalBroadcast,
   kSteps,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
 };
-inline constexpr int kKinds = 12;
+inline constexpr int kKinds = 15;
 
 /// What of its node a task occupies while it runs.
 enum class Resource : std::uint8_t {
   kNone,
   kCompute,
   kCodec,
-  kLocal,  ///< the link between the node's GPUs
-  kPorts,  ///< the egress, and the peer's ingress
+  kLocal,       ///< the link between the node's GPUs
+  kPorts,       ///< the egress, and the peer's ingress
+  kCollective,  ///< the network of the group, with the node's other collectives there
 };
 
 /// All that a kind is, in one place.
@@ -83,6 +92,9 @@ inline constexpr std::array<KindRow, kKinds> kKindRows{{
     {"LocalReduce", Resource::kLocal, "local", false},
     {"LocalBroadcast", Resource::kLocal, "local", false},
     {"Steps", Resource::kCompute, "compute", false},
+    {"AllGather", Resource::kCollective, "gather", true},
+    {"ReduceScatter", Resource::kCollective, "reduce", true},
+    {"AllToAll", Resource::kCollective, "reduce", true},
 }};
 constexpr const KindRow& row_of(Kind kind) { return kKindRows[static_cast<std::size_t>(kind)]; }
 constexpr const char* to_string(Kind kind) { return row_of(kind).name; }  ///< "Forward" …
@@ -131,8 +143,9 @@ inline constexpr std::int64_t kLongElements = std::int64_t{1} << 20;
 struct Task {
   std::int64_t amount = 0;     ///< elements of the slice (Encode, Decode, Merge), bytes on the wire
                                ///< (Send, Recv), of the slice as it is summed (AllReduce) or of
-                               ///< the gradient (LocalReduce, LocalBroadcast), picoseconds at speed
-                               ///< 1 (Forward, Backward, Steps)
+                               ///< the gradient (LocalReduce, LocalBroadcast), of all shards
+                               ///< (AllGather, ReduceScatter, AllToAll), picoseconds at speed 1
+                               ///< (Forward, Backward, Steps)
   std::uint32_t gradient = 0;  ///< input index; from TaskGraph::first_group on, a bulk group
   std::uint32_t partition = 0;
   std::uint32_t node = 0;         ///< where it runs
@@ -143,6 +156,7 @@ struct Task {
   Role role = Role::kWorker;
   TaskFlags flags = kNoFlags;
   std::uint8_t stage = 0;  ///< Encode of a staged codec: which of its messages it makes
+  std::uint8_t group = 0;  ///< AllGather, ReduceScatter, AllToAll: place in TaskGraph::groups
 };
 static_assert(sizeof(Task) == 32);
 
@@ -179,6 +193,11 @@ inline bool is_instant(const Task& task) {
 
 /// LocalReduce and LocalBroadcast: between the GPUs of one node.
 inline bool is_local(const Task& task) { return resource_of(task.kind) == Resource::kLocal; }
+
+/// AllGather, ReduceScatter and AllToAll: between the nodes of a group.
+inline bool is_of_group(const Task& task) {
+  return resource_of(task.kind) == Resource::kCollective;
+}
 
 /// Forward, Backward and Steps: what communication waits for, or hides behind.
 inline bool is_computation(const Task& task) {

@@ -56,6 +56,15 @@ struct Factor {
   bool operator==(const Factor&) const = default;
 };
 
+/// Nodes that have collectives of their own: with each node those that are a multiple of `stride`
+/// from it, up to `nodes` of them, the first a multiple of nodes · stride plus less than a stride.
+/// All nodes are in one such group each.
+struct Group {
+  std::uint32_t nodes = 1;
+  std::uint32_t stride = 1;
+  bool operator==(const Group&) const = default;
+};
+
 /// "fc6.weight.0": what the factor of a unit's stage is called.
 std::string factor_name(const std::string& unit, std::uint32_t stage);
 
@@ -89,6 +98,9 @@ struct TaskGraph {
   std::vector<Factor> factors = {};
   /// Per unit compressed in stages, its first factor's place in `factors`.
   std::map<std::uint32_t, std::uint32_t> staged_units = {};
+
+  /// Of sharded schedules: whose collectives there are (Task::group).
+  std::vector<Group> groups = {};
 
   /// The factor that a task moves; null if it is no task of a factor.
   const Factor* factor_of(const Task& task) const {
@@ -140,9 +152,14 @@ inline bool encodes_quotients(const Task& task, std::uint32_t divisor) {
          !std::has_single_bit(divisor);
 }
 
-/// Bytes that a Send or an AllReduce puts on its node's egress; an AllReduce of S bytes, whatever
-/// its algorithm, 2(N-1)/N·S, the least with which it can be done.
+/// Bytes that a Send or a collective puts on its node's egress; an AllReduce of S bytes, whatever
+/// its algorithm, 2(N-1)/N·S, one of a group of n nodes (n-1)/n·S, the least with which it can be
+/// done.
 inline std::int64_t bytes_sent(const TaskGraph& graph, const Task& task) {
+  if (is_of_group(task)) {
+    const std::int64_t nodes = graph.groups[task.group].nodes;
+    return task.amount / nodes * (nodes - 1) + task.amount % nodes * (nodes - 1) / nodes;
+  }
   if (task.kind != Kind::kAllReduce) return task.amount;
   const std::int64_t nodes = graph.nodes;
   return task.amount / nodes * 2 * (nodes - 1) + task.amount % nodes * 2 * (nodes - 1) / nodes;

@@ -296,6 +296,56 @@ LinkCosts ring_costs(const Cluster& cluster) {
   return link;
 }
 
+namespace {
+
+/// Of the first host.
+std::uint32_t nodes_of_host(const Cluster& cluster) {
+  return static_cast<std::uint32_t>(std::ranges::count(cluster.host, cluster.host.front()));
+}
+
+}  // namespace
+
+std::string unlike_groups(const Cluster& cluster, std::uint32_t nodes, std::uint32_t stride) {
+  if (!is_hierarchical(cluster)) return {};
+  const std::uint32_t each = nodes_of_host(cluster);
+  for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
+    if (cluster.host[node] == node / each && cluster.nodes % each == 0) continue;
+    return "hosts have different numbers of nodes";
+  }
+  const std::uint32_t reach = nodes * stride;
+  if (each % reach == 0) return {};
+  if (reach % each == 0 && (each % stride == 0 || stride % each == 0)) return {};
+  return fmt::format("groups of {} nodes, {} apart, are on hosts of {} in different ways", nodes,
+                     stride, each);
+}
+
+GroupNetwork group_network(const Cluster& cluster, std::uint32_t nodes, std::uint32_t stride) {
+  GroupNetwork network{.link = cluster.link};
+  const std::uint32_t reach = nodes * stride;
+  const std::uint32_t each = nodes_of_host(cluster);
+  const auto narrow = [&](double bandwidth, double latency_s) {
+    network.link.bandwidth = std::min(network.link.bandwidth, bandwidth);
+    network.link.bandwidth_both_ways = std::min(network.link.bandwidth_both_ways, bandwidth);
+    network.link.latency_s = std::max(network.link.latency_s, latency_s);
+  };
+  if (cluster.host_link && reach <= each) return {*cluster.host_link, true};
+  double rings = 1;
+  if (cluster.host_link) {
+    rings = std::min(stride, each);
+    network.link.bandwidth /= rings;
+    network.link.bandwidth_both_ways /= rings;
+  }
+  if (cluster.rack && reach > each * cluster.rack->hosts) {
+    const double of_rack = std::min(stride, each * cluster.rack->hosts);
+    narrow(rack_bandwidth(cluster) / of_rack, cluster.link.latency_s + cluster.rack->latency_s);
+  }
+  for (std::uint32_t place = 0; place < cluster.slow_links.size(); ++place) {
+    const LinkCosts slow = slow_link_costs(cluster, place);
+    narrow(slow.bandwidth / rings, slow.latency_s);
+  }
+  return network;
+}
+
 Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes) {
   Cluster cluster;
   cluster.name = profile.name;

@@ -139,6 +139,21 @@ inline double rack_bandwidth(const Cluster& cluster) {
 /// Costs of a message along a path: the bandwidth of its slowest link.
 LinkCosts path_costs(const Cluster& cluster, Path path);
 
+/// What groups of nodes have between them.
+struct GroupNetwork {
+  LinkCosts link;            ///< of one of the groups, while all of them are at work
+  bool within_host = false;  ///< each group is on one host
+};
+
+/// Of groups of so many nodes, each a multiple of `stride` from the others, which are all alike: as
+/// many rings pass a host's link as groups have nodes there. Within hosts only where these have a
+/// host_link.
+GroupNetwork group_network(const Cluster& cluster, std::uint32_t nodes, std::uint32_t stride);
+
+/// Why groups are not all alike: hosts of different numbers of nodes, or some of a group's nodes on
+/// a host that others are not on, in another number; empty: they are.
+std::string unlike_groups(const Cluster& cluster, std::uint32_t nodes, std::uint32_t stride);
+
 /// Costs of a step of the ring through all nodes in their order, the slowest.
 LinkCosts ring_costs(const Cluster& cluster);
 

@@ -14,7 +14,15 @@ using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
 
-enum Resource : std::uint64_t { kCompute, kCodec, kEgress, kIngress, kLocal, kResources };
+enum Resource : std::uint64_t {
+  kCompute,
+  kCodec,
+  kEgress,
+  kIngress,
+  kLocal,
+  kCollective,
+  kResources
+};
 
 /// That a task released a resource at `end`.
 struct Release {
@@ -38,6 +46,8 @@ std::vector<std::uint64_t> resources(const TaskGraph& graph, const Task& task) {
       return {resource_of(node, kCodec)};
     case casync::Resource::kLocal:
       return {resource_of(node, kLocal)};
+    case casync::Resource::kCollective:
+      return {resource_of(node, kCollective)};
     case casync::Resource::kPorts:
       return {resource_of(node, kEgress),
               resource_of(graph.representative(graph.peer(task)), kIngress)};

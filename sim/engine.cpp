@@ -30,12 +30,24 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
   if (cluster.host_link) add_path(costs::Path::kWithinHost);
   add_path(costs::Path::kBetweenHosts);
   if (cluster.rack) add_path(costs::Path::kBetweenRacks);
+  add_groups();
   if (!shared_cores) return;
   std::unordered_map<std::uint32_t, std::uint32_t> capacity_of_host;
   for (const std::uint32_t host : cluster.host) {
     const auto [entry, added] = capacity_of_host.try_emplace(host, 0);
     if (added) entry->second = sharing.add_capacity(cluster.cores_per_host);
     host_cores.push_back(entry->second);
+  }
+}
+
+void Core::add_groups() {
+  for (const casync::Group& group : graph.groups) {
+    const std::string why = costs::unlike_groups(cluster, group.nodes, group.stride);
+    if (!why.empty()) {
+      throw io::InputError("a sharded schedule needs groups of nodes that are all alike, but " +
+                           why);
+    }
+    groups.push_back(costs::group_network(cluster, group.nodes, group.stride));
   }
 }
 
@@ -59,6 +71,7 @@ Sharing::Place Core::place_of(const Task& task) const {
     case casync::Resource::kPorts:
       return {Sharing::Sort::kTransfer, node, receiver(task)};
     case casync::Resource::kLocal:
+    case casync::Resource::kCollective:
       return {Sharing::Sort::kTransfer, node, node};
     default:
       return {Sharing::Sort::kCodec, node, node};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -66,7 +67,8 @@ struct Core {
   EventQueue events;
   Sharing sharing;
   WaitingQueue::Sorter sorter;
-  std::vector<std::uint32_t> host_cores;  // per node: the capacity of its host's cores
+  std::vector<std::uint32_t> host_cores;    // per node: the capacity of its host's cores
+  std::vector<costs::GroupNetwork> groups;  // per group of the graph
   Result result;
 
   /// The node whose ingress a message uses.
@@ -118,6 +120,7 @@ struct Core {
     return drawn;
   }
   void add_path(costs::Path path);
+  void add_groups();
   Sharing::Place place_of(const Task& task) const;
   /// Brings what the end of a task will need nearer: whom it is followed by, and those, who mostly
   /// stand behind it.
@@ -173,6 +176,9 @@ class Engine {
         transfers_(core_),
         turns_(cluster),
         streams_(3 * graph.representatives()),
+        group_links_(graph.groups.empty() ? 0 : 2 * graph.representatives()),
+        computed_(graph.groups.empty() ? 0 : graph.representatives()),
+        computing_since_(computed_.size()),
         waiting_(graph.predecessors),
         touched_(streams_.size()) {}
 
@@ -220,16 +226,29 @@ class Engine {
   /// Versions of events that are no end of a task: a message is ready to go on at one of its ends,
   /// and its thread there gets a core. No activity gets so far.
   static constexpr std::uint32_t kArrives = ~std::uint32_t{0}, kGetsCore = kArrives - 1;
+  /// And the end of a collective that has left its network.
+  static constexpr std::uint32_t kHasArrived = kGetsCore - 1;
 
   void take(const Event& event) {
     if (event.version == 0) {
+      end(event.subject);
+    } else if (event.version == kHasArrived) {
       finish(event.subject);
     } else if (event.version == kArrives) {
       for_a_core_.push_back(event.subject);
     } else if (event.version == kGetsCore) {
       go_on(event.subject);
     } else if (!core_.sharing.stale(event)) {
-      finish(core_.sharing.finish(event.subject));
+      end(core_.sharing.finish(event.subject));
+    }
+  }
+
+  /// What was started has ended.
+  void end(TaskId id) {
+    if (casync::is_of_group(core_.graph[id])) {
+      leave_group(id);
+    } else {
+      finish(id);
     }
   }
 
@@ -240,17 +259,16 @@ class Engine {
     if (core_.options.record_timeline)
       core_.result.timeline.end[id] = casync::Picoseconds(core_.now);
     if (occupies_ports(task)) {
-      std::int64_t& bytes = core_.result.bytes_sent[core_.graph.representative(task.node)];
-      if (__builtin_add_overflow(bytes, casync::bytes_sent(core_.graph, task), &bytes)) {
-        report_uncountable(task);
-      }
+      count_bytes(task);
       transfers_.finish(id);
+    } else if (casync::is_of_group(task)) {
+      count_bytes(task);
     } else if (task.kind != casync::Kind::kRecv && !casync::is_instant(task)) {
       const std::uint32_t stream = stream_of(task);
       streams_[stream].busy = false;
       touched_.add(streams_[stream], stream);
       if (turns_.matter() && keeps_core(task)) turns_.release(task.node);
-      if (casync::is_computation(task)) note_computation(task);
+      if (casync::is_computation(task)) note_computation(id);
     }
     std::uint32_t* const waiting = waiting_.data();  // what make_ready changes need not be reloaded
     const std::span<const TaskId> successors = casync::successors(core_.graph, id);
@@ -260,6 +278,56 @@ class Engine {
     }
   }
 
+  void count_bytes(const Task& task) {
+    std::int64_t& bytes = core_.result.bytes_sent[core_.graph.representative(task.node)];
+    if (__builtin_add_overflow(bytes, casync::bytes_sent(core_.graph, task), &bytes)) {
+      report_uncountable(task);
+    }
+  }
+
+  /// What collectives of one node wait for: the network of their groups.
+  struct GroupLink {
+    std::vector<TaskId> waiting;  ///< from `next` on, in the order in which they became ready, and
+                                  ///< of one instant, of the graph
+    std::size_t next = 0;
+    bool busy = false;
+  };
+
+  GroupLink& link_of_group(const Task& task) {
+    const std::uint32_t node = core_.graph.representative(task.node);
+    return group_links_[2 * node + (core_.groups[task.group].within_host ? 1 : 0)];
+  }
+
+  void start_groups() {
+    std::sort(ready_groups_.begin(), ready_groups_.end());
+    for (const TaskId id : ready_groups_) link_of_group(core_.graph[id]).waiting.push_back(id);
+    for (const TaskId id : ready_groups_) start_next_on(link_of_group(core_.graph[id]));
+    ready_groups_.clear();
+    for (const TaskId id : left_groups_) start_next_on(link_of_group(core_.graph[id]));
+    left_groups_.clear();
+  }
+
+  void start_next_on(GroupLink& link) {
+    if (link.busy || link.next == link.waiting.size()) return;
+    link.busy = true;
+    const TaskId id = link.waiting[link.next++];
+    const Task& task = core_.graph[id];
+    core_.start(id, core_.jittered(id, work_of_group(task).on_link), 1, {.items = {}, .count = 0});
+  }
+
+  Works::OfGroup work_of_group(const Task& task) const {
+    return core_.works.of_group(task, core_.graph.groups[task.group].nodes,
+                                core_.groups[task.group].link);
+  }
+
+  /// It has left the network, and arrives later.
+  void leave_group(TaskId id) {
+    const Task& task = core_.graph[id];
+    link_of_group(task).busy = false;
+    left_groups_.push_back(id);
+    core_.events.push(core_.now + work_of_group(task).latency, id, kHasArrived);
+  }
+
   /// So many successors ahead of the one that is looked at: a gradient's many stand far apart.
   static constexpr std::size_t kAhead = 8;
   void prefetch(TaskId id) const {
@@ -267,10 +335,16 @@ class Engine {
     __builtin_prefetch(&core_.graph[id]);
   }
 
-  void note_computation(const Task& task) {
-    if (task.kind == casync::Kind::kBackward) {
+  void note_computation(TaskId id) {
+    const Task& task = core_.graph[id];
+    if (!computed_.empty()) {
+      std::int64_t& computed = computed_[core_.graph.representative(task.node)];
+      computed += core_.now - computing_since_[core_.graph.representative(task.node)];
+      core_.result.compute = std::max(core_.result.compute, casync::Picoseconds(computed));
+    } else if (task.kind == casync::Kind::kBackward) {
       core_.result.compute = casync::Picoseconds(core_.now);
-    } else if (!forward_ended_) {
+    }
+    if (task.kind != casync::Kind::kBackward && !forward_ended_) {
       forward_ended_ = true;
       core_.result.forward = casync::Picoseconds(core_.now);
     }
@@ -291,6 +365,10 @@ class Engine {
         [[fallthrough]];
       case casync::Kind::kAllReduce:
         return transfers_.add(id);
+      case casync::Kind::kAllGather:
+      case casync::Kind::kReduceScatter:
+      case casync::Kind::kAllToAll:
+        return ready_groups_.push_back(id);
       default: {
         const std::uint32_t stream = stream_of(task);
         streams_[stream].waiting.add(id, core_.now, core_.sorter);
@@ -367,6 +445,7 @@ class Engine {
       run_on_stream(stream.waiting.take_first(core_.sorter).id);
     }
     touched_.clear();
+    if (!group_links_.empty()) start_groups();
     wait_for_cores();
     transfers_.dispatch();
     core_.sharing.settle(core_.now, core_.events);
@@ -375,6 +454,9 @@ class Engine {
   void run_on_stream(TaskId id) {
     const Task& task = core_.graph[id];
     const bool computes = casync::is_computation(task);
+    if (computes && !computed_.empty()) {
+      computing_since_[core_.graph.representative(task.node)] = core_.now;
+    }
     Sharing::Uses uses;
     if (keeps_core(task)) {
       uses.add(core_.host_cores[task.node], 1);
@@ -412,6 +494,10 @@ class Engine {
   Turns turns_;
   std::vector<TaskId> for_a_core_;  // messages that became ready for a thread at this instant
   std::vector<Stream> streams_;
+  std::vector<GroupLink> group_links_;              // per representative: between hosts, and within
+  std::vector<TaskId> ready_groups_, left_groups_;  // at this instant
+  // Per representative, of sharded schedules: how long it has computed, and since when it does.
+  std::vector<std::int64_t> computed_, computing_since_;
   std::vector<std::uint32_t> waiting_;  // predecessors not done
   Touched touched_;
   std::uint32_t done_ = 0;

@@ -55,6 +55,17 @@ casync::Foldability foldability(const Scenario& scenario) {
   using casync::Foldability;
   if (scenario.plan.nodes == 1) return {Foldability::kImpossible, "there is one node"};
   if (scenario.jitter) return {Foldability::kImpossible, "every node draws its own jitter"};
+  if (scenario.plan.schedule.timetable(scenario.model).sharding) {
+    // Groups are all alike, or not simulated.
+    costs::Cluster flat = scenario.cluster;
+    flat.host_link.reset();
+    flat.rack.reset();
+    flat.slow_links.clear();
+    flat.link.burst_bytes = 0;
+    std::string why = difference_between_nodes(flat);
+    if (!why.empty()) return {Foldability::kImpossible, std::move(why)};
+    return casync::foldable(scenario.model, scenario.plan);
+  }
   if (std::string why = difference_between_nodes(scenario.cluster); !why.empty()) {
     return {Foldability::kImpossible, std::move(why)};
   }

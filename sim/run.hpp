@@ -51,7 +51,9 @@ class Stopped : public io::RunError {
 struct Result {
   Picoseconds iteration{};               ///< the last task's end: forward + synchronisation
   Picoseconds forward{};                 ///< the first Forward's end: some node starts backward
-  Picoseconds compute{};                 ///< the last Backward's end
+  /// The last Backward's end; of a sharded schedule, in which computation waits for gathers, all
+  /// that a node computes, the most of any.
+  Picoseconds compute{};
   std::vector<std::int64_t> bytes_sent;  ///< per node
   traces::Timeline timeline;             ///< empty unless recorded
   std::int64_t state_bytes = 0;  ///< of the graph and the simulator's queues, without timeline

@@ -147,7 +147,7 @@ Result simulate_in_order(const TaskGraph& graph, const TaskCosts& costs,
 Result simulate(const TaskGraph& graph, const TaskCosts& costs, const costs::Cluster& cluster,
                 const Options& options) {
   check_cluster(cluster, graph.nodes);
-  require(options.network == Network::kFair || costs::is_uniform(cluster),
+  require(options.network == Network::kFair || costs::is_uniform(cluster) || !graph.groups.empty(),
           "network port has one port per node, but in this cluster messages pass links that nodes "
           "share (host_link, rack, slow_links, pairs of sites): take network fair");
   if (options.transfer_order == TransferOrder::kNeed) {

@@ -77,4 +77,20 @@ Picoseconds TaskCosts::all_reduce_time(const casync::Task& task, std::uint32_t n
          codec_time(casync::cast_of(task, casync::Kind::kDecode), nodes, gpus);
 }
 
+Picoseconds TaskCosts::group_time(const casync::Task& task, std::uint32_t nodes,
+                                  const costs::LinkCosts& link) const {
+  double seconds = all_reduce_.seconds(nodes, task.amount, link) / 2;
+  if (task.kind == casync::Kind::kAllToAll) {
+    const double others = nodes - 1.0;
+    seconds = others * link.overhead_s +
+              others / nodes * static_cast<double>(task.amount) / link.bandwidth + link.latency_s;
+  }
+  if (!(seconds >= 0 && seconds <= kLongest_s)) {
+    throw io::InputError(
+        fmt::format("{} of {} bytes costs {} s by this profile; it must be 0 s to {:g} s",
+                    casync::to_string(task.kind), task.amount, seconds, kLongest_s));
+  }
+  return casync::from_seconds(seconds);
+}
+
 }  // namespace hipress::sim

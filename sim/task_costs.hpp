@@ -38,6 +38,12 @@ class TaskCosts {
   Picoseconds all_reduce_time(const casync::Task& task, std::uint32_t nodes,
                               const costs::LinkCosts& link, std::uint32_t gpus = 1) const;
 
+  /// Time of an AllGather, ReduceScatter or AllToAll of a group of so many nodes alone on that
+  /// link: of the first two, half of what the library's all-reduce takes; of the last, in which
+  /// each node sends every other a message in turn, (n-1)·o + (n-1)/n·S/B + L.
+  Picoseconds group_time(const casync::Task& task, std::uint32_t nodes,
+                         const costs::LinkCosts& link) const;
+
  private:
   std::vector<costs::CodecCosts> codecs_;
   costs::Curve merge_;

@@ -73,7 +73,8 @@ Traffic traffic(const Scenario& scenario, const casync::TaskGraph& graph, const 
   std::vector<Sent> sent(graph.representatives());
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     const casync::Task& task = graph[id];
-    if (resource_of(task.kind) != casync::Resource::kPorts) continue;
+    const casync::Resource resource = resource_of(task.kind);
+    if (resource != casync::Resource::kPorts && resource != casync::Resource::kCollective) continue;
     sent[graph.representative(task.node)].add(result.timeline.start[id], result.timeline.end[id],
                                               casync::bytes_sent(graph, task));
   }

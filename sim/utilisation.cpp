@@ -93,6 +93,8 @@ class Tally {
       case casync::Resource::kLocal:
         node.local += length(id);
         return;
+      case casync::Resource::kCollective:
+        return add_collective(task, node);
       case casync::Resource::kCodec: {
         node.codec += length(id);
         const costs::Cluster& cluster = scenario_.cluster;
@@ -101,6 +103,41 @@ class Tally {
                   static_cast<double>(nominal.count()) / cluster.compute_speed[task.node]);
       }
     }
+  }
+
+  /// Between hosts, it keeps both directions of the node's link busy; within one, what joins GPUs.
+  void add_collective(const Task& task, NodeUse& node) {
+    const casync::Group& group = graph_.groups[task.group];
+    const costs::GroupNetwork network =
+        costs::group_network(scenario_.cluster, group.nodes, group.stride);
+    const auto work =
+        static_cast<double>(costs_.group_time(task, group.nodes, network.link).count());
+    if (network.within_host) {
+      node.local += work;
+      return;
+    }
+    const std::int64_t bytes = casync::bytes_sent(graph_, task);
+    if (use_.host_links.empty()) {
+      for (LinkUse* use : {&node.egress, &node.ingress}) add_collective(work, bytes, *use);
+      return;
+    }
+    // The rings of all of a host's nodes keep its link busy together; a folded graph has one
+    // node's.
+    const std::vector<std::uint32_t>& host = scenario_.cluster.host;
+    const auto each = std::ranges::count(host, host.front());
+    const std::int64_t rings = std::min<std::int64_t>(group.stride, each);
+    SharedLinkUse& link = use_.host_links[host[task.node]];
+    for (LinkUse* use : {&link.out, &link.in}) {
+      add_collective(graph_.folded ? work : work / static_cast<double>(each),
+                     graph_.folded ? bytes * rings : bytes * rings / each, *use);
+    }
+  }
+
+  static void add_collective(double work, std::int64_t bytes, LinkUse& use) {
+    use.utilisation += work;
+    use.busy += work;
+    use.bytes += bytes;
+    ++use.messages;
   }
 
   /// One direction of a link on a message's way.

@@ -51,6 +51,7 @@ std::int64_t Works::of(const Task& task, costs::Path path, double speed) const {
       return at_speed(task, codec(task), speed);
     case casync::Resource::kCompute:
       return at_speed(task, computation(task), speed);
+    case casync::Resource::kCollective:  // of graphs alone
     case casync::Resource::kNone:
       break;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -57,6 +58,20 @@ class Works {
   /// Of a LocalReduce or LocalBroadcast.
   std::int64_t local(const casync::Task& task) const {
     return checked(task, costs::local_s(cluster_, task.amount));
+  }
+  /// Of an AllGather, ReduceScatter or AllToAll of so many nodes.
+  struct OfGroup {
+    std::int64_t on_link = 0;  ///< while no other may use the link
+    std::int64_t latency = 0;  ///< from then until its end
+  };
+  OfGroup of_group(const casync::Task& task, std::uint32_t nodes,
+                   const costs::LinkCosts& link) const {
+    const std::int64_t all = costs_.group_time(task, nodes, link).count();
+    // L, each time that a message is waited for; a library that was measured may take less.
+    const double waits = task.kind == casync::Kind::kAllToAll ? 1 : nodes - 1.0;
+    const std::int64_t latency =
+        std::min(all, casync::from_seconds(waits * link.latency_s).count());
+    return {all - latency, latency};
   }
   /// Of a task that takes `nominal` at speed 1.
   std::int64_t at_speed(const casync::Task& task, std::int64_t nominal, double speed) const;

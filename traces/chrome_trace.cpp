@@ -33,8 +33,8 @@ using casync::TaskId;
 using Json = nlohmann::ordered_json;
 
 /// In the order in which viewers show them.
-constexpr std::array<std::string_view, 5> kLaneNames{"compute", "codec", "egress", "ingress",
-                                                     "local"};
+constexpr std::array<std::string_view, 7> kLaneNames{"compute", "codec",  "egress", "ingress",
+                                                     "local",   "gather", "reduce"};
 /// Thread ids of one resource, so that its lanes stay together and no two resources share an id.
 constexpr int kLanesPerResource = 1 << 20;
 
@@ -170,7 +170,7 @@ class TimelineWriter {
     if (!is_of_gradient(task)) return casync::to_string(task.kind);
     const std::string& gradient = gradient_names_[task.gradient];
     if (task.kind == Kind::kBackward) return fmt::format("Backward {}", gradient);
-    if (casync::is_local(task)) {
+    if (casync::is_local(task) || casync::is_of_group(task)) {
       return fmt::format("{} {}", casync::to_string(task.kind), gradient);
     }
     return fmt::format("{} {}[{}]", casync::to_string(task.kind), gradient, task.partition);
@@ -183,8 +183,8 @@ class TimelineWriter {
     arguments["gradient"] = gradient_names_[task.gradient];
     if (task.kind == Kind::kBackward) return arguments;
     arguments["partition"] = task.partition;
-    const bool has_bytes =
-        is_message_end(task.kind) || task.kind == Kind::kAllReduce || casync::is_local(task);
+    const bool has_bytes = is_message_end(task.kind) || task.kind == Kind::kAllReduce ||
+                           casync::is_local(task) || casync::is_of_group(task);
     arguments[has_bytes ? "bytes" : "elements"] = task.amount;
     if (is_message_end(task.kind)) {
       arguments[task.kind == Kind::kSend ? "to" : "from"] = graph_.peer(task);

@@ -7,5 +7,7 @@ namespace hipress::casync {
 
 extern const ScheduleRow kDdp;
 extern const ScheduleRow kLocal;
+extern const ScheduleRow kFsdp;
+extern const ScheduleRow kHsdp;
 
 }  // namespace hipress::casync

@@ -6,7 +6,7 @@
 namespace hipress::casync {
 
 std::span<const ScheduleRow* const> own_schedules() {
-  static const std::array rows = {&kDdp, &kLocal};
+  static const std::array rows = {&kDdp, &kLocal, &kFsdp, &kHsdp};
   return rows;
 }
 

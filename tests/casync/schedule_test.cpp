@@ -62,7 +62,7 @@ TEST_CASE("a schedule's text is read, and written with what is not the default")
 
 TEST_CASE("what is no schedule is refused with what there is") {
   const auto why = [](const char* text) { return refusal([&] { Schedule::parse(text); }); };
-  CHECK_THAT(why("fast"), Contains("unknown schedule 'fast'; known are ddp, local"));
+  CHECK_THAT(why("fast"), Contains("unknown schedule 'fast'; known are ddp, local, fsdp, hsdp"));
   CHECK_THAT(why(""), Contains("unknown schedule ''"));
   CHECK_THAT(why("local(steps=0)"), Contains("steps must be a whole number from 1"));
   CHECK_THAT(why("local(steps=-3)"), Contains("got '-3'"));
@@ -302,14 +302,14 @@ TEST_CASE("somebody else's schedule is one row") {
                           .timetable = odd_steps,
                           .gives_up = nullptr};
     const ScheduleRegistration registration(row);
-    CHECK(schedule_names() == "ddp, local, odd_steps");
+    CHECK(schedule_names() == "ddp, local, fsdp, hsdp, odd_steps");
     CHECK_THROWS_AS(ScheduleRegistration(row), std::invalid_argument);
     const TaskGraph graph = expand_back_to_back(model, planned("odd_steps", model), 2);
     check(graph);
     CHECK(count(graph)[Kind::kSteps] == 0);  // of two steps, one begins and one awaits
     CHECK(count(graph)[Kind::kSend] == 2 * 4 * 2 * 2);
   }
-  CHECK(schedule_names() == "ddp, local");
+  CHECK(schedule_names() == "ddp, local, fsdp, hsdp");
   const ScheduleRow wrong{.name = "wrong",
                           .help = "",
                           .parameters = {},

@@ -1,0 +1,280 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <functional>
+#include <random>
+#include <string>
+
+#include "io/error.hpp"
+#include "sim/folding.hpp"
+#include "tests/sim/fixtures.hpp"
+
+namespace hipress::sim {
+namespace {
+
+using casync::kRaw;
+using casync::TaskGraph;
+using Catch::Matchers::Contains;
+
+/// L layers of S bytes, with F and B in whole microseconds.
+struct Uniform {
+  std::int64_t layers = 6;
+  std::int64_t elements = 4 * 32 * 1000;
+  std::int64_t forward_us = 100, backward_us = 200;
+  std::uint32_t nodes = 4;
+
+  std::int64_t bytes() const { return 4 * elements; }
+  /// Of a gather or a reduction: (W-1)·o + (W-1)/W·S/B.
+  std::int64_t collective() const {
+    return (nodes - 1) * kOverhead + (nodes - 1) * (bytes() / nodes) * kPsPerByte;
+  }
+  models::Model model() const {
+    models::Model model = test_model(std::vector<std::int64_t>(layers, elements));
+    model.forward_s = 1e-6 * static_cast<double>(layers * forward_us);
+    for (std::int64_t g = 0; g < layers; ++g) {
+      model.gradients[g].ready_s = 1e-6 * static_cast<double>((g + 1) * backward_us);
+    }
+    return model;
+  }
+  Scenario scenario(const std::string& schedule) const {
+    Scenario made = test_scenario(model(), "ring", nodes, kRaw, 1);
+    made.plan.schedule = casync::Schedule::parse(schedule);
+    return made;
+  }
+};
+
+std::int64_t time_of(const Scenario& scenario) {
+  const TaskGraph graph = expand(scenario, casync::Folding::kFolded);
+  const std::int64_t folded = simulate(scenario, graph).iteration.count();
+  const TaskGraph whole = expand(scenario, casync::Folding::kNone);
+  casync::check(whole);
+  CHECK(casync::whole_tasks(graph) == whole.tasks());
+  CHECK(simulate(scenario, whole).iteration.count() == folded);
+  return folded;
+}
+
+TEST_CASE("uniform layers in shards take the times of the closed forms") {
+  for (const Network network : {Network::kPort, Network::kFair}) {
+    for (const char* communicators : {"shared", "separate"}) {
+      CAPTURE(to_string(network), communicators);
+      const auto schedule = [&](const std::string& more) {
+        return "fsdp(communicators=" + std::string(communicators) + more + ")";
+      };
+      const auto time = [&](const Uniform& job, const std::string& more) {
+        Scenario scenario = job.scenario(schedule(more));
+        scenario.network = network;
+        return time_of(scenario);
+      };
+      Uniform fast;  // computation bounds: a layer's pass is longer than its two collectives
+      fast.elements = 32 * fast.nodes;
+      const std::int64_t g = fast.collective(), passes = fast.layers * 300 * kUs;
+      REQUIRE(2 * g < fast.forward_us * kUs);
+      // The first gather and the last reduction are exposed.
+      CHECK(time(fast, "") == g + passes + g);
+      CHECK(time(fast, ", reshard=false") == g + passes + g);
+      // Each layer but the one that backward begins with waits for its own gather, too; after the
+      // reduction where that goes first on the communicator.
+      CHECK(time(fast, ", prefetch=post") == g + passes + (fast.layers) * g + g);
+      CHECK(time(fast, ", prefetch=none") == g + passes + g + 2 * (fast.layers - 1) * g + g);
+
+      Uniform slow;  // the network bounds: three collectives a layer, and nothing between them
+      slow.elements = 32 * 100'000 * slow.nodes;
+      const std::int64_t s = slow.collective();
+      REQUIRE(s > 2 * slow.backward_us * kUs);
+      CHECK(time(slow, "") == 3 * slow.layers * s);
+      // Without a second gather, backward and its reductions follow the last layer's pass.
+      CHECK(time(slow, ", reshard=false") ==
+            2 * slow.layers * s + (slow.forward_us + slow.backward_us) * kUs);
+    }
+  }
+}
+
+/// Some job on 2 to 8 nodes, its layers of several sizes and times.
+Scenario random_job(std::mt19937& draw) {
+  const auto between = [&](int least, int most) {
+    return std::uniform_int_distribution(least, most)(draw);
+  };
+  const int layers = between(1, 12);
+  std::vector<std::int64_t> sizes;
+  for (int i = 0; i < layers; ++i) sizes.push_back(between(1, 300'000));
+  models::Model model = test_model(sizes);
+  model.forward_s = between(0, 3000) * 1e-6;
+  model.optimizer_s = between(0, 100) * 1e-6;
+  double ready_s = 0;
+  for (models::Gradient& gradient : model.gradients) {
+    ready_s += between(0, 500) * 1e-6;
+    gradient.ready_s = ready_s;
+  }
+  const auto nodes = static_cast<std::uint32_t>(between(2, 8));
+  Scenario scenario = test_scenario(std::move(model), "ring", nodes, kRaw, 1);
+  scenario.cluster.link.latency_s = between(0, 50) * 1e-6;
+  return scenario;
+}
+
+TEST_CASE("separate communicators are never slower than one") {
+  std::mt19937 draw(7);  // the same on every machine
+  int faster = 0;
+  for (int i = 0; i < 200; ++i) {
+    Scenario scenario = random_job(draw);
+    for (const char* prefetch : {"pre", "post", "none"}) {
+      for (const Network network : {Network::kPort, Network::kFair}) {
+        CAPTURE(i, prefetch, to_string(network));
+        scenario.network = network;
+        const auto time = [&](const std::string& communicators) {
+          scenario.plan.schedule = casync::Schedule::parse(
+              "fsdp(prefetch=" + std::string(prefetch) + ", communicators=" + communicators + ")");
+          return time_of(scenario);
+        };
+        const std::int64_t shared = time("shared"), separate = time("separate");
+        CHECK(separate <= shared);
+        faster += separate < shared ? 1 : 0;
+      }
+    }
+  }
+  CHECK(faster > 0);
+}
+
+/// Bytes that a node sends in a step, or of the network between hosts, a host.
+std::int64_t sent(const Scenario& scenario) {
+  const TaskGraph graph = expand(scenario, casync::Folding::kFolded);
+  return simulate(scenario, graph).bytes_sent.front();
+}
+std::int64_t sent_between_hosts(const Scenario& scenario, std::uint32_t nodes_per_host) {
+  const TaskGraph graph = expand(scenario, casync::Folding::kFolded);
+  std::int64_t bytes = 0;
+  for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
+    if (!casync::is_of_group(graph[id])) continue;
+    const auto [nodes, stride] = graph.groups[graph[id].group];
+    if (nodes * stride <= nodes_per_host) continue;
+    // Rings through neighbours leave a host once, those of a multiple of its nodes each on its own.
+    bytes += casync::bytes_sent(graph, graph[id]) * std::min(stride, nodes_per_host);
+  }
+  return bytes;
+}
+
+/// Two hosts' GPUs with NVLink's tenfold.
+Scenario on_hosts(Scenario scenario, std::uint32_t nodes_per_host) {
+  scenario.cluster.host_link = scenario.cluster.link;
+  scenario.cluster.host_link->bandwidth = 10 * kBandwidth;
+  scenario.cluster.host_link->bandwidth_both_ways = 10 * kBandwidth;
+  for (std::uint32_t node = 0; node < scenario.cluster.nodes; ++node) {
+    scenario.cluster.host[node] = node / nodes_per_host;
+  }
+  return scenario;
+}
+
+TEST_CASE("sharded schedules send what the published formulas say") {
+  Uniform job;
+  job.nodes = 16;
+  job.elements = 32 * 16 * 16;
+  const std::int64_t all = job.layers * job.bytes(), world = job.nodes;
+  CHECK(sent(job.scenario("fsdp")) == 3 * (all / world) * (world - 1));
+  CHECK(sent(job.scenario("fsdp(reshard=false)")) == 2 * (all / world) * (world - 1));
+  // 8 GPUs a host: 3M(G-1)/G in it, and between the R hosts 2M/G·(R-1)/R for each GPU.
+  const std::int64_t gpus = 8, hosts = 2;
+  const Scenario hsdp = on_hosts(job.scenario("hsdp(shard=8)"), 8);
+  CHECK(sent(hsdp) == 3 * (all / gpus) * (gpus - 1) + 2 * (all / gpus / hosts) * (hosts - 1));
+  CHECK(sent_between_hosts(hsdp, 8) == 2 * (all / hosts) * (hosts - 1));
+  // What is kept in a host is gathered there.
+  const Scenario kept = on_hosts(job.scenario("fsdp(reshard=8)"), 8);
+  CHECK(sent(kept) == 2 * (all / world) * (world - 1) + (all / gpus) * (gpus - 1));
+  CHECK(sent_between_hosts(kept, 8) == 2 * (all / world) * (world - 1));
+}
+
+TEST_CASE("ZeRO++ sends a quarter of what ZeRO-3 does between hosts") {
+  // Half for gathers in a byte of two, an eighth for reductions in half a byte, that host by host;
+  // on 24 hosts of 16 GPUs, as published.
+  Uniform job;
+  job.nodes = 384;
+  job.elements = 384 * 32;
+  Scenario scenario = on_hosts(job.scenario("fsdp(reshard=16)"), 16);
+  for (models::Gradient& gradient : scenario.model.gradients) {
+    gradient.dtype = models::Dtype::kFloat16;
+  }
+  scenario.plan.algorithms = {byte_codec(), byte_codec()};
+  scenario.plan.algorithms[1].name = "nibble";
+  scenario.plan.algorithms[1].encoded_bytes = [](std::int64_t n) { return n / 2; };
+  scenario.profile.codecs["nibble"] = scenario.profile.codecs["byte"];
+  scenario.plan.gathers.assign(job.layers, 0);
+  for (casync::Decision& decision : scenario.plan.decisions) decision.algorithm = 1;
+  scenario.plan.exchange_within = 16;
+  const std::int64_t all = job.layers * job.elements * 2;
+  const std::int64_t gathers = all / 2 / 384 * 383, reductions = all / 4 / 24 * 23;
+  CHECK(sent_between_hosts(scenario, 16) == gathers + reductions);
+  CHECK(static_cast<double>(gathers + reductions) / static_cast<double>(all) ==
+        Approx(0.75).epsilon(0.02));
+  scenario.plan.gathers.clear();
+  scenario.plan.exchange_within = 1;
+  scenario.plan.algorithms[0].half_precision = true;
+  scenario.plan.algorithms[0].encoded_bytes = [](std::int64_t n) { return 2 * n; };
+  for (casync::Decision& decision : scenario.plan.decisions) decision.algorithm = 0;
+  scenario.plan.schedule = casync::Schedule::parse("fsdp");
+  CHECK(sent_between_hosts(scenario, 16) == 3 * all / 384 * 383);
+  const TaskGraph graph = expand(scenario, casync::Folding::kFolded);
+  CHECK(graph.tasks() == 1 + 5 * job.layers);  // the optimizer, two passes, three collectives
+}
+
+TEST_CASE("layers, micro-steps and the optimizer follow one another in a sharded step") {
+  Uniform job;
+  job.layers = 1;
+  Scenario scenario = job.scenario("fsdp");
+  const std::int64_t c = job.collective(), f = job.forward_us * kUs, b = job.backward_us * kUs;
+  // It is gathered for backward while forward uses it, in a second place.
+  REQUIRE(c > f);
+  const std::int64_t step = c + c + b + c;
+  CHECK(time_of(scenario) == step);
+  scenario.model.optimizer_s = 50e-6;
+  CHECK(time_of(scenario) == 50 * kUs + step);
+  scenario.iterations = 3;
+  CHECK(time_of(scenario) == 3 * (50 * kUs + step));
+  scenario.iterations = 1;
+  scenario.model.micro_steps = 2;
+  // The second is gathered behind the first reduction, as on one communicator.
+  CHECK(time_of(scenario) == 50 * kUs + 2 * step);
+}
+
+TEST_CASE("a sharded schedule that cannot be is refused") {
+  const auto refusal = [](const std::function<void(Scenario&)>& change, const char* schedule) {
+    try {
+      Scenario scenario = Uniform{.nodes = 6}.scenario(schedule);
+      change(scenario);
+      const TaskGraph graph = expand(scenario, casync::Folding::kNone);
+      simulate(scenario, graph);
+    } catch (const std::exception& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const auto nothing = [](Scenario&) {};
+  CHECK(refusal(nothing, "fsdp").empty());
+  CHECK_THAT(refusal(nothing, "hsdp(shard=4)"), Contains("shard=4 does not divide 6 nodes"));
+  CHECK_THAT(refusal(nothing, "fsdp(reshard=4)"), Contains("reshard=4 does not divide 6 nodes"));
+  CHECK_THAT(refusal(nothing, "hsdp(shard=2, reshard=3)"), Contains("no more shards than that"));
+  CHECK_THAT(refusal(nothing, "fsdp(reshard=1)"),
+             Contains("true or false or a whole number from 2"));
+  CHECK_THAT(refusal(nothing, "fsdp(prefetch=never)"), Contains("pre or post or none"));
+  CHECK_THAT(refusal(nothing, "fsdp(in_flight=0)"), Contains("in_flight must be"));
+  CHECK_THAT(refusal(
+                 [](Scenario& one) {
+                   one.model.gradients.clear();
+                   one.plan.decisions.clear();
+                 },
+                 "fsdp"),
+             Contains("the model has none"));
+  CHECK_THAT(refusal([](Scenario& one) { one.plan.bulk.threshold_bytes = 1 << 20; }, "fsdp"),
+             Contains("leave bulk groups out"));
+  CHECK_THAT(refusal(
+                 [](Scenario& one) {
+                   one.plan.gpus_per_node = 2;
+                   one.cluster.gpus_per_node = 2;
+                   one.cluster.gpu_link = {1e-6, 1e9};
+                 },
+                 "fsdp"),
+             Contains("plan for one GPU per node"));
+  CHECK_THAT(refusal([](Scenario& one) { one = on_hosts(one, 4); }, "fsdp"),
+             Contains("hosts have different numbers of nodes"));
+  CHECK_THAT(refusal([](Scenario& one) { one = on_hosts(one, 3); }, "hsdp(shard=2)"),
+             Contains("on hosts of 3 in different ways"));
+}
+
+}  // namespace
+}  // namespace hipress::sim
