@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "io/error.hpp"
+
 namespace hipress::costs {
 namespace {
 
@@ -70,6 +72,15 @@ std::optional<Cluster> in_two_levels(const Cluster& cluster) {
 
 std::optional<Cluster> in_other_levels(const Cluster& cluster) {
   return cluster.gpus_per_node > 1 ? in_one_level(cluster) : in_two_levels(cluster);
+}
+
+Cluster of_gpus(const Cluster& cluster) {
+  if (cluster.gpus_per_node == 1) return cluster;
+  std::optional<Cluster> flat = in_one_level(cluster);
+  if (flat) return *std::move(flat);
+  throw io::InputError(
+      "every GPU has shards of its own, and this cluster cannot be said GPU by GPU: give nodes on "
+      "hosts of their own, without sites and bursts (link: {burst: 0B})");
 }
 
 std::string describe_levels(const Cluster& cluster) {

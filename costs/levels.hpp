@@ -25,6 +25,10 @@ std::optional<Cluster> in_two_levels(const Cluster& cluster);
 /// The other of both, where there is one.
 std::optional<Cluster> in_other_levels(const Cluster& cluster);
 
+/// A cluster in which every GPU is a node: the same where each node has one, else in_one_level().
+/// InputError where that cannot be said.
+Cluster of_gpus(const Cluster& cluster);
+
 /// A sentence about such a cluster: what its nodes are.
 std::string describe_levels(const Cluster& cluster);
 

@@ -121,6 +121,11 @@ void PlanBuilder::decide(std::size_t gradient, std::int8_t algorithm_index,
   resolved_.plan.decisions[gradient] = {algorithm_index, partitions};
 }
 
+void PlanBuilder::gather(std::size_t gradient, std::int8_t algorithm) {
+  resolved_.plan.gathers.resize(context_.model.gradients.size(), casync::kRaw);
+  resolved_.plan.gathers[gradient] = algorithm;
+}
+
 std::string PlanBuilder::refusal_of(std::int8_t algorithm, std::size_t gradient) const {
   if (algorithm == casync::kRaw) return {};
   return refusal(resolved_.plan.algorithms[static_cast<std::size_t>(algorithm)],
@@ -169,6 +174,9 @@ void PlanMatcher::add(const PlanRow& row) {
           fmt::format("{} does not take it, since {}; leave it raw ('n')", row.algorithm, refusal));
     }
     builder_.decide(g, algorithm, static_cast<std::int32_t>(row.partitions));
+    if (!row.gather.empty()) {
+      builder_.gather(g, builder_.algorithm(trusted_algorithm(row.gather, trust_)));
+    }
   } catch (const io::InputError& error) {
     refuse(row, fmt::format("cannot be compressed: {}", error.what()));
   }

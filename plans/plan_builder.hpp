@@ -55,6 +55,9 @@ class PlanBuilder {
 
   void decide(std::size_t gradient, std::int8_t algorithm, std::int32_t partitions);
 
+  /// What the gradient's parameter is gathered as by a sharded schedule.
+  void gather(std::size_t gradient, std::int8_t algorithm);
+
   /// refusal() of an algorithm that has a place.
   std::string refusal_of(std::int8_t algorithm, std::size_t gradient) const;
 
@@ -72,6 +75,7 @@ struct PlanRow {
   std::optional<std::int64_t> elements;  ///< not every form has them
   std::string algorithm;                 ///< empty: raw
   std::int64_t partitions = 1;           ///< 1 … kMaxPartitions
+  std::string gather = {};               ///< an algorithm; empty: raw
 };
 
 /// Matches the rows of a plan file to the gradients of a model, by name.

@@ -63,6 +63,11 @@ std::string plan_fingerprint(const models::Model& model, const casync::Plan& pla
   }
   if (plan.gpus_per_node > 1) text += fmt::format("gpus {}\n", plan.gpus_per_node);
   if (plan.root != 0) text += fmt::format("root {}\n", plan.root);
+  if (plan.exchange_within > 1) text += fmt::format("exchange {}\n", plan.exchange_within);
+  for (std::uint32_t g = 0; g < plan.gathers.size(); ++g) {
+    const casync::Algorithm* const what = casync::algorithm_at(plan.algorithms, plan.gathers[g]);
+    if (what != nullptr) text += fmt::format("gather {} {}\n", g, what->name);
+  }
   if (!plan.pipelining) text += "no pipelining\n";
   text += timed_layout(casync::make_layout(model, plan), plan.pipelining);
   for (std::size_t g = 0; g < model.gradients.size(); ++g) {

@@ -114,6 +114,8 @@ PlanRow parse_item(const io::YamlNode& item, const std::string& name) {
     named.at("algorithm").fail("must be an algorithm's name or none, got ''");
   if (row.algorithm == kNone) row.algorithm.clear();
   row.partitions = named.at("K").integer(1, kMaxPartitions);
+  if (const auto gather = named.find("gather")) row.gather = gather->text();
+  if (row.gather == kNone) row.gather.clear();
   return row;
 }
 
@@ -135,7 +137,13 @@ void write_gradients(YAML::Emitter& out, const models::Model& model, const casyn
       out << YAML::Key << "dtype" << YAML::Value << models::to_string(gradient.dtype);
     }
     out << YAML::Key << "algorithm" << YAML::Value << algorithm;
-    out << YAML::Key << "K" << YAML::Value << decision.partitions << YAML::EndMap;
+    out << YAML::Key << "K" << YAML::Value << decision.partitions;
+    if (const std::int8_t gather = plan.gather_of(static_cast<std::uint32_t>(g));
+        gather != casync::kRaw) {
+      out << YAML::Key << "gather" << YAML::Value
+          << plan.algorithms[static_cast<std::size_t>(gather)].name;
+    }
+    out << YAML::EndMap;
   }
   out << YAML::EndSeq;
 }
@@ -192,6 +200,20 @@ void read_schedule(const io::YamlNode& root, const models::Model& model, casync:
     plan.schedule = casync::Schedule::parse(schedule->text());
     plan.schedule.timetable(model);
   });
+}
+
+/// What only plans of a sharded schedule say.
+void read_shards(const io::YamlNode& root, const models::Model& model, casync::Plan& plan) {
+  const bool sharded = plan.schedule.timetable(model).sharding.has_value();
+  if (const auto within = root.find("exchange_within")) {
+    if (!sharded) within->fail("is of a sharded schedule, such as schedule: fsdp; leave it out");
+    plan.exchange_within = static_cast<std::uint32_t>(within->integer(1, plan.nodes));
+  }
+  if (!sharded && !plan.gathers.empty()) {
+    root.at("gradients")
+        .fail("gather is of a sharded schedule, such as schedule: fsdp; leave it out");
+  }
+  if (sharded) located(root.at("schedule"), [&] { casync::make_layout(model, plan); });
 }
 
 /// What a plan says beside its decisions: how raw gradients travel, bulk groups and batches.
@@ -262,15 +284,16 @@ void write_aggregations(YAML::Emitter& out, const models::Model& model, const ca
 
 ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context) {
   const io::YamlNode root = io::YamlNode::load(file);
-  root.expect_keys({"schema", "model", "topology", "nodes", "predicted_iteration", "lower_bound",
-                    "search", "network", "profile", "tool", "raw", "transfer_order", "bulk",
-                    "batch", "gradients", "operation", "root", "dense", "schedule"});
+  root.expect_keys({"schema",      "model",          "topology", "nodes",    "predicted_iteration",
+                    "lower_bound", "search",         "network",  "profile",  "tool",
+                    "raw",         "transfer_order", "bulk",     "batch",    "gradients",
+                    "operation",   "root",           "dense",    "schedule", "exchange_within"});
   require_schema(root);
   require_agreement(root, context);
   require_times(root);
   PlanMatcher matcher(file, context);
   for (const io::YamlNode& item : root.at("gradients").items()) {
-    item.expect_keys({"name", "elements", "algorithm", "K", "dtype"});
+    item.expect_keys({"name", "elements", "algorithm", "K", "dtype", "gather"});
     const std::string name = item.at("name").text();
     matcher.add(parse_item(item, name));
     require_dtype(item, context.model, name);
@@ -279,6 +302,7 @@ ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context)
   read_operation(root, resolved.plan);
   read_schedule(root, context.model, resolved.plan);
   read_aggregations(root, context.model, resolved.plan);
+  read_shards(root, context.model, resolved.plan);
   if (const auto dense = root.find("dense")) resolved.dense = read_dense(*dense);
   if (const auto order = root.find("transfer_order")) {
     located(*order, [&] { resolved.transfer_order = casync::parse_transfer_order(order->text()); });
@@ -319,6 +343,7 @@ void write_plan_yaml(const std::string& path, const models::Model& model, const 
     entry("transfer_order", casync::to_string(report.transfer_order));
   }
   if (plan.schedule != casync::Schedule()) entry("schedule", plan.schedule.text());
+  if (plan.exchange_within > 1) entry("exchange_within", plan.exchange_within);
   write_aggregations(out, model, plan);
   if (report.dense) {
     out << YAML::Key << "dense" << YAML::Value << YAML::Flow << YAML::BeginMap;

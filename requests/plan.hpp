@@ -35,11 +35,13 @@ struct PlanRequest {
   std::vector<std::string> schedules;  ///< none: ddp
   bool required_bandwidth = false;
   std::string utilization;  ///< "50%,95%"; of required_bandwidth
+  std::string gpu_memory;   ///< "80GB", of each GPU; empty: whatever is needed
+  std::string optimizer = "adamw";
 
   /// Schedules are compared, or links are asked for: requests/schedules.hpp.
   bool is_of_schedules() const {
     const bool is_default = schedules.empty() || schedules == std::vector<std::string>{"ddp"};
-    return required_bandwidth || !is_default;
+    return required_bandwidth || !is_default || !gpu_memory.empty();
   }
   /// The plan to write; empty: none is, and the plan is one that SeCoPa's text can say.
   std::string output;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "casync/strategy.hpp"
+#include "planner/schedules/state_memory.hpp"
 #include "requests/plan.hpp"
 #include "requests/shared_fields.hpp"
 
@@ -43,6 +44,15 @@ void add(Fields& made, AnalysisOptions& options) {
   const char* passes = "Passes, which polish the plan after search timeline";
   made.add("disable_pass", &options.disabled_passes, "Passes to leave out, with commas")
       .under(passes);
+}
+
+/// "adamw (two moments in fp32), …".
+std::string describe_optimizers() {
+  std::string text;
+  for (const OptimizerRow& row : optimizers()) {
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", row.name, row.help);
+  }
+  return text;
 }
 
 }  // namespace
@@ -134,6 +144,12 @@ Fields fields(PlanRequest& request) {
                "; several are compared, and several values of a parameter, with | between them "
                "(default: ddp)")
       .repeated();
+  made.add("gpu_memory", &request.gpu_memory,
+           "Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer "
+           "state take more are not chosen (default: whatever is needed)");
+  made.add("optimizer", &request.optimizer,
+           "Whose state is counted as memory: " + describe_optimizers())
+      .with_default();
   made.add("required_bandwidth", &request.required_bandwidth,
            "Find no plan, but the least bandwidth of links at which computation has each share of "
            "`utilization`, for each `schedule` and `algorithm` (default: none)");

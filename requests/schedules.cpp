@@ -9,6 +9,7 @@
 #include "costs/assumed_spread.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "io/quantity.hpp"
 #include "planner/rules/alone.hpp"
 #include "plans/plan_file.hpp"
 #include "requests/shared_fields.hpp"
@@ -50,6 +51,11 @@ std::vector<double> utilizations_of(const PlanRequest& request) {
     if (comma == std::string_view::npos) return found;
     list.remove_prefix(comma + 1);
   }
+}
+
+std::optional<std::int64_t> memory_limit(const PlanRequest& request) {
+  if (request.gpu_memory.empty()) return std::nullopt;
+  return io::parse_size(request.gpu_memory, "`gpu_memory`");
 }
 
 std::vector<casync::Schedule> schedules_of(const PlanRequest& request, const models::Model& model) {
@@ -166,8 +172,9 @@ void find(ScheduleAnswer& answer, const Hooks& hooks) {
     if (!request.yaml()) plans::require_text_names(prepared.model);
   }
   look_for_interrupt(hooks);
-  answer.plans = plan_schedules(prepared.problem, schedules);
-  answer.chosen = choose_schedule(answer.plans, prepared.problem.tolerance);
+  answer.plans = plan_schedules(prepared.problem, schedules, request.optimizer);
+  answer.chosen = choose_schedule(answer.plans, prepared.problem.tolerance,
+                                  memory_limit(request).value_or(INT64_MAX));
   write(answer, hooks);
 }
 
@@ -194,6 +201,12 @@ Json document_of(const Problem& problem, const ScheduledPlan& plan) {
           {"bytes_per_step", plan.traffic.bytes_per_step},
           {"bytes_per_day", plan.traffic.bytes_per_day},
           {"peak_bits_per_s", plan.traffic.peak_bits_per_s},
+          {"peak_memory_bytes", plan.memory.total()},
+          {"peak_memory", Json{{"parameters", plan.memory.parameters},
+                               {"gradients", plan.memory.gradients},
+                               {"optimizer", plan.memory.optimizer},
+                               {"gathered", plan.memory.gathered},
+                               {"reductions", plan.memory.reductions}}},
           {"gives_up", gives_up(plan)}};
 }
 
@@ -218,7 +231,10 @@ void refuse_utilization(const PlanRequest& request) {
 std::unique_ptr<const ScheduleAnswer> answer_of_schedules(const PlanRequest& request,
                                                           const Hooks& hooks) {
   refuse_utilization(request);
-  if (request.required_bandwidth) utilizations_of(request);  // refused before files are read
+  // Refused before files are read.
+  if (request.required_bandwidth) utilizations_of(request);
+  memory_limit(request);
+  planner::find_optimizer(request.optimizer);
   auto answer = std::make_unique<ScheduleAnswer>(request, hooks);
   for (const std::string& diagnostic : answer->prepared.diagnostics) inform(hooks, diagnostic);
   try {

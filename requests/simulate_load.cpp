@@ -15,6 +15,7 @@
 #include "io/error.hpp"
 #include "io/yaml.hpp"
 #include "planner/baselines/named_plans.hpp"
+#include "planner/baselines/zeropp.hpp"
 #include "plans/broadcast.hpp"
 #include "plans/plan_file.hpp"
 #include "requests/shared_fields.hpp"
@@ -84,8 +85,11 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   say(hooks, machines.diagnostics);
   for (const std::string& warning : machines.warnings) warn(hooks, warning);
   const std::optional<std::uint32_t> planned = plans::nodes_of_plan(line.plan);
-  costs::Cluster cluster =
-      at_level_of(machines.cluster, planned.value_or(machines.cluster.nodes), hooks);
+  const bool sharded = line.plan == planner::kZeroPlusPlus ||
+                       (!line.schedule.empty() &&
+                        read_schedule(line.schedule, model).timetable(model).sharding.has_value());
+  costs::Cluster cluster = sharded ? costs::of_gpus(machines.cluster) : machines.cluster;
+  cluster = at_level_of(cluster, planned.value_or(cluster.nodes), hooks);
   const plans::PlanContext context = {.model = model,
                                       .strategy = strategy,
                                       .nodes = cluster.nodes,

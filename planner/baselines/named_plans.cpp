@@ -11,6 +11,7 @@
 #include "io/error.hpp"
 #include "kernels/codec/codec.hpp"
 #include "planner/baselines/baselines.hpp"
+#include "planner/baselines/zeropp.hpp"
 #include "planner/problem/budget.hpp"
 #include "planner/problem/levels.hpp"
 #include "planner/rules/secopa_costs.hpp"
@@ -134,13 +135,15 @@ std::optional<plans::ResolvedPlan> named_plan(std::string_view name, const PlanR
       profile_on_link(request.machines.profile, request.machines.cluster.link);
   const Problem problem = problem_of(request, on_link);
   if (is_searched(name)) return searched(name, problem);
+  if (name == kZeroPlusPlus) return resolved(zeropp(problem), sim::TransferOrder::kReady);
   return resolved(baseline_plan(*find_baseline(name), problem), sim::TransferOrder::kReady);
 }
 
 bool is_searched(std::string_view name) { return name == kBest || name == kBestUncompressed; }
 
 bool is_named_plan(std::string_view name) {
-  return is_searched(name) || (find_baseline(name) != nullptr && !contains(kByName, name));
+  return is_searched(name) || name == kZeroPlusPlus ||
+         (find_baseline(name) != nullptr && !contains(kByName, name));
 }
 
 std::vector<NamedPlanRow> named_plan_rows() {
@@ -151,6 +154,9 @@ std::vector<NamedPlanRow> named_plan_rows() {
     if (contains(kByName, row.name)) continue;
     rows.push_back({row.name, row.help, !contains(kFixed, row.name)});
   }
+  rows.push_back({kZeroPlusPlus,
+                  "schedule fsdp as ZeRO++ compresses it: gathers int8block, then in "
+                  "each host, and reductions int4block, host by host"});
   return rows;
 }
 

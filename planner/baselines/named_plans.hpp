@@ -39,10 +39,10 @@ inline constexpr std::string_view kBestUncompressed = "best_uncompressed";
 
 /// "best": searched as hipress-plan does, with fp16 beside the algorithm where the profile knows
 /// it, with half of the limits and with the other half without compression, in groups or not;
-/// "best_uncompressed": that other half; or any of all_baselines() but none, fp16 and all, which
-/// plans::resolve_plan() makes for whatever machines. None for other names, and for the names of
-/// files. io::InputError if there is no such plan with this strategy, or if it is too large to be
-/// simulated.
+/// "best_uncompressed": that other half; "zeropp"; or any of all_baselines() but none, fp16 and
+/// all, which plans::resolve_plan() makes for whatever machines. None for other names, and for the
+/// names of files. io::InputError if there is no such plan with this strategy, or if it is too
+/// large to be simulated.
 std::optional<plans::ResolvedPlan> named_plan(std::string_view name, const PlanRequest& request);
 
 /// Whether named_plan() makes a plan of that name, and whether it searches for it.

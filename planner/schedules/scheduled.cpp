@@ -4,14 +4,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <tuple>
 #include <utility>
 
 #include "casync/layout.hpp"
 #include "io/error.hpp"
+#include "io/quantity.hpp"
 #include "planner/choices/choices.hpp"
 #include "planner/problem/budget.hpp"
 #include "planner/rules/alone.hpp"
+#include "planner/schedules/sharded.hpp"
 #include "planner/timing/workbench.hpp"
 #include "plans/plan_builder.hpp"
 #include "sim/compute_utilisation.hpp"
@@ -147,18 +150,24 @@ class ScheduleSearch {
 }  // namespace
 
 sim::Scenario scenario_of(const Problem& problem, casync::Plan plan) {
+  // Every step of a sharded schedule begins when the one before has ended.
+  const bool repeats = !plan.schedule.timetable(problem.model).sharding;
   return {.model = problem.model,
           .plan = std::move(plan),
           .profile = problem.machines->profile,
           .cluster = problem.machines->cluster,
           .network = problem.machines->network,
-          .iterations = sim::kPeriods,
+          .iterations = repeats ? sim::kPeriods : 2,
           .stop = [flag = problem.limits.interrupted] { return flag.is_set(); }};
 }
 
-ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& schedule) {
+namespace {
+
+/// What a plan of the problem's schedule comes to.
+ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, std::string_view optimizer) {
   ScheduledPlan found;
-  found.plan = ScheduleSearch(problem, schedule).run();
+  found.plan = std::move(plan);
+  const casync::Schedule& schedule = found.plan.schedule;
   const sim::Scenario scenario = scenario_of(problem, found.plan);
   const casync::TaskGraph graph = sim::expand(scenario, sim::Fold::kExactly).graph;
   const sim::Result result = sim::simulate(scenario, graph, sim::Timelines::kRecorded);
@@ -176,13 +185,27 @@ ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& sche
   found.given_up = coarseness_of(problem, found.plan);
   for (std::size_t g = 0; g < found.plan.decisions.size(); ++g) {
     const bool raw = plans::is_raw(problem.model.gradients[g], found.plan, found.plan.decisions[g]);
-    found.compressed += raw ? 0 : 1;
+    const bool gathered_raw = found.plan.gather_of(static_cast<std::uint32_t>(g)) == casync::kRaw;
+    found.compressed += raw && gathered_raw ? 0 : 1;
   }
+  found.memory = state_memory(problem.model, found.plan, find_optimizer(optimizer));
   return found;
 }
 
+}  // namespace
+
+ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& schedule,
+                            std::string_view optimizer) {
+  if (!schedule.timetable(problem.model).sharding) {
+    return figures_of(problem, ScheduleSearch(problem, schedule).run(), optimizer);
+  }
+  const GpuProblem gpus(problem);
+  return figures_of(gpus.problem(), plan_shards(gpus.problem(), schedule), optimizer);
+}
+
 std::vector<ScheduledPlan> plan_schedules(const Problem& problem,
-                                          std::span<const casync::Schedule> schedules) {
+                                          std::span<const casync::Schedule> schedules,
+                                          std::string_view optimizer) {
   Problem each = problem;
   const auto jobs = std::max(1u, problem.limits.jobs);
   // Those that run at once have their time at once.
@@ -194,22 +217,35 @@ std::vector<ScheduledPlan> plan_schedules(const Problem& problem,
         1, problem.limits.evaluations / static_cast<std::int64_t>(schedules.size()));
   }
   std::vector<ScheduledPlan> plans(schedules.size());
-  sim::run_parallel(schedules.size(), jobs,
-                    [&](std::size_t i, unsigned) { plans[i] = plan_schedule(each, schedules[i]); });
+  sim::run_parallel(schedules.size(), jobs, [&](std::size_t i, unsigned) {
+    plans[i] = plan_schedule(each, schedules[i], optimizer);
+  });
   return plans;
 }
 
-std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double tolerance) {
-  const auto fastest = std::ranges::min_element(plans, {}, &ScheduledPlan::iteration_s);
-  const double limit_s = fastest->iteration_s * (1 + tolerance);
-  std::size_t chosen = static_cast<std::size_t>(fastest - plans.begin());
+std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double tolerance,
+                            std::int64_t memory_bytes) {
+  double limit_s = std::numeric_limits<double>::infinity();
+  std::int64_t least = INT64_MAX;
+  const auto fits = [&](const ScheduledPlan& plan) { return plan.memory.total() <= memory_bytes; };
+  for (const ScheduledPlan& plan : plans) {
+    least = std::min(least, plan.memory.total());
+    if (fits(plan)) limit_s = std::min(limit_s, plan.iteration_s * (1 + tolerance));
+  }
   const auto gives_up = [&](std::size_t i) {
     return std::tie(plans[i].steps, plans[i].late, plans[i].given_up);
   };
+  std::optional<std::size_t> chosen;
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (plans[i].iteration_s <= limit_s && gives_up(i) < gives_up(chosen)) chosen = i;
+    if (!fits(plans[i]) || plans[i].iteration_s > limit_s) continue;
+    if (!chosen || gives_up(i) < gives_up(*chosen)) chosen = i;
   }
-  return chosen;
+  if (chosen) return *chosen;
+  throw io::InputError(
+      fmt::format("nothing fits into `gpu_memory`: {} at least, without activations; give more "
+                  "GPUs, `schedule` "
+                  "fsdp, an `optimizer` with less state, or more memory",
+                  io::format_amount(least)));
 }
 
 }  // namespace hipress::planner

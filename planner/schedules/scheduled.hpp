@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/problem/problem.hpp"
+#include "planner/schedules/state_memory.hpp"
 #include "sim/forecast.hpp"
 #include "sim/traffic.hpp"
 
@@ -24,6 +25,13 @@ struct ScheduledPlan {
   std::size_t compressed = 0;  ///< gradients
   std::uint32_t late = 0;      ///< steps that go on without a mean, the most of any
   Coarseness given_up = {};    ///< the most of any gradient
+  StateMemory memory;          ///< of a GPU
+};
+
+/// What a GPU has room for, and what is kept there.
+struct MemoryLimit {
+  std::int64_t bytes = INT64_MAX;
+  std::string_view optimizer = "adamw";  ///< a row of optimizers()
 };
 
 /// A scenario for a plan of the problem, as its schedule repeats it.
@@ -32,18 +40,22 @@ sim::Scenario scenario_of(const Problem& problem, casync::Plan plan);
 /// The plan that takes least for this schedule: the best of the rules none, fp16, SeCoPa's and all,
 /// in each of the problem's strategies, and then fragment by fragment whatever of the problem's
 /// algorithms and numbers of partitions makes a step shorter by more than the problem's tolerance,
-/// until its limits are reached. std::invalid_argument for a schedule that does not fit the model,
-/// io::InputError where no strategy can carry it.
-ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& schedule);
+/// until its limits are reached. For a sharded schedule plan_shards(). std::invalid_argument for a
+/// schedule that does not fit the model, io::InputError where no strategy can carry it.
+ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& schedule,
+                            std::string_view optimizer = MemoryLimit().optimizer);
 
 /// Plans for several schedules, `limits.jobs` at a time; each has its share of the limits. Throws
 /// as plan_schedule().
 std::vector<ScheduledPlan> plan_schedules(const Problem& problem,
-                                          std::span<const casync::Schedule> schedules);
+                                          std::span<const casync::Schedule> schedules,
+                                          std::string_view optimizer = MemoryLimit().optimizer);
 
 /// The place of the one to take: of those that are longer than the fastest by at most the
 /// tolerance, the one that gives up least: the shortest period, then the fewest steps that a mean
-/// is late, then the least of any gradient; the first of equals.
-std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double tolerance);
+/// is late, then the least of any gradient; the first of equals. Those that take more memory than
+/// there is are left out; io::InputError where none fits.
+std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double tolerance,
+                            std::int64_t memory_bytes = INT64_MAX);
 
 }  // namespace hipress::planner

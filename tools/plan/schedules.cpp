@@ -36,6 +36,22 @@ void print_bandwidths(std::ostream& out, const ScheduleAnswer& answer) {
   }
 }
 
+/// "2GB for parameters, 2GB for gradients …".
+std::string describe_memory(const StateMemory& memory) {
+  std::string text;
+  const auto add = [&](std::int64_t bytes, std::string_view what) {
+    if (bytes > 0) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", io::format_amount(bytes, 3), what);
+    }
+  };
+  add(memory.parameters, "parameters");
+  add(memory.gradients, "gradients");
+  add(memory.optimizer, "optimizer state");
+  add(memory.gathered, "gathered layers");
+  add(memory.reductions, "gradients to reduce");
+  return text;
+}
+
 void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
   const costs::Spread spread = costs::spread_of(answer.prepared.profile);
   const ScheduledPlan& chosen = answer.plans[answer.chosen];
@@ -45,19 +61,23 @@ void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
   out << fmt::format("{}: {} a step, {:.1f} % of it computation\n", chosen.plan.schedule.text(),
                      io::format_duration(chosen.iteration_s), 100 * busy(chosen));
   if (const std::string lost = requests::gives_up(chosen); !lost.empty()) out << lost << "\n";
-  out << fmt::format("\n{:<44}{:<28}{:>6}  {:<12}{:<14}{:<12}{}\n", "schedule",
-                     "step (in 8 runs of 10)", "busy", "compressed", "by", "a step", "at most");
+  out << fmt::format("\n{:<44}{:<28}{:>6}  {:<12}{:<14}{:<12}{:<12}{}\n", "schedule",
+                     "step (in 8 runs of 10)", "busy", "compressed", "by", "a step", "at most",
+                     "memory");
   for (const ScheduledPlan& plan : answer.plans) {
     const sim::Interval range = sim::interval(plan.response, spread);
     out << fmt::format(
-        "{:<44}{:<28}{:>4.1f} %  {:<12}{:<14}{:<12}{}\n", plan.plan.schedule.text(),
+        "{:<44}{:<28}{:>4.1f} %  {:<12}{:<14}{:<12}{:<12}{}\n", plan.plan.schedule.text(),
         fmt::format("{} ({} to {})", io::format_duration(plan.iteration_s, 3),
                     io::format_duration(range.p10_s, 3), io::format_duration(range.p90_s, 3)),
         100 * busy(plan), fmt::format("{} of {}", plan.compressed, plan.plan.decisions.size()),
         plan.plan.strategy,
         io::format_amount(static_cast<std::int64_t>(plan.traffic.bytes_per_step), 3),
-        io::format_bit_rate(plan.traffic.peak_bits_per_s / 8, 3));
+        io::format_bit_rate(plan.traffic.peak_bits_per_s / 8, 3),
+        io::format_amount(plan.memory.total(), 3));
   }
+  out << "\nmemory: of each GPU, without activations, with optimizer " << answer.request.optimizer
+      << "; of the plan's " << describe_memory(chosen.memory) << '\n';
 }
 
 }  // namespace

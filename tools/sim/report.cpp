@@ -284,7 +284,8 @@ void print_report(std::ostream& out, const Scenario& scenario, const Prediction&
                      duration(all.p10), duration(all.p50), duration(all.p90), duration(all.p99)));
   }
   line(out, "critical path", describe_path(prediction, Picoseconds{}));
-  if (prediction.steps == 1 && result.iteration > result.compute) {
+  const bool ends_with_communication = prediction.steps == 1 && prediction.graph.groups.empty();
+  if (ends_with_communication && result.iteration > result.compute) {
     line(out, "its exposed part", describe_path(prediction, result.compute));
   }
   line(out, "utilisation", describe_utilisation(prediction.utilisation));

@@ -1,0 +1,24 @@
+#include "planner/baselines/zeropp.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace hipress::planner {
+
+casync::Plan zeropp(const Problem& problem) {
+  const std::vector<std::uint32_t>& host = problem.machines->cluster.host;
+  const auto each = static_cast<std::uint32_t>(std::count(host.begin(), host.end(), host.front()));
+  const bool several = each > 1 && each < problem.nodes && problem.nodes % each == 0;
+  casync::Plan plan = {.strategy = "allreduce",
+                       .nodes = problem.nodes,
+                       .algorithms = {algorithm("int8block"), algorithm("int4block")},
+                       .decisions = {}};
+  plan.decisions.assign(problem.model.gradients.size(), {.algorithm = 1});
+  plan.gathers.assign(problem.model.gradients.size(), 0);
+  const std::string reshard = several ? "(reshard=" + std::to_string(each) + ")" : "";
+  plan.schedule = casync::Schedule::parse("fsdp" + reshard);
+  if (several) plan.exchange_within = each;
+  return plan;
+}
+
+}  // namespace hipress::planner

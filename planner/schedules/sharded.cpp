@@ -1,0 +1,142 @@
+#include "planner/schedules/sharded.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "casync/layout.hpp"
+#include "costs/levels.hpp"
+#include "kernels/codec/codec.hpp"
+#include "plans/plan_builder.hpp"
+#include "sim/folding.hpp"
+
+namespace hipress::planner {
+namespace {
+
+/// What a layer is sent as: indices into the plan's algorithms.
+struct Forms {
+  std::int8_t gather = casync::kRaw;
+  std::int8_t reduce = casync::kRaw;
+};
+
+class ShardSearch {
+ public:
+  ShardSearch(const Problem& problem, const casync::Schedule& schedule)
+      : problem_(problem), table_(schedule.timetable(problem.model)) {
+    plan_.strategy = "allreduce";  // a library's collectives
+    plan_.nodes = problem.nodes;
+    plan_.decisions.resize(problem.model.gradients.size());
+    plan_.gathers.assign(problem.model.gradients.size(), casync::kRaw);
+    plan_.schedule = schedule;
+    time_s_ = step_s(plan_);
+    list_algorithms();
+  }
+
+  casync::Plan run() {
+    for (const std::uint32_t within : exchanges()) try_all_alike(within);
+    const double limit_s = time_s_ * (1 + problem_.tolerance);
+    for (std::uint32_t layer = 0; layer < table_.synchronisations.size(); ++layer) {
+      give_up_less(layer, limit_s);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  double step_s(const casync::Plan& plan) const {
+    const sim::Scenario scenario = scenario_of(problem_, plan);
+    return casync::to_seconds(
+        sim::iteration_time(scenario, sim::expand(scenario, sim::Fold::kExactly).graph));
+  }
+
+  /// The problem's algorithms, by what they can be for.
+  void list_algorithms() {
+    for (const std::string& name : problem_.algorithms) {
+      const kernels::CodecTraits traits = kernels::make_codec(name)->traits();
+      if (traits.stages > 1 || traits.additive || traits.own_optimizer) continue;
+      const std::int8_t place = plans::next_place(plan_.algorithms, name);
+      plan_.algorithms.push_back(algorithm(name));
+      reductions_.push_back(place);
+      if (!traits.error_feedback && !traits.sparse) gathers_.push_back(place);
+    }
+  }
+
+  /// Neighbours that exchange shards first: all at once, or those of a host.
+  std::vector<std::uint32_t> exchanges() const {
+    const costs::Cluster& cluster = problem_.machines->cluster;
+    const auto each = static_cast<std::uint32_t>(
+        std::count(cluster.host.begin(), cluster.host.end(), cluster.host.front()));
+    const std::uint32_t shards =
+        table_.sharding->nodes == 0 ? problem_.nodes : table_.sharding->nodes;
+    const bool of_hosts = cluster.host_link && each > 1 && each < shards && shards % each == 0;
+    return of_hosts ? std::vector{1u, each} : std::vector{1u};
+  }
+
+  void set(casync::Plan& plan, std::uint32_t layer, const Forms& forms) const {
+    for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+      if (table_.part_of[g] != layer) continue;
+      plan.decisions[g].algorithm = forms.reduce;
+      plan.gathers[g] = forms.gather;
+    }
+  }
+
+  void try_all_alike(std::uint32_t within) {
+    std::vector<std::int8_t> gathers = {casync::kRaw}, reductions = {casync::kRaw};
+    gathers.insert(gathers.end(), gathers_.begin(), gathers_.end());
+    reductions.insert(reductions.end(), reductions_.begin(), reductions_.end());
+    for (const std::int8_t gather : gathers) {
+      for (const std::int8_t reduce : reductions) {
+        if (is_interrupted(problem_.limits)) return;
+        casync::Plan changed = plan_;
+        changed.exchange_within = within;
+        for (std::uint32_t layer = 0; layer < table_.synchronisations.size(); ++layer) {
+          set(changed, layer, {gather, reduce});
+        }
+        const double time_s = step_s(changed);
+        if (time_s * (1 + problem_.tolerance) >= time_s_) continue;
+        plan_ = std::move(changed);
+        time_s_ = time_s;
+      }
+    }
+  }
+
+  /// A layer goes raw where the step then takes no longer than that.
+  void give_up_less(std::uint32_t layer, double limit_s) {
+    const Forms now = forms_of(layer);
+    for (const Forms& less : {Forms{}, Forms{.gather = now.gather}, Forms{.reduce = now.reduce}}) {
+      const bool same = less.gather == now.gather && less.reduce == now.reduce;
+      if (same || is_interrupted(problem_.limits)) return;
+      casync::Plan changed = plan_;
+      set(changed, layer, less);
+      if (step_s(changed) > limit_s) continue;
+      plan_ = std::move(changed);
+      return;
+    }
+  }
+
+  Forms forms_of(std::uint32_t layer) const {
+    const auto first = std::ranges::find(table_.part_of, layer) - table_.part_of.begin();
+    return {plan_.gathers[static_cast<std::size_t>(first)],
+            plan_.decisions[static_cast<std::size_t>(first)].algorithm};
+  }
+
+  const Problem& problem_;
+  casync::Timetable table_;
+  casync::Plan plan_;
+  double time_s_ = 0;
+  std::vector<std::int8_t> gathers_, reductions_;
+};
+
+}  // namespace
+
+GpuProblem::GpuProblem(const Problem& problem)
+    : machines_(at_level(*problem.machines, costs::of_gpus(problem.machines->cluster))),
+      problem_(problem) {
+  problem_.machines = &machines_;
+  problem_.nodes = machines_.cluster.nodes;
+}
+
+casync::Plan plan_shards(const Problem& problem, const casync::Schedule& schedule) {
+  return ShardSearch(problem, schedule).run();
+}
+
+}  // namespace hipress::planner

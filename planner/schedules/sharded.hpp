@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+
+#include "planner/schedules/scheduled.hpp"
+
+/// Plans for schedules whose parameters are in shards.
+namespace hipress::planner {
+
+/// The problem with every GPU a node, as shards need it. io::InputError where that cannot be said.
+class GpuProblem {
+ public:
+  explicit GpuProblem(const Problem& problem);
+  const Problem& problem() const { return problem_; }
+
+ private:
+  Machines machines_;
+  Problem problem_;
+};
+
+/// The plan that takes least for a sharded schedule: gathers and reductions of all layers raw, in
+/// half precision or compressed with any one of the problem's algorithms, whichever pair takes
+/// least; then layer by layer what gives up less and does not take longer. Each step has to be
+/// shorter by more than the tolerance, and layers may together give up at most that again.
+/// Gathers are compressed with block formats, casts and lossless codecs alone: nobody feeds back
+/// what a gather leaves out. Where hosts have several nodes and hold whole groups of them,
+/// compressed reductions may be exchanged within hosts first. `problem` is a GpuProblem's.
+casync::Plan plan_shards(const Problem& problem, const casync::Schedule& schedule);
+
+}  // namespace hipress::planner

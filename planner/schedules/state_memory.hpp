@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "casync/plan.hpp"
+#include "models/model.hpp"
+
+namespace hipress::planner {
+
+/// What an optimizer keeps for each parameter, beside it.
+struct OptimizerRow {
+  std::string_view name;
+  std::int64_t bytes = 0;  ///< of state
+  std::string_view help;
+};
+
+/// sgd, momentum, adamw …: adding one is one row.
+const std::vector<OptimizerRow>& optimizers();
+
+/// The row of that name; io::InputError that lists the names.
+const OptimizerRow& find_optimizer(std::string_view name);
+
+/// Memory that training takes on each GPU, without activations, which no model file tells.
+struct StateMemory {
+  std::int64_t parameters = 0;  ///< as the model stores them, or this GPU's shards
+  std::int64_t gradients = 0;   ///< the same
+  std::int64_t optimizer =
+      0;                      ///< its state, with fp32 parameters of those stored in half precision
+  std::int64_t gathered = 0;  ///< layers that are whole at a time, the most of any in a row
+  std::int64_t reductions = 0;  ///< gradients of layers that wait to be reduced
+  std::int64_t total() const { return parameters + gradients + optimizer + gathered + reductions; }
+};
+
+/// By the plan's schedule. A sharded one has at most in_flight neighbouring layers whole, all if
+/// they stay whole after forward, and two layers' gradients: the one that backward makes and the
+/// one that is reduced. Others have everything whole on each GPU; local updates also the weights
+/// that all have in common and their momentum, 8 bytes a parameter.
+StateMemory state_memory(const models::Model& model, const casync::Plan& plan,
+                         const OptimizerRow& optimizer);
+
+}  // namespace hipress::planner
