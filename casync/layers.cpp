@@ -1,8 +1,8 @@
 #include "casync/layers.hpp"
 
 #include <algorithm>
-#include <map>
 #include <string_view>
+#include <unordered_map>
 
 #include "casync/layout.hpp"
 
@@ -14,14 +14,14 @@ bool is_number(std::string_view text) {
          std::ranges::all_of(text, [](char digit) { return digit >= '0' && digit <= '9'; });
 }
 
-std::string layer_of(const models::Gradient& gradient) {
+std::string_view layer_of(const models::Gradient& gradient) {
   if (!gradient.layer.empty()) return gradient.layer;
   const std::string_view name = gradient.name;
   for (std::size_t begin = 0; begin < name.size();) {
     const std::size_t end = std::min(name.find('.', begin), name.size());
     // A number at the end is the tensor's own, as in "parameters.12".
     if (end < name.size() && is_number(name.substr(begin, end - begin))) {
-      return std::string(name.substr(0, end));
+      return name.substr(0, end);
     }
     begin = end + 1;
   }
@@ -32,13 +32,13 @@ std::string layer_of(const models::Gradient& gradient) {
 
 Layers layers_of(const models::Model& model) {
   Layers layers{.names = {}, .of_gradient = std::vector<std::uint32_t>(model.gradients.size())};
-  std::map<std::string, std::uint32_t> places;
+  std::unordered_map<std::string_view, std::uint32_t> places;
   std::vector<std::uint32_t> order = backward_order(model);
   std::reverse(order.begin(), order.end());
   for (const std::uint32_t g : order) {
     const auto [place, is_new] = places.try_emplace(
         layer_of(model.gradients[g]), static_cast<std::uint32_t>(layers.names.size()));
-    if (is_new) layers.names.push_back(place->first);
+    if (is_new) layers.names.emplace_back(place->first);
     layers.of_gradient[g] = place->second;
   }
   return layers;

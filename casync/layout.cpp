@@ -154,6 +154,7 @@ class LayoutMaker {
 
   /// A layer is a unit.
   void group_by_part() {
+    layers_ = layers_of(model_).names;
     std::vector<std::vector<std::uint32_t>> parts(layout_.timetable.synchronisations.size());
     for (const std::uint32_t g : order_) {
       std::vector<std::uint32_t>& part = parts[part_of(g)];
@@ -314,7 +315,7 @@ class LayoutMaker {
     unit.elements = 0;
     for (const std::uint32_t g : members) unit.elements += model_.gradients[g].elements;
     if (is_sharded()) {
-      unit.name = layers_of(model_).names[part_of(members.front())];
+      unit.name = layers_[part_of(members.front())];
     } else if (!unit.is_staged()) {
       unit.elements = group_elements(unit.elements, plan_.nodes);
     }
@@ -366,6 +367,7 @@ class LayoutMaker {
   std::vector<std::uint32_t> order_;
   std::vector<std::uint32_t> position_;  // per gradient: place in order_
   std::vector<std::vector<std::uint32_t>> groups_;
+  std::vector<std::string> layers_;  // of a sharded schedule: names of its parts
 };
 
 }  // namespace

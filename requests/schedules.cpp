@@ -11,6 +11,7 @@
 #include "io/file.hpp"
 #include "io/quantity.hpp"
 #include "planner/rules/alone.hpp"
+#include "planner/schedules/sharded.hpp"
 #include "plans/plan_file.hpp"
 #include "requests/shared_fields.hpp"
 #include "sim/compute_utilisation.hpp"
@@ -82,6 +83,11 @@ casync::Plan plan_of(const Problem& problem, const std::string& strategy,
   }
   plan.schedule = schedule;
   plan.gpus_per_node = problem.machines->cluster.gpus_per_node;
+  if (schedule.timetable(problem.model).sharding) {
+    for (const casync::Decision& decision : plan.decisions) {
+      plan.gathers.push_back(decision.algorithm);
+    }
+  }
   return plan;
 }
 
@@ -101,9 +107,15 @@ void take_less(BandwidthTable table, BandwidthTable& best) {
 
 BandwidthTable table_of(const Problem& problem, const std::string& algorithm,
                         const casync::Schedule& schedule, const std::vector<double>& wanted) {
+  const bool sharded = schedule.timetable(problem.model).sharding.has_value();
+  if (sharded && problem.machines->cluster.gpus_per_node > 1) {
+    return table_of(GpuProblem(problem).problem(), algorithm, schedule, wanted);
+  }
   BandwidthTable best;
   std::string refusal = "no topology carries it";
-  const std::vector<std::string> strategies = strategies_of(problem);
+  // Libraries' collectives carry shards, whatever the topology.
+  const std::vector<std::string> strategies =
+      sharded ? std::vector<std::string>{"ring"} : strategies_of(problem);
   for (const std::string& strategy : strategies) {
     const sim::Scenario scenario =
         scenario_of(problem, plan_of(problem, strategy, algorithm, schedule));
@@ -116,6 +128,7 @@ BandwidthTable table_of(const Problem& problem, const std::string& algorithm,
   }
   if (best.rows.empty()) throw io::InputError(refusal);
   if (strategies.size() > 1) best.topology = problem.strategy;
+  if (sharded) best.topology = "allreduce";
   return best;
 }
 

@@ -62,10 +62,12 @@ Simulated simulate(const SimulateRequest& request, const Hooks& hooks) {
   check_export(request);
   if (!request.trace.empty()) io::require_writable(request.trace);
   Scenario scenario = load_scenario(request, hooks);
-  if (!request.chakra.empty() && steps_per_period(scenario) > 1) {
-    throw io::InputError(fmt::format(
-        "`export_chakra` has one step, and schedule {} a period of {}: take `schedule` ddp",
-        scenario.plan.schedule.text(), steps_per_period(scenario)));
+  const bool averages = !scenario.plan.schedule.timetable(scenario.model).sharding;
+  if (!request.chakra.empty() && (steps_per_period(scenario) > 1 || !averages)) {
+    throw io::InputError(
+        fmt::format("`export_chakra` has one step in which gradients are averaged, and schedule {} "
+                    "is another: take `schedule` ddp",
+                    scenario.plan.schedule.text()));
   }
   if (hooks.interrupted.exists()) {
     scenario.stop = [flag = hooks.interrupted] { return flag.is_set(); };

@@ -49,8 +49,8 @@ class Stopped : public io::RunError {
 };
 
 struct Result {
-  Picoseconds iteration{};               ///< the last task's end: forward + synchronisation
-  Picoseconds forward{};                 ///< the first Forward's end: some node starts backward
+  Picoseconds iteration{};  ///< the last task's end: forward + synchronisation
+  Picoseconds forward{};    ///< the first Forward's end: some node starts backward
   /// The last Backward's end; of a sharded schedule, in which computation waits for gathers, all
   /// that a node computes, the most of any.
   Picoseconds compute{};

@@ -264,6 +264,29 @@ TEST_CASE("bulk groups never join what is synchronised in different steps") {
   check(expand_back_to_back(model, planned("local(steps=10, fragments=2)", model), 3));
 }
 
+TEST_CASE("a sharded schedule is expanded layer by layer, and not to be run") {
+  const models::Model model = layered(4);
+  const TaskGraph graph = expand(model, planned("fsdp", model, "ring", 4));
+  check(graph);
+  // On each node the optimizer, two passes a layer and three collectives, each with a Join.
+  std::map<Kind, int> counts = count(graph);
+  CHECK(counts[Kind::kForward] == 4 * (1 + 4));
+  CHECK(counts[Kind::kBackward] == 4 * 4);
+  CHECK(counts[Kind::kAllGather] == 4 * 2 * 4);
+  CHECK(counts[Kind::kReduceScatter] == 4 * 4);
+  CHECK(make_layout(model, planned("fsdp", model)).units.back().name == "blocks.0");
+  CHECK_THAT(refusal([&] { expand_to_run(model, planned("fsdp", model)); }),
+             Contains("schedule fsdp can be simulated, but not run"));
+  Plan plan = planned("hsdp(shard=2)", model, "ring", 4);
+  plan.decisions[0].algorithm = 0;
+  CHECK_THAT(refusal([&] { expand(model, plan); }),
+             Contains("of one layer, and compressed differently"));
+  plan.decisions[1].algorithm = 0;
+  counts = count(expand(model, plan));
+  CHECK(counts[Kind::kAllToAll] == 4);                 // of that layer, one a node
+  CHECK(counts[Kind::kReduceScatter] == 4 * (3 + 4));  // the others', and between groups
+}
+
 TEST_CASE("plans of any kind follow a schedule") {
   const models::Model model = layered(4);
   for (const char* strategy : {"ps", "ring", "allreduce"}) {

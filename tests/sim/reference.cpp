@@ -19,13 +19,14 @@ using casync::TaskGraph;
 using casync::TaskId;
 
 enum class State : std::uint8_t {
-  kBlocked,  // a predecessor is not done
-  kFlying,   // Recv: on the wire, where it then waits for a core
-  kQueued,   // message: ready for the thread that moves it on
-  kTurn,     // message: that thread waits for a core
-  kWaiting,  // for its resources
-  kOffered,  // network port: head of its egress, which it keeps, and waiting for the ingress
-  kRunning,  // on its resources, or (Recv, where no core is waited for) on the wire
+  kBlocked,   // a predecessor is not done
+  kFlying,    // Recv: on the wire, where it then waits for a core
+  kQueued,    // message: ready for the thread that moves it on
+  kTurn,      // message: that thread waits for a core
+  kWaiting,   // for its resources
+  kOffered,   // network port: head of its egress, which it keeps, and waiting for the ingress
+  kRunning,   // on its resources, or (Recv, where no core is waited for) on the wire
+  kArriving,  // a collective that has left its node's network
   kDone,
 };
 
@@ -77,7 +78,7 @@ class Reference {
       std::optional<std::int64_t> next;
       for (const Status& task : tasks_) {
         const bool ends = task.state == State::kRunning || task.state == State::kFlying ||
-                          task.state == State::kTurn;
+                          task.state == State::kTurn || task.state == State::kArriving;
         if (ends && (!next || task.end < *next)) next = task.end;
       }
       if (!next) break;
@@ -113,7 +114,14 @@ class Reference {
       again = false;
       for (TaskId id = 0; id < graph_.tasks(); ++id) {
         Status& task = tasks_[id];
-        if (task.state == State::kRunning && task.end == now_) {
+        if (task.state == State::kRunning && task.end == now_ && casync::is_of_group(graph_[id])) {
+          task.state = State::kArriving;
+          task.end = now_ + latency_in_group(graph_[id]);
+          again = true;
+        } else if (task.state == State::kArriving && task.end == now_) {
+          task.state = State::kDone;
+          again = true;
+        } else if (task.state == State::kRunning && task.end == now_) {
           task.state = State::kDone;
           again = true;
         } else if (task.state == State::kFlying && task.end == now_) {
@@ -220,6 +228,7 @@ class Reference {
         start_on_stream(node, stream);
       }
     }
+    for (std::uint32_t node = 0; node < graph_.nodes; ++node) start_in_group(node);
     queue_for_cores();
     if (options_.network == Network::kPort) {
       for (std::uint32_t node = 0; node < graph_.nodes; ++node) offer(node);
@@ -229,6 +238,34 @@ class Reference {
         for (std::uint32_t to = 0; to < graph_.nodes; ++to) start_on_flow(from, to);
       }
     }
+  }
+
+  std::int64_t time_in_group(const Task& task) const {
+    return costs_.group_time(task, graph_.groups[task.group].nodes, cluster_.link).count();
+  }
+
+  /// A ring waits for every one of its messages, an exchange for all of them once.
+  std::int64_t latency_in_group(const Task& task) const {
+    const std::int64_t nodes = graph_.groups[task.group].nodes;
+    const std::int64_t waits = task.kind == Kind::kAllToAll ? 1 : nodes - 1;
+    return casync::from_seconds(static_cast<double>(waits) * cluster_.link.latency_s).count();
+  }
+
+  /// Collectives of groups take turns on the node's network, first come, first served, but for the
+  /// time in which they wait for what is on the wire.
+  void start_in_group(std::uint32_t node) {
+    const auto of_node = [&](const Task& task) {
+      return casync::is_of_group(task) && task.node == node;
+    };
+    if (exists(State::kRunning, of_node)) return;
+    std::optional<TaskId> next;
+    for (TaskId id = 0; id < graph_.tasks(); ++id) {
+      if (tasks_[id].state != State::kWaiting || !of_node(graph_[id])) continue;
+      if (!next || tasks_[id].ready < tasks_[*next].ready) next = id;
+    }
+    if (!next) return;
+    const Task& task = graph_[*next];
+    start(*next, time_in_group(task) - latency_in_group(task), 1, {});
   }
 
   enum class Stream : std::uint8_t { kCompute, kCodec, kLocal };
@@ -278,8 +315,8 @@ class Reference {
 
   void start_on_stream(std::uint32_t node, Stream stream) {
     const auto on_stream = [&](const Task& task) {
-      return task.node == node && !transfers(task) && task.kind != Kind::kRecv &&
-             stream_of(task) == stream;
+      return task.node == node && !transfers(task) && !casync::is_of_group(task) &&
+             task.kind != Kind::kRecv && stream_of(task) == stream;
     };
     if (exists(State::kRunning, on_stream)) return;
     const auto id = first([&](TaskId candidate) {

@@ -7,6 +7,7 @@
 #include "io/error.hpp"
 #include "sim/folding.hpp"
 #include "tests/sim/fixtures.hpp"
+#include "tests/sim/reference.hpp"
 
 namespace hipress::sim {
 namespace {
@@ -108,6 +109,40 @@ Scenario random_job(std::mt19937& draw) {
   Scenario scenario = test_scenario(std::move(model), "ring", nodes, kRaw, 1);
   scenario.cluster.link.latency_s = between(0, 50) * 1e-6;
   return scenario;
+}
+
+TEST_CASE("random sharded jobs: every task's times are those of the reference simulator") {
+  std::mt19937 draw(11);
+  const auto one_of = [&](std::initializer_list<const char*> texts) {
+    return std::string(texts.begin()[draw() % texts.size()]);
+  };
+  for (int i = 0; i < 60; ++i) {
+    Scenario scenario = random_job(draw);
+    const std::uint32_t nodes = scenario.plan.nodes;
+    const std::string name = nodes % 2 == 0 ? one_of({"fsdp(", "hsdp(shard=2, "}) : "fsdp(";
+    scenario.plan.schedule = casync::Schedule::parse(
+        name + "reshard=" + one_of({"true", "false"}) +
+        ", prefetch=" + one_of({"pre", "post", "none"}) + ", in_flight=" + one_of({"1", "2", "3"}) +
+        ", communicators=" + one_of({"shared", "separate"}) + ")");
+    scenario.plan.decisions.assign(scenario.plan.decisions.size(),
+                                   {static_cast<std::int8_t>(draw() % 2 == 0 ? kRaw : 0)});
+    scenario.plan.gathers.assign(scenario.plan.decisions.size(),
+                                 static_cast<std::int8_t>(draw() % 2 == 0 ? kRaw : 0));
+    if (draw() % 2 == 0) scenario.cluster.compute_speed[0] = 0.5;
+    scenario.network = draw() % 2 == 0 ? Network::kPort : Network::kFair;
+    const TaskGraph graph = expand(scenario, casync::Folding::kNone);
+    casync::check(graph);
+    const TaskCosts costs(scenario.profile, scenario.plan.algorithms);
+    const Options options{.network = scenario.network, .record_timeline = true};
+    const traces::Timeline slow = simulate_slowly(graph, costs, scenario.cluster, options);
+    const Result fast = simulate(graph, costs, scenario.cluster, options);
+    CAPTURE(i, scenario.plan.schedule.text());
+    for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
+      CAPTURE(casync::describe(graph, id));
+      REQUIRE(fast.timeline.start[id] == slow.start[id]);
+      REQUIRE(fast.timeline.end[id] == slow.end[id]);
+    }
+  }
 }
 
 TEST_CASE("separate communicators are never slower than one") {

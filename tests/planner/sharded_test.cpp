@@ -1,0 +1,204 @@
+#include "planner/schedules/sharded.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "io/error.hpp"
+#include "planner/baselines/zeropp.hpp"
+#include "planner/schedules/state_memory.hpp"
+#include "sim/folding.hpp"
+#include "tests/planner/tool_run.hpp"
+
+namespace hipress::planner {
+namespace {
+
+using Catch::Matchers::Contains;
+
+/// Blocks of a transformer in bf16, its largest tensors in four, and a step of `step_s`.
+models::Model transformer(int layers, std::int64_t width, double step_s) {
+  models::Model model;
+  model.name = "transformer";
+  model.forward_s = step_s / 3;
+  for (int layer = layers; layer-- > 0;) {
+    for (const char* tensor : {"attention", "up", "down", "out"}) {
+      model.gradients.push_back(
+          {.name = "layers." + std::to_string(layer) + "." + tensor + ".weight",
+           .elements = 3 * width * width,
+           .ready_s = 2 * step_s / 3 * (layers - layer) / layers,
+           .dtype = models::Dtype::kBfloat16});
+    }
+  }
+  return model;
+}
+
+struct Job {
+  Job(models::Model its_model, std::uint32_t hosts, double link)
+      : model(std::move(its_model)), machines{profile, {}} {
+    costs::Cluster& cluster = machines.cluster;
+    cluster.nodes = hosts;
+    cluster.gpus_per_node = 8;
+    cluster.gpu_link = {5e-6, 3e11};
+    cluster.link = {
+        .overhead_s = 1e-5, .bandwidth = link, .bandwidth_both_ways = link, .latency_s = 5e-6};
+    for (std::uint32_t host = 0; host < hosts; ++host) cluster.host.push_back(host);
+    cluster.compute_speed.assign(hosts, 1);
+  }
+  Problem problem() const {
+    return {.model = model,
+            .strategy = "best",
+            .nodes = machines.cluster.nodes,
+            .algorithms = {"int8block", "int4block"},
+            .machines = &machines};
+  }
+
+  costs::Profile profile = costs::read_profile("h100-400g");
+  models::Model model;
+  Machines machines;
+};
+
+double step_of(const Problem& problem, const casync::Plan& plan) {
+  const sim::Scenario scenario = scenario_of(problem, plan);
+  return casync::to_seconds(
+      sim::iteration_time(scenario, sim::expand(scenario, sim::Fold::kExactly).graph));
+}
+
+TEST_CASE("a sharded plan compresses where the network bounds, and nothing where it does not") {
+  const casync::Schedule schedule = casync::Schedule::parse("fsdp");
+  const Job slow(transformer(8, 2048, 0.5), 4, 1.25e9);
+  const GpuProblem on_gpus(slow.problem());
+  CHECK(on_gpus.problem().nodes == 32);
+  const ScheduledPlan plan = plan_schedule(slow.problem(), schedule);
+  CHECK(plan.plan.nodes == 32);
+  CHECK(plan.compressed > 0);
+  casync::Plan raw = plan.plan;
+  raw.gathers.clear();
+  raw.exchange_within = 1;
+  raw.decisions.assign(raw.decisions.size(), {});
+  const double raw_s = step_of(on_gpus.problem(), raw);
+  CHECK(plan.iteration_s < 0.8 * raw_s);
+  // Which no one form for all layers beats by more than what layers give up, twice the tolerance.
+  for (const std::int8_t gather : {casync::kRaw, std::int8_t{0}, std::int8_t{1}}) {
+    for (const std::int8_t reduce : {casync::kRaw, std::int8_t{0}, std::int8_t{1}}) {
+      for (const std::uint32_t within : {1u, 8u}) {
+        raw.gathers.assign(raw.decisions.size(), gather);
+        raw.decisions.assign(raw.decisions.size(), {.algorithm = reduce});
+        raw.exchange_within = within;
+        CHECK(step_of(on_gpus.problem(), raw) * (1 + 2 * kTolerance) >= plan.iteration_s);
+      }
+    }
+  }
+  const Job fast(transformer(8, 2048, 5), 4, 5e10);
+  CHECK(plan_schedule(fast.problem(), schedule).compressed == 0);
+}
+
+TEST_CASE("ZeRO++ is quicker than ZeRO-3 on a slow network, and as quick on a fast one") {
+  for (const bool slow : {true, false}) {
+    const Job job(transformer(8, 2048, slow ? 0.5 : 5), 4, slow ? 1.25e9 : 5e10);
+    const GpuProblem on_gpus(job.problem());
+    casync::Plan plan = zeropp(on_gpus.problem());
+    CHECK(plan.schedule.text() == "fsdp(reshard=8)");
+    CHECK(plan.exchange_within == 8);
+    const double fewer_bits_s = step_of(on_gpus.problem(), plan);
+    plan.schedule = casync::Schedule::parse("fsdp");
+    plan.gathers.clear();
+    plan.decisions.assign(plan.decisions.size(), {});
+    plan.exchange_within = 1;
+    const double ratio = step_of(on_gpus.problem(), plan) / fewer_bits_s;
+    CAPTURE(ratio);
+    CHECK((slow ? ratio > 2 : std::abs(ratio - 1) < 0.02));
+  }
+}
+
+TEST_CASE("memory is counted by schedule and optimizer") {
+  const models::Model model = transformer(4, 1024, 1);
+  const std::int64_t layer = 12 * 1024 * 1024, all = 4 * layer;  // parameters
+  casync::Plan plan{.strategy = "allreduce", .nodes = 8, .algorithms = {}, .decisions = {}};
+  plan.decisions.resize(model.gradients.size());
+  const auto memory = [&](const char* schedule, const char* optimizer = "adamw") {
+    plan.schedule = casync::Schedule::parse(schedule);
+    return state_memory(model, plan, find_optimizer(optimizer));
+  };
+  CHECK(memory("ddp").total() == 2 * all + 2 * all + 12 * all);
+  CHECK(memory("ddp", "sgd").total() == 2 * all + 2 * all + 4 * all);
+  CHECK(memory("local(steps=10)").total() == 16 * all + 8 * all);
+  const StateMemory sharded = memory("fsdp");
+  CHECK(sharded.parameters == 2 * all / 8);
+  CHECK(sharded.gradients == 2 * all / 8);
+  CHECK(sharded.optimizer == 12 * all / 8);
+  CHECK(sharded.gathered == 2 * 2 * layer);
+  CHECK(sharded.reductions == 2 * 2 * layer);
+  CHECK(memory("fsdp(reshard=false)").gathered == 2 * all);
+  CHECK(memory("fsdp(in_flight=3)").gathered == 3 * 2 * layer);
+  CHECK(memory("fsdp(reshard=4)").gathered == 2 * 2 * layer + 2 * all / 4);
+  CHECK(memory("hsdp(shard=4)").parameters == 2 * all / 4);
+  CHECK_THROWS_WITH(find_optimizer("lion"), Contains("known are adamw, adamw8bit, momentum, sgd"));
+}
+
+TEST_CASE("what does not fit into memory is not chosen") {
+  std::vector<ScheduledPlan> plans(3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    plans[i].iteration_s = 1.0 + static_cast<double>(i);
+    plans[i].memory.parameters = 300 - 100 * static_cast<std::int64_t>(i);
+  }
+  CHECK(choose_schedule(plans, 0.005) == 0);
+  CHECK(choose_schedule(plans, 0.005, 299) == 1);
+  CHECK(choose_schedule(plans, 0.005, 100) == 2);
+  CHECK_THROWS_WITH(choose_schedule(plans, 0.005, 99),
+                    Contains("nothing fits into `gpu_memory`: 100B at least"));
+}
+
+TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules", "[tool]") {
+  const Workplace place;
+  place.write("gpus.yaml",
+              "nodes: 4\ngpus_per_node: 8\ngpu_link: {bandwidth: 300GB/s, overhead: 5us}\n"
+              "link: {bandwidth: 10Gbps, overhead: 10us, latency: 5us}\n");
+  const std::string job =
+      "--input gpt2 --compute-time 200ms --profile h100-400g --cluster gpus.yaml ";
+  const ToolRun planned =
+      place.run("hipress-plan " + job +
+                "--algorithm int8block,int4block --json --gpu-memory 16GB "
+                "--schedule ddp --schedule 'fsdp(reshard=true|8)' --output plan.yaml");
+  REQUIRE(planned.status == 0);
+  const auto answer = nlohmann::json::parse(planned.out);
+  REQUIRE(answer.at("schedules").size() == 3);
+  CHECK(answer.at("schedules")[1].at("peak_memory_bytes") <
+        answer.at("schedules")[0].at("peak_memory_bytes"));
+  CHECK(answer.at("peak_memory").at("gathered").get<std::int64_t>() >= 0);
+
+  const ToolRun sharded = place.run(
+      "hipress-plan " + job + "--algorithm int8block --json --schedule fsdp --output plan.yaml");
+  REQUIRE(sharded.status == 0);
+  const std::string text = place.read("plan.yaml");
+  CHECK_THAT(text,
+             Contains("schedule: fsdp") && Contains("nodes: 32") && Contains("gather: int8block"));
+  const ToolRun simulated = place.run("hipress-sim --json " + job + "--plan plan.yaml");
+  REQUIRE(simulated.status == 0);
+  CHECK(nlohmann::json::parse(simulated.out).at("iteration_s").get<double>() ==
+        Approx(nlohmann::json::parse(sharded.out).at("predicted_iteration_s").get<double>())
+            .epsilon(1e-9));
+  const ToolRun plus = place.run("hipress-sim " + job + "--plan zeropp --trace t.json");
+  REQUIRE(plus.status == 0);
+  CHECK_THAT(plus.out, Contains("fsdp(reshard=8)") && Contains("AllToAll") && Contains("NICs out"));
+  CHECK_THAT(place.read("t.json"), Contains("AllGather transformer.h.0") &&
+                                       Contains("\"gather\"") && Contains("\"reduce\""));
+
+  const auto refuses = [&](const std::string& command, const std::string& why) {
+    const ToolRun run = place.run(command);
+    CHECK(run.status == 2);
+    CHECK_THAT(run.err, Contains(why));
+  };
+  refuses("hipress-sim " + job + "--plan none --schedule 'hsdp(shard=5)'",
+          "shard=5 does not divide 32 nodes");
+  refuses("hipress-plan " + job + "--schedule fsdp --gpu-memory 1kB",
+          "nothing fits into --gpu-memory");
+  refuses("hipress-plan " + job + "--schedule fsdp --gpu-memory much", "--gpu-memory");
+  refuses("hipress-plan " + job + "--schedule fsdp --optimizer lion", "known are adamw");
+  std::string wrong = text;
+  wrong.replace(wrong.find("schedule: fsdp"), 14, "schedule: ddp");
+  place.write("wrong.yaml", wrong);
+  refuses("hipress-sim " + job + "--plan wrong.yaml", "is of a sharded schedule");
+}
+
+}  // namespace
+}  // namespace hipress::planner
