@@ -14,7 +14,11 @@ namespace hipress::kernels {
 using Shape = std::span<const std::int64_t>;
 
 /// The product of the dimensions; 1 of none.
-std::int64_t elements_of(Shape shape);
+inline std::int64_t elements_of(Shape shape) {
+  std::int64_t elements = 1;
+  for (const std::int64_t dimension : shape) elements *= dimension;
+  return elements;
+}
 
 /// What one stage of a codec sends, for a shape.
 struct Stage {

@@ -1,18 +1,11 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "kernels/compll/program.hpp"
 #include "kernels/compll/source.hpp"
 
 namespace hipress::compll {
-
-/// A checked program and what the compiler had to say about it.
-struct Elaborated {
-  Program program;
-  Notes notes;
-};
 
 /// Checks the functions of all sources, which together are one algorithm (its encoder, its decoder
 /// or both, and helper functions), and runs them on values instead of numbers: what remains is the

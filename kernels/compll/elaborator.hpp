@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/compll/ast.hpp"
-#include "kernels/compll/elaborate.hpp"
+#include "kernels/compll/program.hpp"
 
 /// The inside of elaborate(): one object that walks through a program and runs it on values. Its
 /// parts lie in elaborate.cpp (functions, names, types), elaborate_statements.cpp (and messages),

@@ -286,4 +286,10 @@ struct Program {
   std::optional<Decoder> decoder;
 };
 
+/// A checked program and what the compiler had to say about it.
+struct Elaborated {
+  Program program;
+  Notes notes;
+};
+
 }  // namespace hipress::compll

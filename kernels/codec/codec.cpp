@@ -1,18 +1,9 @@
-#include "kernels/codec/stages.hpp"
+#include "kernels/codec/codec.hpp"
 
 #include <algorithm>
 #include <stdexcept>
-#include <vector>
-
-#include "kernels/codec/codec.hpp"
 
 namespace hipress::kernels {
-
-std::int64_t elements_of(Shape shape) {
-  std::int64_t elements = 1;
-  for (const std::int64_t dimension : shape) elements *= dimension;
-  return elements;
-}
 
 /// A codec's temporary memory is of the order of what it selects, of a number per tile, or of a
 /// byte per element; this is more than any of the table's takes that does not say so itself.
