@@ -11,6 +11,7 @@
 #include "io/error.hpp"
 #include "planner/bound/relaxation.hpp"
 #include "planner/bound/visits.hpp"
+#include "planner/bound/work_maker.hpp"
 
 namespace hipress::planner {
 namespace {

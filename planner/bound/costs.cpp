@@ -9,6 +9,9 @@ namespace hipress::planner {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// Where a codec's bytes per element are taken from: with so many, what a message has besides
+/// (headers, the last word) does not matter.
+constexpr std::int64_t kManyElements = std::int64_t{1} << 40;
 
 }  // namespace
 
@@ -88,6 +91,30 @@ double least_stage(double seconds, double fastest, bool rounds_by_speed) {
 std::int64_t Form::bytes(std::int64_t elements) const {
   return algorithm == nullptr ? elements * static_cast<std::int64_t>(sizeof(float))
                               : algorithm->message_bytes(elements);
+}
+
+std::vector<Form> forms_of(const Machines& machines,
+                           const std::vector<casync::Algorithm>& algorithms,
+                           const ReadyTimes& ready) {
+  const auto least = [&](const costs::Curve& curve) {
+    return LeastCost(curve, machines.cluster.gpus_per_node, ready.speeds.front(),
+                     rounds_by_speed(ready));
+  };
+  std::vector<Form> forms(algorithms.size() + 1);
+  forms[0].add = least(machines.profile.merge);
+  forms[0].bytes_per_element = sizeof(float);
+  for (std::size_t i = 0; i < algorithms.size(); ++i) {
+    Form& form = forms[i + 1];
+    form.algorithm = &algorithms[i];
+    if (form.algorithm->is_staged()) continue;
+    const costs::CodecCosts& codec = machines.profile.codec(algorithms[i].name);
+    form.encode = least(codec.encode);
+    form.decode = least(codec.decode);
+    form.add = least(codec.decode_add);
+    form.bytes_per_element = static_cast<double>(form.bytes(kManyElements)) /
+                             static_cast<double>(kManyElements) * kSlack;
+  }
+  return forms;
 }
 
 PortLimit port_limit(const Machines& machines) {

@@ -7,7 +7,8 @@
 #include "costs/all_reduce.hpp"
 #include "costs/cluster.hpp"
 #include "costs/curve.hpp"
-#include "planner/timing/evaluation.hpp"
+#include "planner/bound/ready_times.hpp"
+#include "planner/problem/machines.hpp"
 
 /// What launches and messages cost at the least, whatever nodes and paths they are on: the leaves
 /// of the lower bound (docs/bound.md). All times in picoseconds.
@@ -63,6 +64,12 @@ struct Form {
 
   std::int64_t bytes(std::int64_t elements) const;
 };
+
+/// What is sent raw, and with each of the algorithms, costs at the least; nothing is said of those
+/// in stages. The algorithms must outlive it. InputError if the profile lacks one.
+std::vector<Form> forms_of(const Machines& machines,
+                           const std::vector<casync::Algorithm>& algorithms,
+                           const ReadyTimes& ready);
 
 /// How the simulated network limits a port: work on it from `start` on is over at `start` +
 /// `factor` × (work − `credit`) at the earliest.

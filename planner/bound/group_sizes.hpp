@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "models/model.hpp"
-#include "planner/bound/work.hpp"
+#include "planner/bound/ready_times.hpp"
 #include "planner/choices/choices.hpp"
 
 namespace hipress::planner {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "planner/bound/ready_times.hpp"
 #include "planner/bound/step_tails.hpp"
 #include "planner/bound/work.hpp"
 #include "planner/timing/evaluator.hpp"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/bound/costs.hpp"
+#include "planner/bound/ready_times.hpp"
 #include "planner/bound/work.hpp"
 
 namespace hipress::planner {

@@ -8,7 +8,6 @@
 #include <queue>
 #include <utility>
 
-#include "casync/strategy.hpp"
 #include "planner/bound/step_tails.hpp"
 #include "planner/timing/evaluator.hpp"
 

@@ -9,8 +9,12 @@
 #include <vector>
 
 #include "casync/layout.hpp"
+#include "casync/strategy.hpp"
+#include "planner/bound/costs.hpp"
+#include "planner/bound/ready_times.hpp"
 #include "planner/bound/rule_groups.hpp"
 #include "planner/bound/work.hpp"
+#include "planner/choices/choices.hpp"
 #include "planner/timing/pattern.hpp"
 
 namespace hipress::planner {

@@ -2,13 +2,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "casync/strategy_model.hpp"
-#include "models/model.hpp"
-#include "planner/bound/costs.hpp"
-#include "planner/choices/choices.hpp"
-#include "planner/timing/evaluation.hpp"
 
 namespace hipress::planner {
 
@@ -39,31 +34,5 @@ struct OptionWork {
   };
   std::optional<InGroup> in_group = {};
 };
-
-/// When gradients are complete, and on which nodes.
-struct ReadyTimes {
-  std::vector<std::uint32_t> order;           ///< gradients as backward completes them
-  std::vector<std::vector<double>> of_speed;  ///< per speed and place in `order`, picoseconds
-  std::vector<double> speeds;                 ///< distinct ones, the fastest first
-  std::vector<std::uint32_t> speed_of;        ///< per node: index into `speeds`
-  std::vector<double> compute_end;            ///< per speed
-
-  double first(std::size_t place) const { return of_speed.front()[place]; }
-  double last(std::size_t place) const { return of_speed.back()[place]; }
-};
-ReadyTimes ready_times(const models::Model& model, const costs::Cluster& cluster);
-
-/// What is sent raw, and with each of the algorithms, costs at the least; nothing is said of those
-/// in stages. The algorithms must outlive it. InputError if the profile lacks one.
-std::vector<Form> forms_of(const Machines& machines,
-                           const std::vector<casync::Algorithm>& algorithms,
-                           const ReadyTimes& ready);
-
-/// The least work of every option of every gradient, by place in the order of backward, in plans
-/// of one scheme, whose strategies have bound terms. Gradients that may be in a bulk group have
-/// options for that too. InputError if the profile lacks an algorithm.
-std::vector<std::vector<OptionWork>> least_work(const models::Model& model,
-                                                const Machines& machines, const Choices& choices,
-                                                const Scheme& scheme, const ReadyTimes& ready);
 
 }  // namespace hipress::planner

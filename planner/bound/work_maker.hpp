@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "casync/strategy.hpp"
+#include "models/model.hpp"
 #include "planner/bound/costs.hpp"
+#include "planner/bound/ready_times.hpp"
 #include "planner/bound/work.hpp"
+#include "planner/choices/choices.hpp"
 #include "planner/problem/factors.hpp"
 
 namespace hipress::planner {
@@ -15,12 +18,9 @@ namespace hipress::planner {
 using casync::SliceCosts;
 using casync::Slices;
 
-/// Whether times on these nodes are rounded when they are divided by a speed.
-bool rounds_by_speed(const ReadyTimes& ready);
-
 /// The least work of the options of a scheme's gradients: what is sent in slices (sliced_work.cpp),
-/// whole by a library's all-reduce (work.cpp), or in stages (staged_work.cpp). What is looked up
-/// once for all gradients is looked up here.
+/// whole by a library's all-reduce (work_maker.cpp), or in stages (staged_work.cpp). What is looked
+/// up once for all gradients is looked up here.
 class WorkMaker {
  public:
   WorkMaker(const models::Model& model, const Machines& machines, const Choices& choices,
@@ -145,5 +145,12 @@ class WorkMaker {
   std::map<std::tuple<std::int64_t, std::int8_t, std::int32_t, const casync::Strategy*>, Relative>
       memo_;
 };
+
+/// The least work of every option of every gradient, by place in the order of backward, in plans
+/// of one scheme, whose strategies have bound terms. Gradients that may be in a bulk group have
+/// options for that too. InputError if the profile lacks an algorithm.
+std::vector<std::vector<OptionWork>> least_work(const models::Model& model,
+                                                const Machines& machines, const Choices& choices,
+                                                const Scheme& scheme, const ReadyTimes& ready);
 
 }  // namespace hipress::planner

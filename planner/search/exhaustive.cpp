@@ -14,6 +14,7 @@
 #include "io/error.hpp"
 #include "planner/bound/bound.hpp"
 #include "planner/bound/relaxation.hpp"
+#include "planner/bound/work_maker.hpp"
 #include "planner/search/prefix_search.hpp"
 #include "plans/plan_builder.hpp"
 

@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "planner/search/search.hpp"
+#include "planner/problem/problem.hpp"
+#include "planner/problem/search_result.hpp"
 #include "planner/timing/evaluator.hpp"
 
 namespace hipress::planner {

@@ -8,6 +8,7 @@
 #include "planner/problem/budget.hpp"
 #include "planner/search/moves.hpp"
 #include "planner/search/starts.hpp"
+#include "planner/timing/evaluation.hpp"
 #include "sim/parallel.hpp"
 
 namespace hipress::planner {

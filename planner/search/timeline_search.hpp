@@ -1,7 +1,8 @@
 #pragma once
 
 #include "planner/choices/choices.hpp"
-#include "planner/search/search.hpp"
+#include "planner/problem/problem.hpp"
+#include "planner/problem/search_result.hpp"
 
 namespace hipress::planner {
 

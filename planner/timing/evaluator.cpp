@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "casync/strategy.hpp"
 #include "sim/folding.hpp"
 #include "sim/message_sizes.hpp"
 

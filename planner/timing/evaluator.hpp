@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "casync/layout.hpp"
+#include "casync/strategy.hpp"
 #include "planner/choices/choices.hpp"
 #include "planner/timing/timeline.hpp"
 

@@ -13,7 +13,7 @@
 #include "casync/plan.hpp"
 #include "costs/cluster.hpp"
 #include "planner/problem/factors.hpp"
-#include "planner/timing/evaluation.hpp"
+#include "planner/problem/machines.hpp"
 #include "sim/works.hpp"
 
 /// Patterns: what a planner's simulations are put together from.

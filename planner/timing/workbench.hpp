@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/problem/budget.hpp"
+#include "planner/timing/evaluation.hpp"
 #include "planner/timing/evaluator.hpp"
 
 namespace hipress::planner {

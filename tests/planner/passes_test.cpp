@@ -7,6 +7,7 @@
 #include "planner/baselines/baselines.hpp"
 #include "planner/search/exhaustive.hpp"
 #include "planner/search/passes/runner.hpp"
+#include "planner/search/search.hpp"
 #include "planner/search/timeline_search.hpp"
 #include "planner/timing/forecast.hpp"
 #include "tests/planner/random_problem.hpp"

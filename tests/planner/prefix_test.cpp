@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+#include "planner/bound/work_maker.hpp"
 #include "planner/search/prefix_search.hpp"
 #include "tests/planner/random_problem.hpp"
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/bound/bound.hpp"
+#include "planner/bound/work_maker.hpp"
 #include "planner/search/exhaustive.hpp"
 #include "planner/search/timeline_search.hpp"
 #include "tests/planner/few_large.hpp"

@@ -1,25 +1,11 @@
-#include "planner/bound/work.hpp"
+#include "planner/bound/work_maker.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "casync/layout.hpp"
 #include "planner/bound/group_sizes.hpp"
-#include "planner/bound/work_maker.hpp"
 
 namespace hipress::planner {
-namespace {
-
-/// Where a codec's bytes per element are taken from: with so many, what a message has besides
-/// (headers, the last word) does not matter.
-constexpr std::int64_t kManyElements = std::int64_t{1} << 40;
-
-}  // namespace
-
-bool rounds_by_speed(const ReadyTimes& ready) {
-  return ready.speeds.size() > 1 || ready.speeds.front() != 1;
-}
-
 WorkMaker::WorkMaker(const models::Model& model, const Machines& machines, const Choices& choices,
                      const Scheme& scheme, const ReadyTimes& ready)
     : model_(model),
@@ -82,59 +68,6 @@ OptionWork WorkMaker::all_reduced(std::size_t place, std::int64_t bytes) const {
   relative.after_first = relative.after_last = 2 * local + time;
   finish(place, relative, work);
   return work;
-}
-
-std::vector<Form> forms_of(const Machines& machines,
-                           const std::vector<casync::Algorithm>& algorithms,
-                           const ReadyTimes& ready) {
-  const auto least = [&](const costs::Curve& curve) {
-    return LeastCost(curve, machines.cluster.gpus_per_node, ready.speeds.front(),
-                     rounds_by_speed(ready));
-  };
-  std::vector<Form> forms(algorithms.size() + 1);
-  forms[0].add = least(machines.profile.merge);
-  forms[0].bytes_per_element = sizeof(float);
-  for (std::size_t i = 0; i < algorithms.size(); ++i) {
-    Form& form = forms[i + 1];
-    form.algorithm = &algorithms[i];
-    if (form.algorithm->is_staged()) continue;
-    const costs::CodecCosts& codec = machines.profile.codec(algorithms[i].name);
-    form.encode = least(codec.encode);
-    form.decode = least(codec.decode);
-    form.add = least(codec.decode_add);
-    form.bytes_per_element = static_cast<double>(form.bytes(kManyElements)) /
-                             static_cast<double>(kManyElements) * kSlack;
-  }
-  return forms;
-}
-
-ReadyTimes ready_times(const models::Model& model, const costs::Cluster& cluster) {
-  ReadyTimes ready;
-  ready.order = casync::backward_order(model);
-  ready.speeds = cluster.compute_speed;
-  std::sort(ready.speeds.begin(), ready.speeds.end(), std::greater<>());
-  ready.speeds.erase(std::unique(ready.speeds.begin(), ready.speeds.end()), ready.speeds.end());
-  for (const double speed : cluster.compute_speed) {
-    const auto found = std::find(ready.speeds.begin(), ready.speeds.end(), speed);
-    ready.speed_of.push_back(static_cast<std::uint32_t>(found - ready.speeds.begin()));
-  }
-  for (const double speed : ready.speeds) {
-    const auto length = [&](casync::Picoseconds nominal) {
-      const auto time = static_cast<double>(nominal.count());
-      return speed == 1 ? time : std::floor(time / speed + 0.5);
-    };
-    double now = length(casync::from_seconds(models::before_backward_s(model)));
-    casync::Picoseconds reached{0};
-    std::vector<double>& times = ready.of_speed.emplace_back();
-    for (const std::uint32_t g : ready.order) {
-      const casync::Picoseconds due = casync::from_seconds(model.gradients[g].ready_s);
-      now += length(due - reached);
-      reached = due;
-      times.push_back(now);
-    }
-    ready.compute_end.push_back(now);
-  }
-  return ready;
 }
 
 std::vector<std::vector<OptionWork>> least_work(const models::Model& model,
