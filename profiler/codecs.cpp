@@ -1,3 +1,5 @@
+#include "profiler/codecs.hpp"
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -5,11 +7,9 @@
 #include <vector>
 
 #include "kernels/codec/codec.hpp"
-#include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
 #include "profiler/stages.hpp"
 #include "profiler/timing.hpp"
-#include "profiler/variation.hpp"
 
 namespace hipress::profiler {
 namespace {

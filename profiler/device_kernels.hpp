@@ -1,7 +1,7 @@
 #pragma once
 
 #include "costs/profile.hpp"
-#include "profiler/profiler.hpp"
+#include "profiler/options.hpp"
 #include "profiler/timing.hpp"
 
 namespace hipress::profiler {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "profiler/profiler.hpp"
+#include "profiler/options.hpp"
 
 namespace hipress::profiler {
 

@@ -1,3 +1,5 @@
+#include "profiler/links.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -6,10 +8,8 @@
 
 #include "job/gather.hpp"
 #include "profiler/core_meter.hpp"
-#include "profiler/hosts.hpp"
 #include "profiler/sampling.hpp"
 #include "profiler/timing.hpp"
-#include "profiler/variation.hpp"
 #include "runtime/scheduling.hpp"
 
 namespace hipress::profiler {

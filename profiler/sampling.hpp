@@ -8,7 +8,7 @@
 #include "costs/curve.hpp"
 #include "costs/profile.hpp"
 #include "profiler/calibration.hpp"
-#include "profiler/profiler.hpp"
+#include "profiler/options.hpp"
 #include "replay/replay.hpp"
 
 namespace hipress::profiler {

@@ -9,7 +9,7 @@
 
 #include "costs/profile.hpp"
 #include "kernels/codec/codec.hpp"
-#include "profiler/profiler.hpp"
+#include "profiler/options.hpp"
 
 /// Measuring staged codecs. A *point* is a shape and a rank; its *works* are the encodes of all
 /// stages, in their order, and then the decode.

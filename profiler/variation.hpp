@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "costs/profile.hpp"
-#include "profiler/profiler.hpp"
+#include "profiler/options.hpp"
 
 namespace hipress::profiler {
 
