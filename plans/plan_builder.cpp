@@ -36,6 +36,27 @@ bool is_raw(const models::Gradient& gradient, const casync::Plan& plan,
              cast_of(gradient.dtype);
 }
 
+std::size_t count_compressed(const models::Model& model, const casync::Plan& plan) {
+  std::size_t count = 0;
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    count += is_raw(model.gradients[g], plan, plan.decisions[g]) ? 0 : 1;
+  }
+  return count;
+}
+
+std::vector<std::string> used_algorithms(const models::Model& model, const casync::Plan& plan) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < plan.algorithms.size(); ++i) {
+    bool used = false;
+    for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+      used = used || (plan.decisions[g].algorithm == static_cast<std::int8_t>(i) &&
+                      !is_raw(model.gradients[g], plan, plan.decisions[g]));
+    }
+    if (used) names.push_back(plan.algorithms[i].name);
+  }
+  return names;
+}
+
 namespace {
 
 /// Of what a stage sends, over steps of whatever period that divides this number.

@@ -27,6 +27,12 @@ bool is_cast(std::string_view name);
 bool is_raw(const models::Gradient& gradient, const casync::Plan& plan,
             const casync::Decision& decision);
 
+/// How many gradients the plan compresses.
+std::size_t count_compressed(const models::Model& model, const casync::Plan& plan);
+
+/// The algorithms that the plan really compresses with.
+std::vector<std::string> used_algorithms(const models::Model& model, const casync::Plan& plan);
+
 /// What the expansion must know of a codec that is called so.
 casync::Algorithm algorithm_of(const std::string& name,
                                const std::shared_ptr<const kernels::Codec>& codec);

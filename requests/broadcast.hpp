@@ -7,7 +7,8 @@
 
 #include "costs/machine_options.hpp"
 #include "planner/broadcast/broadcast.hpp"
-#include "requests/plan.hpp"
+#include "requests/hooks.hpp"
+#include "requests/plan_request.hpp"
 #include "sim/forecast.hpp"
 
 /// The request "plan" with job broadcast.

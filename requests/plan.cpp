@@ -21,7 +21,7 @@ namespace {
 /// that replay it must be told if it is not the one that they take for granted. Empty: they need
 /// not.
 std::string diagnose_algorithm(const models::Model& model, const casync::Plan& plan) {
-  const std::vector<std::string> used = used_algorithms(model, plan);
+  const std::vector<std::string> used = plans::used_algorithms(model, plan);
   if (used.size() != 1 || used.front() == plans::PlanContext{.model = model}.algorithm) return {};
   if (is_staged(used.front())) return {};  // the text says it
   return fmt::format(
@@ -90,27 +90,6 @@ planner::Hooks hooks_of(const Hooks& hooks) {
 }
 
 }  // namespace
-
-std::size_t count_compressed(const models::Model& model, const casync::Plan& plan) {
-  std::size_t count = 0;
-  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
-    count += plans::is_raw(model.gradients[g], plan, plan.decisions[g]) ? 0 : 1;
-  }
-  return count;
-}
-
-std::vector<std::string> used_algorithms(const models::Model& model, const casync::Plan& plan) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < plan.algorithms.size(); ++i) {
-    bool used = false;
-    for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
-      used = used || (plan.decisions[g].algorithm == static_cast<std::int8_t>(i) &&
-                      !plans::is_raw(model.gradients[g], plan, plan.decisions[g]));
-    }
-    if (used) names.push_back(plan.algorithms[i].name);
-  }
-  return names;
-}
 
 Planned::Planned(const PlanRequest& asked, const Hooks& hooks)
     : request(asked), prepared(asked.request, asked.form(), hooks_of(hooks)) {}

@@ -1,59 +1,15 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "io/yaml.hpp"
 #include "models/traced.hpp"
 #include "planner/advice/advice.hpp"
-#include "requests/field.hpp"
 #include "requests/hooks.hpp"
+#include "requests/plan_request.hpp"
 
-/// The request "plan", which hipress-plan makes of its command line.
+/// What the request "plan" is answered with.
 namespace hipress::requests {
-
-/// What job broadcast asks for.
-struct BroadcastRequest {
-  std::string bytes = {};  ///< of one tensor; empty: `input` says what is sent
-  std::optional<std::string> dtype = {};
-  std::optional<std::uint32_t> root = {};
-  std::optional<std::int32_t> chunks = {};
-  bool lossless = false;
-};
-
-struct PlanRequest {
-  planner::Request request;
-  std::string job = "mean";
-  BroadcastRequest broadcast;
-  bool input_given = false;
-  bool algorithms_given = false;
-  std::vector<std::string> schedules;  ///< none: ddp
-  bool required_bandwidth = false;
-  std::string utilization;  ///< "50%,95%"; of required_bandwidth
-  std::string gpu_memory;   ///< "80GB", of each GPU; empty: whatever is needed
-  std::string optimizer = "adamw";
-
-  /// Schedules are compared, or links are asked for: requests/schedules.hpp.
-  bool is_of_schedules() const {
-    const bool is_default = schedules.empty() || schedules == std::vector<std::string>{"ddp"};
-    return required_bandwidth || !is_default || !gpu_memory.empty();
-  }
-  /// The plan to write; empty: none is, and the plan is one that SeCoPa's text can say.
-  std::string output;
-
-  bool yaml() const { return io::is_yaml_name(output); }
-  planner::PlanForm form() const {
-    return yaml() ? planner::PlanForm::kYaml : planner::PlanForm::kText;
-  }
-};
-
-/// Its fields; they point into the request.
-Fields fields(PlanRequest& request);
 
 /// A plan for averaging gradients, and what is known of it.
 struct Planned {
@@ -71,12 +27,6 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hoo
 
 /// What --json prints.
 io::Document document(const Planned& planned);
-
-/// How many gradients the plan compresses.
-std::size_t count_compressed(const models::Model& model, const casync::Plan& plan);
-
-/// The algorithms that the plan really compresses with.
-std::vector<std::string> used_algorithms(const models::Model& model, const casync::Plan& plan);
 
 /// Answers the request, of whichever job.
 io::Document answer(const PlanRequest& request, const Hooks& hooks);

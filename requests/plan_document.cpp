@@ -1,4 +1,5 @@
 #include "planner/bound/bound.hpp"
+#include "plans/plan_builder.hpp"
 #include "requests/plan.hpp"
 
 namespace hipress::requests {
@@ -124,7 +125,7 @@ io::Document document(const Planned& planned) {
             : Json();
   }
   Json report = {{"gradients", found.plan.decisions.size()},
-                 {"compressed", count_compressed(problem.model, found.plan)},
+                 {"compressed", plans::count_compressed(problem.model, found.plan)},
                  {"topology", found.plan.strategy},
                  {"raw_topology", raw_strategy_of(found.plan)},
                  {"advice", to_string(verdict.answer)},

@@ -2,7 +2,7 @@
 
 #include "casync/strategy.hpp"
 #include "planner/schedules/state_memory.hpp"
-#include "requests/plan.hpp"
+#include "requests/plan_request.hpp"
 #include "requests/shared_fields.hpp"
 
 namespace hipress::requests {

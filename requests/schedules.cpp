@@ -12,6 +12,7 @@
 #include "io/quantity.hpp"
 #include "planner/rules/alone.hpp"
 #include "planner/schedules/sharded.hpp"
+#include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
 #include "requests/shared_fields.hpp"
 #include "sim/compute_utilisation.hpp"
@@ -197,7 +198,7 @@ Json document_of(const Problem& problem, const ScheduledPlan& plan) {
   const sim::ComputeUtilisation busy =
       sim::compute_utilisation(plan.response, plan.compute_s, spread);
   Json algorithms = Json::list();
-  for (const std::string& name : used_algorithms(problem.model, plan.plan)) {
+  for (const std::string& name : plans::used_algorithms(problem.model, plan.plan)) {
     algorithms.push_back(name);
   }
   return {{"schedule", plan.plan.schedule.text()},

@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "planner/advice/advice.hpp"
 #include "planner/schedules/required_bandwidth.hpp"
 #include "planner/schedules/scheduled.hpp"
-#include "requests/plan.hpp"
+#include "requests/hooks.hpp"
+#include "requests/plan_request.hpp"
 
 /// What the request "plan" asks about schedules: which one, and how much bandwidth each needs.
 namespace hipress::requests {

@@ -114,10 +114,7 @@ PlanFigures plan_figures(const Problem& problem, const TimedPlan& plan) {
   for (const std::int64_t bytes : result.bytes_sent) {
     figures.bytes_per_node = std::max(figures.bytes_per_node, bytes);
   }
-  for (std::size_t g = 0; g < plan.plan.decisions.size(); ++g) {
-    const bool raw = plans::is_raw(problem.model.gradients[g], plan.plan, plan.plan.decisions[g]);
-    figures.compressed += raw ? 0 : 1;
-  }
+  figures.compressed = plans::count_compressed(problem.model, plan.plan);
   figures.memory =
       plan_memory(how.scenario.model, how.scenario.plan,
                   expanded.graph.folded ? casync::Folding::kFolded : casync::Folding::kNone);

@@ -24,7 +24,7 @@ namespace {
 
 /// "onebit, fp16": what the plan compresses with.
 std::string algorithms_of(const models::Model& model, const casync::Plan& plan) {
-  return fmt::format("{}", fmt::join(requests::used_algorithms(model, plan), ", "));
+  return fmt::format("{}", fmt::join(plans::used_algorithms(model, plan), ", "));
 }
 
 /// What is known of better plans, where that says something.
@@ -119,7 +119,7 @@ void print_report(const Options& options, const Problem& problem, const casync::
   const std::string name = io::printable(options.plan_name());
   const std::string by = raw_strategy_of(plan);
   const std::string raw = by == plan.strategy ? "" : fmt::format(" ({} where raw)", by);
-  const std::size_t count = requests::count_compressed(problem.model, plan);
+  const std::size_t count = plans::count_compressed(problem.model, plan);
   fmt::print(std::cout, "{}: {} gradients, {}{}, N = {}; {}\n", name, plan.decisions.size(),
              plan.strategy, raw, plan.nodes,
              count == 0
