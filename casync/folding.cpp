@@ -8,19 +8,15 @@ namespace {
 
 /// Slices shorten from the first to the last.
 std::int64_t slice_length(const Unit& unit, SliceLength length) {
-  const std::int64_t k = length == SliceLength::kLongest ? 0 : unit.partitions - 1;
-  return slice(unit.elements, unit.partitions, k).elements;
+  const std::int64_t k = length == SliceLength::kLongest ? 0 : unit.slices() - 1;
+  return slice(unit.elements, unit.slices(), k).elements;
 }
 
-/// The units whose values travel: the factors of those that are compressed in stages.
+/// The units whose values travel.
 std::vector<std::uint32_t> transferred(const Layout& layout) {
   std::vector<std::uint32_t> units;
   for (const std::uint32_t index : layout.order) {
-    const Unit& unit = layout.units[index];
-    if (!unit.is_staged()) units.push_back(index);
-    for (std::uint32_t stage = 0; stage < unit.stages; ++stage) {
-      units.push_back(unit.first_factor + stage);
-    }
+    for (const std::uint32_t unit : layout.carried(index)) units.push_back(unit);
   }
   return units;
 }
@@ -118,8 +114,8 @@ PlannedModel with_even_slices(const models::Model& model, const Plan& plan, Slic
     const Unit& unit = layout.units[index];
     if (layout.is_group(index)) {
       even.plan.bulk_groups.push_back(unit.members);
-    } else if (!unit.is_staged()) {  // factors' slices are equal
-      even.model.gradients[index].elements = unit.partitions * slice_length(unit, length);
+    } else {
+      even.model.gradients[index].elements = unit.slices() * slice_length(unit, length);
     }
   }
   return even;

@@ -94,7 +94,7 @@ class LayoutMaker {
                                   std::to_string(decision.partitions));
     }
     const Algorithm* const algorithm = algorithm_of(decision.algorithm);
-    const bool staged = algorithm != nullptr && algorithm->is_staged();
+    const bool staged = is_staged(algorithm);
     if (staged) require_stages(g, *algorithm);
     const Strategy& strategy = carriers_.of(algorithm);
     const bool whole = is_sharded() || strategy.form == Strategy::Form::kWhole;
@@ -372,6 +372,14 @@ class LayoutMaker {
 
 }  // namespace
 
+std::vector<std::uint32_t> Layout::carried(std::uint32_t unit) const {
+  const Unit& what = units[unit];
+  if (!what.is_staged()) return {unit};
+  std::vector<std::uint32_t> carried(what.stages);
+  std::iota(carried.begin(), carried.end(), what.first_factor);
+  return carried;
+}
+
 std::vector<std::uint32_t> backward_order(const models::Model& model) {
   std::vector<std::uint32_t> order(model.gradients.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -390,7 +398,7 @@ Groupable groupable(const models::Gradient& gradient, std::int8_t algorithm,
   Groupable groupable{.ready = from_seconds(gradient.ready_s),
                       .bytes = gradient.elements * models::size_of(gradient.dtype),
                       .algorithm = algorithm};
-  if (what == nullptr || !what->is_staged()) return groupable;
+  if (!is_staged(what)) return groupable;
   groupable.bytes = 0;
   for (const Algorithm::Factor& factor : what->stages(shape_of(gradient))) {
     groupable.bytes += factor.bytes;
@@ -454,10 +462,10 @@ std::vector<std::uint32_t> collective_order(const Layout& layout, bool pipelinin
   };
   std::vector<Placed> placed;
   for (std::uint32_t place = 0; place < layout.order.size(); ++place) {
-    const Unit& unit = layout.units[layout.order[place]];
-    if (!unit.is_staged()) placed.push_back({place, 0, layout.order[place]});
-    for (std::uint32_t stage = 0; stage < unit.stages; ++stage) {
-      placed.push_back({pipelining ? place + stage : place, stage, unit.first_factor + stage});
+    std::uint32_t stage = 0;
+    for (const std::uint32_t unit : layout.carried(layout.order[place])) {
+      placed.push_back({pipelining ? place + stage : place, stage, unit});
+      ++stage;
     }
   }
   std::sort(placed.begin(), placed.end(),

@@ -27,6 +27,8 @@ struct Unit {
   std::uint32_t first_factor = 0;      ///< the wire, Layout::units[first_factor …)
 
   bool is_staged() const { return stages > 0; }
+  /// Slices of its own values: all are one where factors are cut instead.
+  std::int32_t slices() const { return is_staged() ? 1 : partitions; }
 };
 
 /// A member's part of a factor.
@@ -57,6 +59,8 @@ struct Layout {
   std::uint32_t part_of(std::uint32_t unit) const {
     return timetable.part_of[units[unit].members.front()];
   }
+  /// What travels of a unit with members: it, or its factors by stage.
+  std::vector<std::uint32_t> carried(std::uint32_t unit) const;
   /// The unit whose values a unit is for: a factor's is the one that it is a message of.
   std::uint32_t owner(std::uint32_t unit) const {
     return is_factor(unit) ? factors[unit - first_factor].unit : unit;

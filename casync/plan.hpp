@@ -50,6 +50,11 @@ inline const Algorithm* algorithm_at(const std::vector<Algorithm>& algorithms, s
   return index == kRaw ? nullptr : &algorithms.at(static_cast<std::size_t>(index));
 }
 
+/// Whether such an algorithm is staged; null: raw.
+inline bool is_staged(const Algorithm* algorithm) {
+  return algorithm != nullptr && algorithm->is_staged();
+}
+
 /// Which message goes first of those that wait for a port.
 enum class TransferOrder : std::uint8_t {
   kReady,  ///< the one that was ready first, as everything else that waits

@@ -43,22 +43,14 @@ void Reference::collect_partitions() {
   for (std::uint32_t g = 0; g < layout_.units.size(); ++g) {
     const casync::Unit& unit = layout_.units[g];
     if (unit.members.empty()) continue;
-    if (unit.is_staged()) {
-      partitions_.push_back({.gradient = g,
-                             .slice = {0, unit.elements},
-                             .elementwise = false,
-                             .staged = true,
-                             .operation = unit.strategy->operation,
-                             .tasks = {}});
-      continue;
-    }
-    const auto count = static_cast<std::uint32_t>(unit.partitions);
+    const auto count = static_cast<std::uint32_t>(unit.slices());
     for (std::uint32_t k = 0; k < count; ++k) {
       const casync::Slice slice = casync::slice(unit.elements, count, k);
       if (slice.elements == 0) break;
       partitions_.push_back({.gradient = g,
                              .partition = k,
                              .slice = slice,
+                             .staged = unit.is_staged(),
                              .operation = unit.strategy->operation,
                              .tasks = {}});
     }

@@ -100,9 +100,8 @@ class Estimate {
       const bool summed =
           unit.strategy->form == casync::Strategy::Form::kWhole && !unit.is_staged();
       if (unit.members.empty() || unit.algorithm == casync::kRaw || summed) continue;
-      const auto count = unit.is_staged() ? 1 : static_cast<std::uint32_t>(unit.partitions);
-      for (std::uint32_t k = 0; k < count; ++k) {
-        coded.push_back(casync::slice(unit.elements, count, k).elements);
+      for (std::int32_t k = 0; k < unit.slices(); ++k) {
+        coded.push_back(casync::slice(unit.elements, unit.slices(), k).elements);
       }
     }
     std::ranges::sort(coded, std::greater());

@@ -113,16 +113,13 @@ casync::Slice slice_of(const TaskGraph& graph, TaskId id, const casync::Layout& 
   }
   if (task.kind == Kind::kJoin) return {};
   const casync::Unit& unit = layout.units[task.gradient];
-  if (task.partition >= static_cast<std::uint32_t>(unit.partitions)) {
-    reject(graph, id, "is of a partition beyond the plan's " + std::to_string(unit.partitions));
-  }
-  // Codecs of several stages work on all of the unit; its factors are cut.
   if (casync::is_staged(task) != unit.is_staged()) {
     reject(graph, id, "and the plan do not agree on whether it is compressed in stages");
   }
-  const casync::Slice slice = unit.is_staged()
-                                  ? casync::Slice{0, unit.elements}
-                                  : casync::slice(unit.elements, unit.partitions, task.partition);
+  if (task.partition >= static_cast<std::uint32_t>(unit.slices())) {
+    reject(graph, id, "is of a partition beyond the plan's " + std::to_string(unit.slices()));
+  }
+  const casync::Slice slice = casync::slice(unit.elements, unit.slices(), task.partition);
   std::int64_t amount = task.amount;
   for (const TaskId member : batch_members(graph, id)) amount -= graph[member].amount;
   const bool bytes =
