@@ -64,7 +64,7 @@ bool must_name_algorithms(const models::Model& model, const casync::Plan& plan) 
     if (!is_raw(model.gradients[g], plan, decision)) used.insert(decision.algorithm);
   }
   return used.size() > 1 || std::any_of(used.begin(), used.end(), [&](std::int8_t algorithm) {
-           return plan.algorithms[static_cast<std::size_t>(algorithm)].is_staged();
+           return is_staged(casync::algorithm_at(plan.algorithms, algorithm));
          });
 }
 

@@ -71,14 +71,15 @@ class Windows {
 
 std::vector<std::vector<double>> group_sizes(const models::Model& model, const Choices& choices,
                                              const Scheme& scheme, const ReadyTimes& ready) {
-  std::vector<std::vector<double>> sizes(choices.algorithms.size() + 1,
-                                         std::vector<double>(ready.order.size(), 0));
-  if (scheme.bulk.threshold_bytes <= 0) return sizes;
+  const std::size_t forms = choices.algorithms.size() + 1;
+  if (scheme.bulk.threshold_bytes <= 0) {
+    return std::vector(forms, std::vector<double>(ready.order.size(), 0));
+  }
   const Windows windows(model, scheme.bulk, ready);
-  sizes[0] = windows.groups_of([&](std::size_t place) -> std::int64_t {
+  std::vector sizes(forms, windows.groups_of([&](std::size_t place) -> std::int64_t {
     const models::Gradient& gradient = model.gradients[ready.order[place]];
     return gradient.elements * models::size_of(gradient.dtype);
-  });
+  }));
   for (std::size_t i = 0; i < choices.algorithms.size(); ++i) {
     const casync::Algorithm& algorithm = choices.algorithms[i];
     if (!algorithm.is_staged()) continue;

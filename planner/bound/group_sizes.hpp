@@ -10,7 +10,7 @@ namespace hipress::planner {
 
 /// Per form (raw, then the algorithms of the choices), of which groups are, and per place in the
 /// order of backward: how many members the largest bulk group can have that the gradient can be in;
-/// 0: none. Forms without stages have the first table.
+/// 0: none. All forms without stages have one table.
 std::vector<std::vector<double>> group_sizes(const models::Model& model, const Choices& choices,
                                              const Scheme& scheme, const ReadyTimes& ready);
 

@@ -40,8 +40,7 @@ void WorkMaker::require_stages(const costs::CodecCosts& codec, std::size_t stage
 OptionWork WorkMaker::staged(std::size_t place, const casync::Decision& decision,
                              const casync::Strategy& strategy) {
   const std::uint32_t g = ready_.order[place];
-  const Factors factors = factors_of(
-      choices_.algorithms[static_cast<std::size_t>(decision.algorithm)], model_.gradients[g]);
+  const Factors factors = factors_of(forms_[form_of(decision)].algorithm, model_.gradients[g]);
   const StageTimes times = stage_times(factors, decision);
   OptionWork work;
   Relative chain;
@@ -140,9 +139,7 @@ double WorkMaker::stage_in_group(const FactorSums& factor, const casync::Strateg
 OptionWork WorkMaker::staged_in_group(std::size_t place, const casync::Decision& decision,
                                       const casync::Strategy& strategy, double share) {
   const std::uint32_t g = ready_.order[place];
-  const casync::Algorithm& algorithm =
-      choices_.algorithms[static_cast<std::size_t>(decision.algorithm)];
-  const Factors factors = factors_of(algorithm, model_.gradients[g]);
+  const Factors factors = factors_of(forms_[form_of(decision)].algorithm, model_.gradients[g]);
   const StageTimes times = stage_times(factors, decision);
   const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(decision.algorithm)];
   // Rounding of the group's times, of which a member has its share, is not more than 2 ps.

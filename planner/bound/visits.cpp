@@ -121,9 +121,7 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
                         .algorithm = decision.algorithm,
                         .strategy = &carriers_.of(algorithm),
                         .fidelity = Fidelity::kWhole};
-      if (algorithm != nullptr && i < alone) {
-        key.factors = factors_of(*algorithm, model.gradients[ready.order[place]]);
-      }
+      if (i < alone) key.factors = factors_of(algorithm, model.gradients[ready.order[place]]);
       if (i >= alone) key.partitions = static_cast<std::int32_t>(nodes_);
       const bool in_group = i >= alone && least.in_group;
       const bool told_apart = in_group || (i < alone && !joins_batches(key));
@@ -260,8 +258,8 @@ const VisitBound::Option* VisitBound::whole_group(std::int8_t algorithm, std::in
                           .strategy = &carriers_.of(form.algorithm),
                           .fidelity = Fidelity::kWhole};
   const bool whole = key.strategy->form == casync::Strategy::Form::kWhole;
-  const bool staged = form.algorithm != nullptr && form.algorithm->is_staged();
-  if (whole || staged || joins_batches(key) || !is_affordable(key)) return nullptr;
+  if (whole || is_staged(form.algorithm) || joins_batches(key) || !is_affordable(key))
+    return nullptr;
   Pattern pattern = book_.find(key);
   book_.trim(kMaxPatternBytes);
   steps_ += pattern.count();

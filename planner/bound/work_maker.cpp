@@ -40,7 +40,7 @@ std::vector<OptionWork> WorkMaker::options(std::size_t place) {
   std::vector<bool> done(forms_.size(), false);
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     const std::size_t form = form_of(decisions[i]);
-    const double group_size = group_sizes_[is_staged(decisions[i]) ? form : 0][place];
+    const double group_size = group_sizes_[form][place];
     if (done[form] || group_size < 2) continue;
     done[form] = true;
     OptionWork work = in_group(place, decisions[i], 1 / group_size);

@@ -35,8 +35,7 @@ class WorkMaker {
     return carriers_.of(forms_[form_of(decision)].algorithm);
   }
   bool is_staged(const casync::Decision& decision) const {
-    const casync::Algorithm* const algorithm = forms_[form_of(decision)].algorithm;
-    return algorithm != nullptr && algorithm->is_staged();
+    return casync::is_staged(forms_[form_of(decision)].algorithm);
   }
   bool batched(std::int64_t elements) const {
     return elements * static_cast<std::int64_t>(sizeof(float)) < scheme_.batch.threshold_bytes;

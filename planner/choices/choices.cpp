@@ -40,10 +40,9 @@ std::vector<std::int32_t> ladder(const Problem& problem, std::int64_t elements) 
 /// those of its smallest factor; 0: no plan compresses it so.
 std::int64_t sliced(const Problem& problem, const Choices& choices,
                     const models::Gradient& gradient, std::int8_t algorithm) {
-  if (algorithm == casync::kRaw) return gradient.elements;
-  const casync::Algorithm& what = choices.algorithms[static_cast<std::size_t>(algorithm)];
-  if (!what.is_staged()) return gradient.elements;
-  if (!refusal(problem, gradient, what).empty()) return 0;
+  const casync::Algorithm* const what = casync::algorithm_at(choices.algorithms, algorithm);
+  if (!is_staged(what)) return gradient.elements;
+  if (!refusal(problem, gradient, *what).empty()) return 0;
   const Factors factors = factors_of(what, gradient);
   const auto smallest = std::min_element(
       factors.begin(), factors.end(),

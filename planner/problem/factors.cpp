@@ -28,10 +28,10 @@ casync::Factor FactorSums::factor(std::uint32_t stage) const {
           .mean_values = mean_values};
 }
 
-Factors factors_of(const casync::Algorithm& algorithm, const models::Gradient& gradient) {
+Factors factors_of(const casync::Algorithm* algorithm, const models::Gradient& gradient) {
   Factors factors;
-  if (!algorithm.is_staged()) return factors;
-  for (const casync::Algorithm::Factor& one : algorithm.stages(shape_of(gradient))) {
+  if (!is_staged(algorithm)) return factors;
+  for (const casync::Algorithm::Factor& one : algorithm->stages(shape_of(gradient))) {
     constexpr std::int64_t kValueBytes = sizeof(float);
     const std::int64_t values = one.bytes / kValueBytes;
     factors.push_back({.end = values,

@@ -31,8 +31,8 @@ struct FactorSums {
 /// By stage; none: not compressed in stages.
 using Factors = std::vector<FactorSums>;
 
-/// None of an algorithm without stages.
-Factors factors_of(const casync::Algorithm& algorithm, const models::Gradient& gradient);
+/// None of an algorithm without stages, or of raw, which is null.
+Factors factors_of(const casync::Algorithm* algorithm, const models::Gradient& gradient);
 
 /// One more member joins a group. The group's may be none yet.
 void join(Factors& group, const Factors& member);

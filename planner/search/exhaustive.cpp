@@ -137,8 +137,7 @@ class BranchAndBound {
   bool has_stages() const {
     return std::ranges::any_of(choices_.gradients, [&](const auto& options) {
       return std::ranges::any_of(options, [&](const casync::Decision& decision) {
-        return decision.algorithm != casync::kRaw &&
-               choices_.algorithms[static_cast<std::size_t>(decision.algorithm)].is_staged();
+        return is_staged(casync::algorithm_at(choices_.algorithms, decision.algorithm));
       });
     });
   }

@@ -27,10 +27,7 @@ std::vector<std::uint16_t> whole_options(const Problem& problem, const Choices& 
   for (std::uint16_t i = 0; i < options.size(); ++i) {
     if (is_whole(options[i])) found.push_back(i);
     const std::int8_t algorithm = options[i].algorithm;
-    if (algorithm == casync::kRaw ||
-        !choices.algorithms[static_cast<std::size_t>(algorithm)].is_staged()) {
-      continue;
-    }
+    if (!is_staged(casync::algorithm_at(choices.algorithms, algorithm))) continue;
     const auto of_it = [&](const casync::Decision& other) { return other.algorithm == algorithm; };
     const auto whole = [&](const casync::Decision& other) {
       return of_it(other) && is_whole(other);

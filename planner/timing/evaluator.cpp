@@ -24,7 +24,8 @@ Evaluator::Evaluator(const Problem& problem, const Choices& choices)
       coarse_book_(choices.algorithms, *problem.machines),
       exact_book_(choices.algorithms, *problem.machines),
       exact_(nodes_are_alike(problem.machines->cluster)),
-      order_(casync::backward_order(problem.model)) {
+      order_(casync::backward_order(problem.model)),
+      sent_(order_.size() * (choices.algorithms.size() + 1)) {
   const auto length = [&](casync::Kind kind, casync::Picoseconds nominal) {
     return coarse_book_.works().of({.amount = nominal.count(), .kind = kind});
   };
@@ -34,7 +35,6 @@ Evaluator::Evaluator(const Problem& problem, const Choices& choices)
   std::uint32_t round = 0;
   for (const std::uint32_t gradient : order_) {
     groupable_.push_back(casync::groupable(problem.model.gradients[gradient], casync::kRaw));
-    bytes_.push_back(groupable_.back().bytes);
     const casync::Picoseconds due = groupable_.back().ready;
     const std::int64_t work = length(casync::Kind::kBackward, due - reached);
     reached = due;
@@ -84,10 +84,10 @@ bool Evaluator::folds(const Unit& unit, std::uint32_t scheme) const {
   const casync::Strategy* strategy = strategy_of(unit.decision, scheme);
   if (!strategy->rotates) return false;
   if (strategy->form == casync::Strategy::Form::kWhole) return true;
-  const std::int32_t partitions = unit.decision.partitions;
-  if (!unit.factors.empty()) return partitions % static_cast<std::int64_t>(problem_.nodes) == 0;
-  return partitions % static_cast<std::int64_t>(problem_.nodes) == 0 &&
-         unit.elements % (casync::kSliceWord * partitions) == 0;
+  const std::int64_t partitions = unit.decision.partitions;
+  const bool alike =
+      !unit.factors.empty() || unit.elements % (casync::kSliceWord * partitions) == 0;
+  return alike && partitions % problem_.nodes == 0;
 }
 
 Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
@@ -136,10 +136,8 @@ const Pattern& Evaluator::pattern_of_gradient(std::uint32_t g, std::uint16_t opt
   if (known.empty()) known.resize(first_option_.back(), nullptr);
   const Pattern*& entry = known[first_option_[g] + option];
   if (!entry) {
-    static const Factors kNone;
-    const Factors& factors = is_staged(decision) ? sent(g, decision.algorithm).factors : kNone;
-    entry = &book(fidelity).find(
-        key(problem_.model.gradients[g].elements, decision, factors, scheme, fidelity));
+    entry = &book(fidelity).find(key(problem_.model.gradients[g].elements, decision,
+                                     sent(g, decision.algorithm).factors, scheme, fidelity));
   }
   return *entry;
 }
@@ -159,14 +157,14 @@ void Evaluator::trim() {
 }
 
 const Evaluator::Sent& Evaluator::sent(std::uint32_t g, std::int8_t algorithm) {
-  const auto [known, is_new] = sent_.try_emplace({g, algorithm});
-  if (is_new) {
-    const casync::Algorithm& what = choices_.algorithms[static_cast<std::size_t>(algorithm)];
+  const std::size_t forms = choices_.algorithms.size() + 1;
+  std::optional<Sent>& known = sent_[g * forms + static_cast<std::size_t>(algorithm + 1)];
+  if (!known) {
+    const casync::Algorithm* const what = casync::algorithm_at(choices_.algorithms, algorithm);
     const models::Gradient& gradient = problem_.model.gradients[g];
-    known->second = {factors_of(what, gradient),
-                     casync::groupable(gradient, algorithm, &what).bytes};
+    known = {factors_of(what, gradient), casync::groupable(gradient, algorithm, what).bytes};
   }
-  return known->second;
+  return *known;
 }
 
 void Evaluator::lay_out(const Candidate& candidate) {
@@ -178,8 +176,8 @@ void Evaluator::lay_out(const Candidate& candidate) {
     for (std::uint32_t place = 0; place < order_.size(); ++place) {
       const std::uint32_t g = order_[place];
       const casync::Decision& decision = choices_.gradients[g][candidate.options[g]];
-      units_.push_back({place, g, problem_.model.gradients[g].elements, decision});
-      if (is_staged(decision)) units_.back().factors = sent(g, decision.algorithm).factors;
+      units_.push_back({place, g, problem_.model.gradients[g].elements, decision,
+                        sent(g, decision.algorithm).factors});
     }
   }
   number_factors();
@@ -204,8 +202,7 @@ void Evaluator::group(const Candidate& candidate) {
   for (std::uint32_t place = 0; place < order_.size(); ++place) {
     const std::int8_t algorithm = decision(place).algorithm;
     groupable_[place].algorithm = algorithm;
-    groupable_[place].bytes =
-        is_staged(decision(place)) ? sent(order_[place], algorithm).bytes : bytes_[place];
+    groupable_[place].bytes = sent(order_[place], algorithm).bytes;
   }
   const std::vector<std::uint32_t> last =
       casync::bulk_groups(choices_.schemes[candidate.scheme].bulk, groupable_);
@@ -221,22 +218,20 @@ void Evaluator::group(const Candidate& candidate) {
     Members& members = ending[last[place]];
     ++members.count;
     members.elements += problem_.model.gradients[order_[place]].elements;
-    const bool staged = is_staged(decision(place));
-    if (staged) {
-      join(members.factors, sent(order_[place], decision(place).algorithm).factors);
-    }
+    join(members.factors, sent(order_[place], decision(place).algorithm).factors);
     if (last[place] != place) continue;
     if (members.count == 1) {
       units_.push_back(
           {place, order_[place], members.elements, decision(place), std::move(members.factors)});
       continue;
     }
-    units_.push_back(
-        {place,
-         index++,
-         staged ? members.elements : casync::group_elements(members.elements, problem_.nodes),
-         {decision(place).algorithm, static_cast<std::int32_t>(problem_.nodes)},
-         std::move(members.factors)});
+    units_.push_back({place,
+                      index++,
+                      members.factors.empty()
+                          ? casync::group_elements(members.elements, problem_.nodes)
+                          : members.elements,
+                      {decision(place).algorithm, static_cast<std::int32_t>(problem_.nodes)},
+                      std::move(members.factors)});
   }
 }
 

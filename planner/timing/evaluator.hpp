@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,9 +78,9 @@ class Evaluator {
   void lay_out(const Candidate& candidate);
   void group(const Candidate& candidate);
   void number_factors();
-  /// What a gradient sends with an algorithm that has stages, and its bytes; else none.
+  /// What a gradient sends with an algorithm, as far as the rule for bulk groups sees it.
   struct Sent {
-    Factors factors;
+    Factors factors;  ///< if it is compressed in stages
     std::int64_t bytes = 0;
   };
   const Sent& sent(std::uint32_t g, std::int8_t algorithm);
@@ -95,14 +96,7 @@ class Evaluator {
                  std::uint32_t scheme, Fidelity fidelity) const;
   const casync::Strategy* strategy_of(const casync::Decision& decision,
                                       std::uint32_t scheme) const {
-    return &carriers_[scheme].of(algorithm_of(decision));
-  }
-  const casync::Algorithm* algorithm_of(const casync::Decision& decision) const {
-    return casync::algorithm_at(choices_.algorithms, decision.algorithm);
-  }
-  bool is_staged(const casync::Decision& decision) const {
-    const casync::Algorithm* const algorithm = algorithm_of(decision);
-    return algorithm != nullptr && algorithm->is_staged();
+    return &carriers_[scheme].of(casync::algorithm_at(choices_.algorithms, decision.algorithm));
   }
 
   const Problem& problem_;
@@ -113,11 +107,10 @@ class Evaluator {
   std::vector<std::int64_t> ready_;           // per place in that order, ps
   std::vector<std::uint32_t> round_;          // per place
   std::vector<casync::Groupable> groupable_;  // per place, with the candidate's algorithms
-  std::vector<std::int64_t> bytes_;           // per place, of what is not compressed in stages
   std::int64_t compute_end_ = 0;
-  std::vector<casync::Carriers> carriers_;                      // per scheme
-  std::vector<Unit> units_;                                     // of the candidate at hand
-  std::map<std::pair<std::uint32_t, std::int8_t>, Sent> sent_;  // by gradient and algorithm
+  std::vector<casync::Carriers> carriers_;  // per scheme
+  std::vector<Unit> units_;                 // of the candidate at hand
+  std::vector<std::optional<Sent>> sent_;   // by gradient and, raw first, algorithm
   const Candidate* candidate_ = nullptr;
   std::vector<std::size_t> first_option_;  // per gradient: its first place in what follows
   /// Of gradients on their own, by strategy and fidelity; null: not looked up yet.

@@ -68,13 +68,12 @@ bool same_plan(const TimedPlan& a, const TimedPlan& b) {
 
 std::string describe_option(const models::Model& model, const casync::Plan& plan, std::size_t g) {
   const casync::Decision& decision = plan.decisions[g];
-  if (decision.algorithm == casync::kRaw && sends_raw_alone(raw_strategy_of(plan))) {
-    return fmt::format("raw, {}", raw_strategy_of(plan));
-  }
-  const std::string name = plans::is_raw(model.gradients[g], plan, decision)
-                               ? "raw"
-                               : plan.algorithms[static_cast<std::size_t>(decision.algorithm)].name;
-  if (is_staged(name) && sends_raw_alone(raw_strategy_of(plan))) {
+  const casync::Algorithm* const algorithm =
+      casync::algorithm_at(plan.algorithms, decision.algorithm);
+  const std::string name =
+      plans::is_raw(model.gradients[g], plan, decision) ? "raw" : algorithm->name;
+  const bool by_raw_strategy = algorithm == nullptr || algorithm->is_staged();
+  if (by_raw_strategy && sends_raw_alone(raw_strategy_of(plan))) {
     return fmt::format("{}, {}", name, raw_strategy_of(plan));
   }
   return fmt::format("{}, K = {}", name, decision.partitions);
