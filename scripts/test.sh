@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Sets up, builds everything into build/release and runs all default tests there, or with --unit what tests libraries in
 # process, in a minute or two; further arguments go to ctest (`scripts/test.sh -R sim:`). With --sanitize address|thread it
-# builds, into build/asan or build/tsan, the tests of what handles foreign bytes and threads, and runs them. The exit
-# status is ctest's.
+# builds, into build/asan or build/tsan, the tests of what handles foreign bytes and threads, and runs them; with folders
+# behind that (`--sanitize address transport`) those folders' unit tests alone. The exit status is ctest's.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -17,12 +17,23 @@ if [[ ${1:-} == --sanitize ]]; then
       ;;
   esac
   shift 2
+  folders=()
+  while [[ ${1:-} == [a-z]* ]]; do
+    folders+=("$1")
+    shift
+  done
+  if ((${#folders[@]})); then
+    targets=("${folders[@]/#/test_}")
+    set -- -L unit "$@"
+  else
+    folders=(io requests transport job runtime replay replay_matrix)
+    targets=("${folders[@]/#/test_}" hipress-exec)
+  fi
   scripts/setup.sh --no-launch
-  echo "test: building the sanitized tests of io, requests, transport, job, runtime and replay in build/$preset" >&2
+  echo "test: building the sanitized tests of ${folders[*]} in build/$preset" >&2
   cmake --preset "$preset" --log-level=WARNING >&2
-  cmake --build --preset "$preset" --parallel "$(nproc)" \
-    --target test_io test_requests test_transport transport_rank test_job test_runtime runtime_rank test_replay test_replay_matrix hipress-exec >&2
-  exec ctest --preset "$preset" -j2 -R '^(io|requests|transport|job|runtime|replay|replay_matrix): ' "$@"
+  cmake --build --preset "$preset" --parallel "$(nproc)" --target "${targets[@]}" >&2
+  exec ctest --preset "$preset" -j2 -R "^($(IFS='|'; echo "${folders[*]}")): " "$@"
 fi
 
 preset=release
