@@ -1,10 +1,9 @@
 #include "casync/layers.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 #include <unordered_map>
-
-#include "casync/layout.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -29,6 +28,15 @@ std::string_view layer_of(const models::Gradient& gradient) {
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> backward_order(const models::Model& model) {
+  std::vector<std::uint32_t> order(model.gradients.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return model.gradients[a].ready_s < model.gradients[b].ready_s;
+  });
+  return order;
+}
 
 Layers layers_of(const models::Model& model) {
   Layers layers{.names = {}, .of_gradient = std::vector<std::uint32_t>(model.gradients.size())};

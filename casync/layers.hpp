@@ -8,6 +8,9 @@
 
 namespace hipress::casync {
 
+/// Gradients in the order in which backward completes them; equal ready times keep the input order.
+std::vector<std::uint32_t> backward_order(const models::Model& model);
+
 /// The layers of a model, as its forward pass computes them. What schedules handle as one.
 struct Layers {
   std::vector<std::string> names;

@@ -7,7 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include "casync/layers.hpp"
 #include "casync/strategy.hpp"
 
 namespace hipress::casync {
@@ -378,15 +377,6 @@ std::vector<std::uint32_t> Layout::carried(std::uint32_t unit) const {
   std::vector<std::uint32_t> carried(what.stages);
   std::iota(carried.begin(), carried.end(), what.first_factor);
   return carried;
-}
-
-std::vector<std::uint32_t> backward_order(const models::Model& model) {
-  std::vector<std::uint32_t> order(model.gradients.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return model.gradients[a].ready_s < model.gradients[b].ready_s;
-  });
-  return order;
 }
 
 Layout make_layout(const models::Model& model, const Plan& plan) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "casync/layers.hpp"
 #include "casync/plan.hpp"
 #include "models/model.hpp"
 
@@ -98,9 +99,6 @@ std::vector<std::uint32_t> bulk_groups(const Aggregation& rule,
 std::int64_t group_elements(std::int64_t elements, std::uint32_t nodes);
 
 std::vector<std::string> unit_names(const Layout& layout);
-
-/// Gradients in the order in which backward completes them; equal ready times keep the input order.
-std::vector<std::uint32_t> backward_order(const models::Model& model);
 
 /// Per unit, the place in the order of backward of its last member, which the next forward pass
 /// needs first of them; of a unit without members 0.

@@ -11,6 +11,7 @@
 #include "io/file.hpp"
 #include "io/quantity.hpp"
 #include "planner/rules/alone.hpp"
+#include "planner/schedules/scenario.hpp"
 #include "planner/schedules/sharded.hpp"
 #include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"

@@ -14,6 +14,7 @@
 #include "planner/choices/choices.hpp"
 #include "planner/problem/budget.hpp"
 #include "planner/rules/alone.hpp"
+#include "planner/schedules/scenario.hpp"
 #include "planner/schedules/sharded.hpp"
 #include "planner/timing/workbench.hpp"
 #include "plans/plan_builder.hpp"
@@ -146,22 +147,6 @@ class ScheduleSearch {
   std::int64_t evaluations_ = 0;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
-
-}  // namespace
-
-sim::Scenario scenario_of(const Problem& problem, casync::Plan plan) {
-  // Every step of a sharded schedule begins when the one before has ended.
-  const bool repeats = !plan.schedule.timetable(problem.model).sharding;
-  return {.model = problem.model,
-          .plan = std::move(plan),
-          .profile = problem.machines->profile,
-          .cluster = problem.machines->cluster,
-          .network = problem.machines->network,
-          .iterations = repeats ? sim::kPeriods : 2,
-          .stop = [flag = problem.limits.interrupted] { return flag.is_set(); }};
-}
-
-namespace {
 
 /// What a plan of the problem's schedule comes to.
 ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, std::string_view optimizer) {

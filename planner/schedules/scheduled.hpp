@@ -34,9 +34,6 @@ struct MemoryLimit {
   std::string_view optimizer = "adamw";  ///< a row of optimizers()
 };
 
-/// A scenario for a plan of the problem, as its schedule repeats it.
-sim::Scenario scenario_of(const Problem& problem, casync::Plan plan);
-
 /// The plan that takes least for this schedule: the best of the rules none, fp16, SeCoPa's and all,
 /// in each of the problem's strategies, and then fragment by fragment whatever of the problem's
 /// algorithms and numbers of partitions makes a step shorter by more than the problem's tolerance,

@@ -7,6 +7,7 @@
 #include "casync/layout.hpp"
 #include "costs/levels.hpp"
 #include "kernels/codec/codec.hpp"
+#include "planner/schedules/scenario.hpp"
 #include "plans/plan_builder.hpp"
 #include "sim/folding.hpp"
 

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <optional>
-
-#include "planner/schedules/scheduled.hpp"
+#include "planner/problem/problem.hpp"
 
 /// Plans for schedules whose parameters are in shards.
 namespace hipress::planner {
