@@ -6,19 +6,20 @@ import os
 import types
 import warnings
 import weakref
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Type, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Type, Union
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from hipress import _ddp, _library
-from hipress._engine import Engine, Error, InvalidRequest
+from hipress._engine import Engine, Error, InvalidRequest, RankLost
 from hipress._library import CTensor, Gradient
 from hipress._schedule import LocalSchedule, parse_schedule
 
 _Path = Union[str, "os.PathLike[str]"]
 _Weights = List[torch.nn.Parameter]
+_Optimizers = Union[torch.optim.Optimizer, Sequence[torch.optim.Optimizer]]
 _CALLER = "hipress.LocalUpdates"
 #: Of a fragment's small gradients, so many bytes travel together.
 _GROUP_BYTES = 1 << 20
@@ -88,6 +89,26 @@ class _StepHook:
             self._handle.remove()
 
 
+class _Steps:
+    """Calls `then` after each step, which is over when every optimizer has taken one since the last was."""
+
+    def __init__(self, optimizers: Sequence[torch.optim.Optimizer], then: Callable[[], None]) -> None:
+        self._count, self._then = len(optimizers), then
+        self._stepped: Set[int] = set()
+        self._hooks = [_StepHook(optimizer, functools.partial(self._note, number)) for number, optimizer in enumerate(optimizers)]
+
+    def _note(self, number: int) -> None:
+        self._stepped.add(number)
+        if len(self._stepped) == self._count:
+            self._stepped.clear()
+            self._then()
+
+    def remove(self) -> None:
+        """It calls nothing any more."""
+        for hook in self._hooks:
+            hook.remove()
+
+
 class LocalUpdates:
     """Trains by local updates (DiLoCo, Streaming DiLoCo): every rank trains on its own, and after so many steps of its optimizer
     the ranks average how far they have come. An outer optimizer takes the mean of these differences for a gradient, and its weights
@@ -99,7 +120,8 @@ class LocalUpdates:
                 optimizer.step()
 
     model            the plain torch.nn.Module, on one device; no DistributedDataParallel. It gets rank 0's parameters and buffers
-    optimizer        the torch.optim.Optimizer of its parameters. Each step() is counted
+    optimizer        the torch.optim.Optimizer of its parameters, each step() of which is a step; or several in a list, which have
+                     them together: a step is over when each of them has taken one
     outer_optimizer  makes an optimizer of the outer weights: a function of a list of parameters; None: that of the papers,
                      SGD(lr=0.7, momentum=0.9, nesterov=True)
     plan             a file of hipress-plan, or none, all, or an algorithm such as int4block: how differences are compressed
@@ -121,13 +143,14 @@ class LocalUpdates:
     two are raised by the step at the end of which a fragment is sent or waited for. A `with` ends with finish(), or, after an
     exception, ends the job of all ranks."""
 
-    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
+    def __init__(self, model: torch.nn.Module, optimizer: _Optimizers,
                  outer_optimizer: Optional[Callable[[_Weights], torch.optim.Optimizer]] = None, plan: _Path = "none", *,
                  schedule: Optional[str] = None, alpha: Optional[float] = None, algorithm: str = "onebit",
                  topology: Optional[str] = None, timeout: Optional[float] = None, seed: int = 1, rendezvous: Optional[str] = None,
                  network: Optional[str] = None, process_group: Optional[dist.ProcessGroup] = None) -> None:
         model = _module_of(model)
-        parameters = _trained_by(model, optimizer)
+        optimizers = _optimizers_of(optimizer)
+        parameters = _trained_by(model, optimizers)
         self._schedule = _schedule_of(str(plan), schedule)
         self._alpha = _share(alpha, _OVERLAPPED_ALPHA if self._schedule.overlap else 0.0)
         parts = self._schedule.fragments_of(list(parameters))
@@ -146,7 +169,7 @@ class LocalUpdates:
             "plan": plan, "algorithm": str(algorithm), "topology": topology, "seed": seed, "rendezvous": rendezvous,
             "schedule": str(self._schedule), "alpha": self._alpha}, network)
         try:
-            self._begin(model, optimizer, outer_of, parameters, parts, group)
+            self._begin(model, optimizers, outer_of, parameters, parts, group)
         except BaseException:
             self.engine.close()
             raise
@@ -166,20 +189,21 @@ class LocalUpdates:
             for note in self.engine.notes.splitlines():
                 warnings.warn(note, stacklevel=3)
 
-    def _begin(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer,
+    def _begin(self, model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer],
                outer_of: Callable[[_Weights], torch.optim.Optimizer], parameters: Dict[str, torch.nn.Parameter],
                parts: List[List[str]], group: Any) -> None:
         self._step = 0  #: steps of the optimizer
         self._failure: Optional[Error] = None
-        _broadcast(model, group)
+        self._group = group
+        _broadcast([*model.parameters(), *model.buffers()], group)
         self._fragments: List[_Fragment] = []
         first = 0
         for names in parts:
             self._fragments.append(_Fragment(first, names, [parameters[name] for name in names]))
             first += len(names)
         self._outer_optimizer = outer_of(list(self.outer_weights().values()))
-        _require_owned(self._outer_optimizer, self.outer_weights(), "outer_optimizer")
-        self._hook = _StepHook(optimizer, self._after_step)
+        _require_owned([self._outer_optimizer], self.outer_weights(), "outer_optimizer")
+        self._steps = _Steps(optimizers, self._after_step)
         self._model = weakref.ref(model)
         _of_models[model] = self
 
@@ -206,6 +230,13 @@ class LocalUpdates:
         try:
             with torch.no_grad():
                 yield
+        except RankLost as lost:
+            explained = _explained(lost)
+            self._end(explained)
+            raise explained from None
+        except InvalidRequest as error:
+            self._abort(error)
+            raise
         except Error as error:
             self._end(error)
             raise
@@ -236,6 +267,7 @@ class LocalUpdates:
 
     def _send(self, fragment: _Fragment) -> None:
         """Begins to average a fragment."""
+        self._require_known()
         fragment.means, fragment.arrived, fragment.begun = fragment.differences(), False, self._step
         if self._device >= 0:
             fragment.event = torch.cuda.Event()
@@ -265,10 +297,28 @@ class LocalUpdates:
         fragment.means = None
         fragment.merge(alpha)
 
+    def _require_known(self) -> None:
+        """InvalidRequest for a parameter that is trained now, and was not when this was made: ranks would keep their own."""
+        model = self._model()
+        known = {id(weight) for fragment in self._fragments for weight in fragment.local}
+        for name, weight in model.named_parameters() if model is not None else ():
+            if weight.requires_grad and weight.numel() > 0 and id(weight) not in known:
+                raise InvalidRequest(f"the model's '{name}' is trained now, and was not when local updates were made: finish() "
+                                     "them before such a change, and make them anew after it")
+
+    def _require_steps(self) -> None:
+        """InvalidRequest where weights were changed, and no step was seen: the outer weights would undo the training."""
+        if self._step == 0 and any(bool(part.any()) for fragment in self._fragments for part in fragment.differences()):
+            raise InvalidRequest("the model's weights have changed, and the optimizer took no step: give local updates the "
+                                 "optimizer whose step() the training calls; where it changes weights itself, take torch.optim.SGD "
+                                 "for it")
+
     def finish(self) -> None:
-        """Ends the training: averages every fragment once more, gives the model the outer weights, so that all ranks have the same,
-        and then does what close() does. Every rank calls it. RankLost if another rank fails; Error if it has ended before."""
+        """Ends the training: averages every fragment once more, gives the model the outer weights and the buffers of rank 0, so
+        that all ranks have the same, and then does what close() does. Every rank calls it, after the same number of steps. RankLost
+        if another rank fails; Error if it has ended before."""
         with self._ending():
+            self._require_steps()
             for fragment in self._fragments:
                 if fragment.means is not None:
                     self._take(fragment, 0.0 if fragment.begun == self._step else self._alpha)
@@ -280,6 +330,8 @@ class LocalUpdates:
                 self._take(fragment, 0.0)
             for fragment in self._fragments:
                 fragment.merge(0.0)
+            model = self._model()
+            _broadcast(model.buffers() if model is not None else (), self._group)
         self.close()
 
     def state_dict(self) -> Dict[str, Any]:
@@ -343,7 +395,7 @@ class LocalUpdates:
     def close(self) -> None:
         """Leaves the job and ends all threads, after what is on its way has arrived; it is not applied. Later steps of the
         optimizer train this rank alone. Calls after the first do nothing."""
-        self._hook.remove()
+        self._steps.remove()
         if self._failure is None:
             self._failure = Error("the local updates were closed")
         self.engine.close()
@@ -379,27 +431,48 @@ def _module_of(model: Any) -> torch.nn.Module:
     return model
 
 
-def _trained_by(model: torch.nn.Module, optimizer: Any) -> Dict[str, torch.nn.Parameter]:
-    """The parameters that local updates average, by name, in the order of the model. InvalidRequest if the optimizer has not got
+def _optimizers_of(given: Any) -> List[torch.optim.Optimizer]:
+    """InvalidRequest for what is no optimizer, or one that averages weights itself."""
+    optimizers = list(given) if isinstance(given, (list, tuple)) else [given]
+    for one in optimizers:
+        if any(parent.__module__.startswith("torch.distributed.") for parent in type(one).__mro__):
+            raise InvalidRequest(f"optimizer is a {type(one).__name__}, which makes the ranks' weights alike in every step: give "
+                                 "local updates one that does not communicate, such as the one that it is made of")
+    if not optimizers:
+        raise InvalidRequest("the list of optimizers is empty: make one of model.parameters()")
+    return optimizers
+
+
+def _explained(lost: RankLost) -> RankLost:
+    """What it says, and what may be the reason where the other rank has closed its end without an error."""
+    if " left " not in str(lost):
+        return lost
+    return RankLost(f"{lost}: where its training had ended, let all ranks take the same number of steps", lost.rank)
+
+
+def _trained_by(model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> Dict[str, torch.nn.Parameter]:
+    """The parameters that local updates average, by name, in the order of the model. InvalidRequest if the optimizers have not got
     all of them."""
     parameters = {name: parameter for name, parameter in model.named_parameters()
                   if parameter.requires_grad and parameter.numel() > 0}
     if not parameters:
         raise InvalidRequest("the model has no parameters that are trained")
     _ddp.require_types(parameters)
-    _require_owned(optimizer, parameters, "optimizer")
+    _require_owned(optimizers, parameters, "optimizer")
     return parameters
 
 
-def _require_owned(optimizer: Any, parameters: Mapping[str, torch.Tensor], what: str) -> None:
+def _require_owned(optimizers: Sequence[Any], parameters: Mapping[str, torch.Tensor], what: str) -> None:
     weights = "the outer weights that its function is given" if what == "outer_optimizer" else "model.parameters()"
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        raise InvalidRequest(f"{what} is a {type(optimizer).__name__}, and not a torch.optim.Optimizer: make one of {weights}")
-    owned = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    for one in optimizers:
+        if not isinstance(one, torch.optim.Optimizer):
+            raise InvalidRequest(f"{what} is a {type(one).__name__}, and not a torch.optim.Optimizer: make one of {weights}")
+    owned = {id(parameter) for one in optimizers for group in one.param_groups for parameter in group["params"]}
     missing = [name for name, parameter in parameters.items() if id(parameter) not in owned]
     if missing:
+        several = ", or give the list of all optimizers that train it" if what == "optimizer" else ""
         raise InvalidRequest(f"the {what} does not have the model's '{missing[0]}'" +
-                             (f" and {len(missing) - 1} more" if missing[1:] else "") + f": make it of {weights}")
+                             (f" and {len(missing) - 1} more" if missing[1:] else "") + f": make it of {weights}{several}")
 
 
 def _schedule_of(plan: str, asked: Optional[str]) -> LocalSchedule:
@@ -420,12 +493,12 @@ def _share(alpha: Optional[float], default: float) -> float:
 
 
 @torch.no_grad()
-def _broadcast(model: torch.nn.Module, group: Any) -> None:
-    """Gives every rank the parameters and buffers of rank 0: as bytes, since back ends lack some types."""
+def _broadcast(tensors: Iterable[torch.Tensor], group: Any) -> None:
+    """Gives every rank those of rank 0: as bytes, since back ends lack some types."""
     if dist.get_world_size(group) == 1:
         return
     first = dist.get_global_rank(group, 0) if group is not dist.group.WORLD else 0
-    for tensor in (*model.parameters(), *model.buffers()):
+    for tensor in tensors:
         if tensor.numel() == 0:
             continue
         flat = tensor.detach().contiguous().reshape(-1)

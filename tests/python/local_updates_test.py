@@ -1,5 +1,6 @@
 """Local updates, on ranks of this machine: against a loop in plain torch, checkpoints, compression, refusals, failures."""
 
+import copy
 import importlib
 import os
 import pathlib
@@ -12,10 +13,11 @@ import hipress
 import ranks
 from hipress._local import _schedule_of
 from hipress._schedule import layers_of, parse_schedule
-from ranks import network, run, train, weights, wrapped
+from ranks import data, network, run, train, weights, wrapped
 
 if ranks.MISSING is None:
     import torch
+    from torch.distributed.optim import ZeroRedundancyOptimizer
 
 #: Of a network of three layers: each averages all of it three times in 18 steps. The third has several fragments on their way.
 SCHEDULES = ("local(steps=6)", "local(steps=6, fragments=3, overlap=1)", "local(steps=6, fragments=3, every=1, overlap=3)",
@@ -38,6 +40,28 @@ def trained(rank, schedule, plan="none", steps=STEPS, **options):
     outer = {name: weight.detach().clone() for name, weight in local.outer_weights().items()}
     local.close()
     return weights(model), outer
+
+
+def trained_by_two(rank, schedule):
+    """The same by two optimizers, each of some of the parameters."""
+    model = network(seed=rank)
+    first, second = (torch.optim.SGD(model[layers].parameters(), lr=0.1, momentum=0.9) for layers in (slice(0, 1), slice(1, None)))
+    local = hipress.LocalUpdates(model, [first, second], schedule=schedule)
+    for step in range(STEPS):
+        model.zero_grad(set_to_none=True)
+        second.step()  # of no gradients: it changes nothing
+        train_once(model, rank, step)
+        second.step()
+        first.step()
+    outer = {name: weight.detach().clone() for name, weight in local.outer_weights().items()}
+    local.close()
+    return weights(model), outer
+
+
+def train_once(model, rank, step):
+    """Gradients of the step's batch alone."""
+    values, classes = data(rank, step)
+    torch.nn.functional.cross_entropy(model(values), classes).backward()
 
 
 def trained_by(rank, schedule, options):
@@ -152,6 +176,12 @@ class Weights(unittest.TestCase):
             self.assert_equal(mine, local)
             self.assert_equal(mean, outer)
 
+    def test_several_optimizers_have_the_bits_of_one(self):
+        # SGD takes each parameter for itself. The second optimizer steps first, and once more within a step.
+        for ours, theirs in zip(run(2, trained_by_two, SCHEDULES[1]), run(2, trained, SCHEDULES[1])):
+            for mine, one in zip(ours, theirs):
+                self.assert_equal(mine, one)
+
     def test_a_plan_with_bulk_groups(self):
         names = {name: weight.numel() for name, weight in network().named_parameters()}
         with tempfile.TemporaryDirectory() as path:
@@ -192,6 +222,50 @@ class Finish(unittest.TestCase):
                     for other, *_ in others:
                         for name in first:
                             self.assertTrue(torch.equal(first[name], other[name]), name)
+
+
+class Tied(torch.nn.Module if ranks.MISSING is None else object):
+    """A layer before statistics, used twice: its weight has two names."""
+
+    def __init__(self, seed):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.first, self.second, self.last = torch.nn.Linear(24, 24), torch.nn.Linear(24, 24), torch.nn.Linear(24, 5)
+        self.second.weight = self.first.weight
+        self.norm = torch.nn.BatchNorm1d(24)
+
+    def forward(self, values):
+        return self.last(self.second(self.norm(self.first(values))))
+
+
+def finished_with_buffers(rank):
+    """All that a checkpoint of the model has after a `with`, and after ten steps what a copy for evaluation has."""
+    model = Tied(seed=rank)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with hipress.LocalUpdates(model, optimizer, schedule="local(steps=4, fragments=2, overlap=1)") as local:
+        train(model, optimizer, rank, range(10))
+        evaluated = copy.deepcopy(model)
+        evaluated.load_state_dict(local.outer_weights(), strict=False)
+        outer = {name: weight.detach().clone() for name, weight in local.outer_weights().items()}
+        tied = evaluated.second.weight is evaluated.first.weight
+        train(model, optimizer, rank, range(10, 14))
+    return {name: value.clone() for name, value in model.state_dict().items()}, weights(evaluated), outer, tied
+
+
+class Buffers(unittest.TestCase):
+    def test_all_ranks_end_with_the_same_statistics(self):
+        (first, *_), (second, *_) = run(2, finished_with_buffers)
+        self.assertIn("norm.running_mean", first)
+        self.assertEqual(first["norm.num_batches_tracked"], 14)
+        for name in first:
+            self.assertTrue(torch.equal(first[name], second[name]), name)
+
+    def test_a_copy_of_the_model_takes_the_outer_weights_for_evaluation(self):
+        for _, evaluated, outer, tied in run(2, finished_with_buffers):
+            self.assertTrue(tied)
+            self.assertEqual(evaluated.keys(), outer.keys())
+            for name in outer:
+                self.assertTrue(torch.equal(evaluated[name], outer[name]), name)
 
 
 def train_in_two_parts(rank, schedule, plan, path, part):
@@ -252,7 +326,8 @@ def refusals(rank):
 
     def refused(name, model, *arguments, optimizer=None, **options):
         try:
-            hipress.LocalUpdates(model, optimizer or torch.optim.SGD(model.parameters(), lr=0.1), *arguments, **options)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1) if optimizer is None else optimizer
+            hipress.LocalUpdates(model, optimizer, *arguments, **options)
             said[name] = "accepted"
         except hipress.InvalidRequest as error:
             said[name] = str(error)
@@ -263,7 +338,10 @@ def refusals(rank):
     refused("double", network().double())
     refused("optimizer", network(), optimizer=torch.optim.SGD(network().parameters(), lr=0.1))
     refused("no optimizer", network(), optimizer="SGD")
+    refused("list", network(), optimizer=[])
+    refused("sharded", model := network(), optimizer=ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.1))
     model = network()
+    refused("several", model, optimizer=[torch.optim.SGD(model[place].parameters(), lr=0.1) for place in (0, 4)])
     refused("part", model, optimizer=torch.optim.SGD(model[4].parameters(), lr=0.1))
     refused("outer", network(), torch.optim.SGD(network().parameters(), lr=0.1))
     refused("outer of others", network(), lambda _: torch.optim.SGD(network().parameters(), lr=0.1))
@@ -284,6 +362,9 @@ REFUSED = (("ddp", "give the module in it, as model.module"), ("no module", "got
            ("DataParallel", "give the module before it was wrapped"), ("double", "float64"),
            ("optimizer", "the optimizer does not have the model's '0.weight' and 5 more: make it of model.parameters()"),
            ("no optimizer", "optimizer is a str, and not a torch.optim.Optimizer"),
+           ("list", "the list of optimizers is empty"),
+           ("sharded", "a ZeroRedundancyOptimizer, which makes the ranks' weights alike in every step: give local updates"),
+           ("several", "'2.weight' and 1 more: make it of model.parameters(), or give the list of all optimizers that train it"),
            ("part", "does not have the model's '0.weight' and 3 more"),
            ("outer", "outer_optimizer is a SGD, which has no outer weights: give a function"),
            ("outer of others", "the outer_optimizer does not have the model's '0.weight' and 5 more: make it of the outer weights"),
@@ -294,6 +375,37 @@ REFUSED = (("ddp", "give the module in it, as model.module"), ("no module", "got
            ("plans", "rank 1 calls hipress.LocalUpdates with plan='onebit', rank 0 with 'none'"),
            ("models", "rank 1 calls hipress.LocalUpdates with gradient 0.weight of shape [64, 24]"),
            ("twice", "this model has local updates already"), ("again", "accepted"))
+
+
+def changed(rank, change):
+    """What training says of a model that is not trained as local updates were told."""
+    model = network(seed=rank)
+    model[4].weight.requires_grad_(change != "unfrozen")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    try:
+        with hipress.LocalUpdates(model, optimizer, schedule="local(steps=4)", timeout=20):
+            if change == "unfrozen":
+                model[4].weight.requires_grad_()
+            elif change == "replaced":
+                model[4] = torch.nn.Linear(64, 5)
+            elif change == "unseen":
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            train(model, optimizer, rank, range(6))
+    except hipress.Error as error:
+        return str(error)
+    return "trained"
+
+
+def take_steps(rank, counts):
+    """What a rank is told that takes other steps than the other one."""
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    try:
+        with hipress.LocalUpdates(model, optimizer, schedule="local(steps=5)", timeout=20):
+            train(model, optimizer, rank, range(counts[rank]))
+    except hipress.RankLost as error:
+        return error.rank, str(error)
+    return None
 
 
 def scheduled(rank, first):
@@ -320,6 +432,14 @@ class Making(unittest.TestCase):
             self.assertEqual(sorted(said), sorted(name for name, _ in REFUSED))
             for name, words in REFUSED:
                 self.assertIn(words, said[name], name)
+
+    def test_what_would_leave_ranks_with_weights_of_their_own_is_refused(self):
+        for change, words in (("unfrozen", "the model's '4.weight' is trained now, and was not when local updates were made"),
+                              ("replaced", "the model's '4.weight' is trained now"),
+                              ("unseen", "the model's weights have changed, and the optimizer took no step")):
+            with self.subTest(change):
+                for said in run(2, changed, change):
+                    self.assertIn(words, said)
 
     def test_schedulers_of_learning_rates_work_beside_it(self):
         for first in (True, False):
@@ -376,6 +496,14 @@ class Failures(unittest.TestCase):
             self.assertIn("rank 1", said)
             self.assertIn("rank 1", again)
             self.assertEqual((culprit, kept, closed), (1, True, True))
+
+    def test_a_rank_that_ends_early_is_named_with_the_remedy(self):
+        # At the end of a turn; before one, in which the other takes part.
+        for counts in ((10, 11), (9, 14)):
+            first, second = run(2, take_steps, counts)
+            self.assertIsNone(first)
+            self.assertEqual(second[0], 0)
+            self.assertIn("let all ranks take the same number of steps", second[1])
 
     def test_an_exception_in_a_with_ends_the_job_of_all_ranks(self):
         first, second = run(2, fail_in_with)
