@@ -38,6 +38,8 @@ if tool == "hipress-profile":
 class FakeToolsTest(unittest.TestCase):
     #: By name, text of programs; "{python}" stands for this Python.
     tools: dict[str, str] = {}
+    #: Of every script beside --tools; "{folder}" stands for the test's.
+    common: tuple[str, ...] = ("--output", "{folder}/out", "--again", "0")
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -54,8 +56,8 @@ class FakeToolsTest(unittest.TestCase):
         python_with_torch."""
         bin_folder = self.folder / "bin"
         said, complained = io.StringIO(), io.StringIO()
-        with mock.patch.object(sys, "argv", [script.__name__, "--tools", str(bin_folder), "--output",
-                                             str(self.folder / "out"), "--again", "0", *arguments]), \
+        common = [word.format(folder=self.folder) for word in self.common]
+        with mock.patch.object(sys, "argv", [script.__name__, "--tools", str(bin_folder), *common, *arguments]), \
              mock.patch.dict(os.environ, {"PATH": f"{bin_folder}:{os.environ['PATH']}", **environment}), \
              mock.patch.object(validate_ddp, "PYTHONS", (str(bin_folder / "python_with_torch"),)), \
              contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained), \
