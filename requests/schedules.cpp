@@ -37,10 +37,11 @@ double utilization_in(std::string_view text) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), percent);
   const bool whole = error == std::errc() && end == digits.data() + digits.size();
   if (whole && text.ends_with('%') && percent > 0 && percent < 100) return percent / 100;
-  throw io::InputError(fmt::format(
-      "`utilization` must be percentages above 0% and below 100%, which no bandwidth reaches, such "
-      "as {}; got {}",
-      kUtilizations, io::quote(std::string(text))));
+  throw io::InputError(
+      fmt::format("`utilization` must be percentages above 0% and below 100%, which no bandwidth "
+                  "reaches, such "
+                  "as {}; got {}",
+                  kUtilizations, io::quote(std::string(text))));
 }
 
 std::vector<double> utilizations_of(const PlanRequest& request) {
@@ -202,27 +203,30 @@ Json document_of(const Problem& problem, const ScheduledPlan& plan) {
   for (const std::string& name : plans::used_algorithms(problem.model, plan.plan)) {
     algorithms.push_back(name);
   }
-  return {{"schedule", plan.plan.schedule.text()},
-          {"steps_per_period", plan.steps},
-          {"topology", plan.plan.strategy},
-          {"algorithms", algorithms},
-          {"compressed", plan.compressed},
-          {"predicted_iteration_s", plan.iteration_s},
-          {"predicted_iteration_s_p10", range.p10_s},
-          {"predicted_iteration_s_p90", range.p90_s},
-          {"utilization", busy.share},
-          {"utilization_p10", busy.p10},
-          {"utilization_p90", busy.p90},
-          {"bytes_per_step", plan.traffic.bytes_per_step},
-          {"bytes_per_day", plan.traffic.bytes_per_day},
-          {"peak_bits_per_s", plan.traffic.peak_bits_per_s},
-          {"peak_memory_bytes", plan.memory.total()},
-          {"peak_memory", Json{{"parameters", plan.memory.parameters},
-                               {"gradients", plan.memory.gradients},
-                               {"optimizer", plan.memory.optimizer},
-                               {"gathered", plan.memory.gathered},
-                               {"reductions", plan.memory.reductions}}},
-          {"gives_up", gives_up(plan)}};
+  return {
+      {"schedule", plan.plan.schedule.text()},
+      {"steps_per_period", plan.steps},
+      {"topology", plan.plan.strategy},
+      {"algorithms", algorithms},
+      {"compressed", plan.compressed},
+      {"predicted_iteration_s", plan.iteration_s},
+      {"predicted_iteration_s_p10", range.p10_s},
+      {"predicted_iteration_s_p90", range.p90_s},
+      {"utilization", busy.share},
+      {"utilization_p10", busy.p10},
+      {"utilization_p90", busy.p90},
+      {"bytes_per_step", plan.traffic.bytes_per_step},
+      {"bytes_per_day", plan.traffic.bytes_per_day},
+      {"peak_bits_per_s", plan.traffic.peak_bits_per_s},
+      {"lower_bound_s", plan.lower_bound_s > 0 ? Json(plan.lower_bound_s) : Json()},
+      {"gap", plan.lower_bound_s > 0 ? Json(plan.iteration_s / plan.lower_bound_s - 1) : Json()},
+      {"peak_memory_bytes", plan.memory.total()},
+      {"peak_memory", Json{{"parameters", plan.memory.parameters},
+                           {"gradients", plan.memory.gradients},
+                           {"optimizer", plan.memory.optimizer},
+                           {"gathered", plan.memory.gathered},
+                           {"reductions", plan.memory.reductions}}},
+      {"gives_up", gives_up(plan)}};
 }
 
 }  // namespace

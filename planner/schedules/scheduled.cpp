@@ -185,7 +185,10 @@ ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& sche
     return figures_of(problem, ScheduleSearch(problem, schedule).run(), optimizer);
   }
   const GpuProblem gpus(problem);
-  return figures_of(gpus.problem(), plan_shards(gpus.problem(), schedule), optimizer);
+  ShardedPlan sharded = plan_shards(gpus.problem(), schedule);
+  ScheduledPlan found = figures_of(gpus.problem(), std::move(sharded.plan), optimizer);
+  found.lower_bound_s = sharded.lower_bound_s;
+  return found;
 }
 
 std::vector<ScheduledPlan> plan_schedules(const Problem& problem,

@@ -26,6 +26,8 @@ struct ScheduledPlan {
   std::uint32_t late = 0;      ///< steps that go on without a mean, the most of any
   Coarseness given_up = {};    ///< the most of any gradient
   StateMemory memory;          ///< of a GPU
+  /// What no plan of the schedule takes less than for a step; 0: not known.
+  double lower_bound_s = 0;
 };
 
 /// What a GPU has room for, and what is kept there.

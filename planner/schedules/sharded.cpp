@@ -8,6 +8,7 @@
 #include "costs/levels.hpp"
 #include "kernels/codec/codec.hpp"
 #include "planner/schedules/scenario.hpp"
+#include "planner/schedules/sharded_bound.hpp"
 #include "plans/plan_builder.hpp"
 #include "sim/folding.hpp"
 
@@ -33,13 +34,15 @@ class ShardSearch {
     list_algorithms();
   }
 
-  casync::Plan run() {
-    for (const std::uint32_t within : exchanges()) try_all_alike(within);
+  ShardedPlan run() {
+    const std::vector<std::uint32_t> within_hosts = exchanges();
+    const double bound_s = shard_bound(problem_, plan_, gathers_, reductions_, within_hosts);
+    for (const std::uint32_t within : within_hosts) try_all_alike(within);
     const double limit_s = time_s_ * (1 + problem_.tolerance);
     for (std::uint32_t layer = 0; layer < table_.synchronisations.size(); ++layer) {
       give_up_less(layer, limit_s);
     }
-    return std::move(plan_);
+    return {std::move(plan_), bound_s};
   }
 
  private:
@@ -136,7 +139,7 @@ GpuProblem::GpuProblem(const Problem& problem)
   problem_.nodes = machines_.cluster.nodes;
 }
 
-casync::Plan plan_shards(const Problem& problem, const casync::Schedule& schedule) {
+ShardedPlan plan_shards(const Problem& problem, const casync::Schedule& schedule) {
   return ShardSearch(problem, schedule).run();
 }
 

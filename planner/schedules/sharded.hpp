@@ -1,5 +1,6 @@
 #pragma once
 
+#include "casync/schedule.hpp"
 #include "planner/problem/problem.hpp"
 
 /// Plans for schedules whose parameters are in shards.
@@ -16,6 +17,12 @@ class GpuProblem {
   Problem problem_;
 };
 
+/// A plan, and what no plan of its schedule takes less than.
+struct ShardedPlan {
+  casync::Plan plan;
+  double lower_bound_s = 0;  ///< shard_bound() over all that is tried
+};
+
 /// The plan that takes least for a sharded schedule: gathers and reductions of all layers raw, in
 /// half precision or compressed with any one of the problem's algorithms, whichever pair takes
 /// least; then layer by layer what gives up less and does not take longer. Each step has to be
@@ -23,6 +30,6 @@ class GpuProblem {
 /// Gathers are compressed with block formats, casts and lossless codecs alone: nobody feeds back
 /// what a gather leaves out. Where hosts have several nodes and hold whole groups of them,
 /// compressed reductions may be exchanged within hosts first. `problem` is a GpuProblem's.
-casync::Plan plan_shards(const Problem& problem, const casync::Schedule& schedule);
+ShardedPlan plan_shards(const Problem& problem, const casync::Schedule& schedule);
 
 }  // namespace hipress::planner

@@ -6,6 +6,8 @@
 
 #include "io/error.hpp"
 #include "planner/baselines/zeropp.hpp"
+#include "planner/schedules/scenario.hpp"
+#include "planner/schedules/scheduled.hpp"
 #include "planner/schedules/state_memory.hpp"
 #include "sim/folding.hpp"
 #include "tests/planner/tool_run.hpp"
@@ -77,6 +79,7 @@ TEST_CASE("a sharded plan compresses where the network bounds, and nothing where
   raw.decisions.assign(raw.decisions.size(), {});
   const double raw_s = step_of(on_gpus.problem(), raw);
   CHECK(plan.iteration_s < 0.8 * raw_s);
+  CHECK(plan.lower_bound_s > 0.7 * plan.iteration_s);
   // Which no one form for all layers beats by more than what layers give up, twice the tolerance.
   for (const std::int8_t gather : {casync::kRaw, std::int8_t{0}, std::int8_t{1}}) {
     for (const std::int8_t reduce : {casync::kRaw, std::int8_t{0}, std::int8_t{1}}) {
@@ -84,9 +87,17 @@ TEST_CASE("a sharded plan compresses where the network bounds, and nothing where
         raw.gathers.assign(raw.decisions.size(), gather);
         raw.decisions.assign(raw.decisions.size(), {.algorithm = reduce});
         raw.exchange_within = within;
-        CHECK(step_of(on_gpus.problem(), raw) * (1 + 2 * kTolerance) >= plan.iteration_s);
+        const double time_s = step_of(on_gpus.problem(), raw);
+        CHECK(time_s * (1 + 2 * kTolerance) >= plan.iteration_s);
+        CHECK(time_s >= plan.lower_bound_s);
       }
     }
+  }
+  for (const char* other : {"fsdp(reshard=8)", "fsdp(reshard=false)", "hsdp(shard=8)",
+                            "fsdp(communicators=separate)", "fsdp(prefetch=none)"}) {
+    const ScheduledPlan found = plan_schedule(slow.problem(), casync::Schedule::parse(other));
+    CHECK(found.lower_bound_s <= found.iteration_s);
+    CHECK(found.lower_bound_s > 0.4 * found.iteration_s);
   }
   const Job fast(transformer(8, 2048, 5), 4, 5e10);
   CHECK(plan_schedule(fast.problem(), schedule).compressed == 0);

@@ -60,6 +60,11 @@ void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
   };
   out << fmt::format("{}: {} a step, {:.1f} % of it computation\n", chosen.plan.schedule.text(),
                      io::format_duration(chosen.iteration_s), 100 * busy(chosen));
+  if (chosen.lower_bound_s > 0) {
+    out << fmt::format("no plan of this schedule takes less than {} ({:.1f} % less)\n",
+                       io::format_duration(chosen.lower_bound_s),
+                       100 * (1 - chosen.lower_bound_s / chosen.iteration_s));
+  }
   if (const std::string lost = requests::gives_up(chosen); !lost.empty()) out << lost << "\n";
   out << fmt::format("\n{:<44}{:<28}{:>6}  {:<12}{:<14}{:<12}{:<12}{}\n", "schedule",
                      "step (in 8 runs of 10)", "busy", "compressed", "by", "a step", "at most",

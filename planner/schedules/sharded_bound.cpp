@@ -1,0 +1,151 @@
+#include "planner/schedules/sharded_bound.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "casync/sharded.hpp"
+#include "sim/works.hpp"
+
+namespace hipress::planner {
+namespace {
+
+using casync::Kind;
+
+/// What a layer's exchange takes: until it has ended, and of the networks.
+struct Least {
+  double end_s = 0;
+  double between_s = 0, within_s = 0;
+
+  void also(const Least& other) {
+    end_s += other.end_s;
+    between_s += other.between_s;
+    within_s += other.within_s;
+  }
+  void or_else(const Least& other) {
+    end_s = std::min(end_s, other.end_s);
+    between_s = std::min(between_s, other.between_s);
+    within_s = std::min(within_s, other.within_s);
+  }
+};
+
+class Bound {
+ public:
+  Bound(const Problem& problem, const casync::Plan& plan)
+      : problem_(problem),
+        plan_(plan),
+        layout_(casync::make_layout(problem.model, plan)),
+        sharding_(*layout_.timetable.sharding),
+        costs_(problem.machines->profile, plan.algorithms),
+        works_(costs_, problem.machines->cluster, plan.nodes),
+        shards_(sharding_.nodes == 0 ? plan.nodes : sharding_.nodes) {}
+
+  double step_s(std::span<const std::int8_t> gathers, std::span<const std::int8_t> reductions,
+                std::span<const std::uint32_t> exchanges) const {
+    const models::Model& model = problem_.model;
+    const std::vector<double>& speeds = problem_.machines->cluster.compute_speed;
+    const double compute_s = (models::before_backward_s(model) + models::backward_s(model)) /
+                             *std::min_element(speeds.begin(), speeds.end());
+    Least all;
+    double first_s = 0;  // what goes before and behind computation
+    for (const std::uint32_t index : layout_.order) {
+      const casync::Unit& unit = layout_.units[index];
+      const Least gather = gathered(unit, gathers, {shards_, 1});
+      const Least reduced = reduction(unit, reductions, exchanges);
+      if (layout_.part_of(index) == 0) first_s = gather.end_s + reduced.end_s;
+      all.also(gather);
+      all.also(reduced);
+      if (sharding_.kept_among != 1) all.also(gathered_again(unit, gathers));
+    }
+    return std::max(
+        {compute_s + first_s, model.micro_steps * all.between_s, model.micro_steps * all.within_s});
+  }
+
+ private:
+  Least collective(Kind kind, const casync::Group& group, std::int64_t bytes) const {
+    if (group.nodes == 1) return {};
+    const costs::GroupNetwork network =
+        costs::group_network(problem_.machines->cluster, group.nodes, group.stride);
+    const auto [on_link, latency] =
+        works_.of_group({.amount = bytes, .kind = kind}, group.nodes, network.link);
+    const double link_s = casync::to_seconds(casync::Picoseconds(on_link));
+    const double end_s = casync::to_seconds(casync::Picoseconds(on_link + latency));
+    return network.within_host ? Least{end_s, 0, link_s} : Least{end_s, link_s, 0};
+  }
+
+  Least gathered(const casync::Unit& unit, std::span<const std::int8_t> algorithms,
+                 const casync::Group& group) const {
+    Least least = collective(Kind::kAllGather, group,
+                             casync::stored_bytes(unit, problem_.model, group.nodes));
+    for (const std::int8_t algorithm : algorithms) {
+      least.or_else(collective(Kind::kAllGather, group, message(unit, algorithm, group.nodes)));
+    }
+    return least;
+  }
+
+  Least gathered_again(const casync::Unit& unit, std::span<const std::int8_t> gathers) const {
+    if (sharding_.kept_among == 0) return gathered(unit, gathers, {shards_, 1});
+    return gathered(unit, gathers, {sharding_.kept_among, 1});
+  }
+
+  /// Encoded shards of all nodes.
+  std::int64_t message(const casync::Unit& unit, std::int8_t algorithm, std::uint32_t nodes) const {
+    const std::int64_t elements = casync::shard_elements(unit, problem_.model, nodes);
+    return plan_.algorithms[static_cast<std::size_t>(algorithm)].message_bytes(elements) * nodes;
+  }
+
+  Least reduction(const casync::Unit& unit, std::span<const std::int8_t> algorithms,
+                  std::span<const std::uint32_t> exchanges) const {
+    const casync::Group all{shards_, 1};
+    Least least =
+        collective(Kind::kReduceScatter, all, casync::stored_bytes(unit, problem_.model, shards_));
+    for (const std::int8_t index : algorithms) {
+      const casync::Algorithm& algorithm = plan_.algorithms[static_cast<std::size_t>(index)];
+      if (algorithm.half_precision) {
+        least.or_else(collective(Kind::kReduceScatter, all, message(unit, index, shards_)));
+        continue;
+      }
+      for (const std::uint32_t within : exchanges) least.or_else(exchange(unit, algorithm, within));
+    }
+    Least means = mean_over_groups(unit);
+    least.also(means);
+    return least;
+  }
+
+  Least exchange(const casync::Unit& unit, const casync::Algorithm& algorithm,
+                 std::uint32_t within) const {
+    const std::int64_t elements = casync::shard_elements(unit, problem_.model, shards_);
+    const std::uint32_t between = shards_ / within;
+    Least both =
+        collective(Kind::kAllToAll, {between, within}, algorithm.message_bytes(elements) * between);
+    both.also(collective(Kind::kAllToAll, {within, 1},
+                         algorithm.message_bytes(elements * between) * within));
+    return both;
+  }
+
+  /// At least in half precision.
+  Least mean_over_groups(const casync::Unit& unit) const {
+    const std::uint32_t groups = plan_.nodes / shards_;
+    const std::int64_t bytes = 2 * casync::shard_elements(unit, problem_.model, shards_);
+    Least both = collective(Kind::kReduceScatter, {groups, shards_}, bytes);
+    both.also(collective(Kind::kAllGather, {groups, shards_}, bytes));
+    return both;
+  }
+
+  const Problem& problem_;
+  const casync::Plan& plan_;
+  const casync::Layout layout_;
+  const casync::Sharding& sharding_;
+  const sim::TaskCosts costs_;
+  const sim::Works works_;
+  const std::uint32_t shards_;
+};
+
+}  // namespace
+
+double shard_bound(const Problem& problem, const casync::Plan& plan,
+                   std::span<const std::int8_t> gathers, std::span<const std::int8_t> reductions,
+                   std::span<const std::uint32_t> exchanges) {
+  return Bound(problem, plan).step_s(gathers, reductions, exchanges);
+}
+
+}  // namespace hipress::planner
