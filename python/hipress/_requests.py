@@ -22,11 +22,12 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
          grouping: Optional[Text] = None, transfer_order: Optional[Text] = None, network: Optional[Text] = None,
          budget: Optional[float] = None, evaluations: Optional[int] = None, tolerance: Optional[float] = None,
          seed: Optional[int] = None, jobs: Optional[int] = None, schedule: Optional[Sequence[str]] = None,
-         required_bandwidth: bool = False, utilization: Optional[Text] = None, output: Optional[Text] = None,
-         trust_plan: bool = False, explain: bool = False, compare: Optional[Text] = None,
-         plan: Optional[Text] = None, robust: bool = False, jitter: Optional[Text] = None,
-         bandwidth_uncertainty: Optional[float] = None, replicas: Optional[int] = None,
-         disable_pass: Optional[Text] = None, progress: Optional[Callable[[Progress], Any]] = None) -> Plan:
+         gpu_memory: Optional[Text] = None, optimizer: Optional[Text] = None, required_bandwidth: bool = False,
+         utilization: Optional[Text] = None, output: Optional[Text] = None, trust_plan: bool = False,
+         explain: bool = False, compare: Optional[Text] = None, plan: Optional[Text] = None, robust: bool = False,
+         jitter: Optional[Text] = None, bandwidth_uncertainty: Optional[float] = None,
+         replicas: Optional[int] = None, disable_pass: Optional[Text] = None,
+         progress: Optional[Callable[[Progress], Any]] = None) -> Plan:
     """Decides which gradients to compress, and into how many partitions to cut them, as hipress-plan does. Answers as the tool
     prints with --json: a Plan, whose attributes are that object's keys. Arguments are the tool's long options; those that are
     None are not given.
@@ -82,7 +83,14 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     jobs                   Threads that simulate (default: one per core, at most 4)
     schedule               When gradients are synchronised: ddp (the mean of every gradient in every step) or local(steps,
                            fragments, every, pattern, overlap) (steps on each node alone, then the mean of what the weights moved
-                           by (DiLoCo)); several are compared (default: ddp)
+                           by (DiLoCo)) or fsdp(reshard, prefetch, in_flight, communicators) (parameters, gradients and the
+                           optimizer's state in shards over all nodes (FSDP, ZeRO-3)) or hsdp(shard, reshard, prefetch, in_flight,
+                           communicators) (the same in shards over groups of neighbours, each of which has all (HSDP)); several
+                           are compared, and several values of a parameter, with | between them (default: ddp)
+    gpu_memory             Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer state take more
+                           are not chosen (default: whatever is needed)
+    optimizer              Whose state is counted as memory: adamw (two moments in fp32), adamw8bit (two moments in 8 bits),
+                           momentum (SGD with momentum, in fp32), sgd (nothing) [adamw]
     required_bandwidth     Find no plan, but the least bandwidth of links at which computation has each share of `utilization`,
                            for each `schedule` and `algorithm` (default: none)
     utilization            Shares of the time that computation has, for `required_bandwidth`, with commas; larger: faster links
@@ -113,10 +121,11 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                         "accuracy": accuracy, "search": search, "grouping": grouping,
                         "transfer_order": transfer_order, "network": network, "budget": budget,
                         "evaluations": evaluations, "tolerance": tolerance, "seed": seed, "jobs": jobs,
-                        "schedule": schedule, "required_bandwidth": required_bandwidth or None,
-                        "utilization": utilization, "output": output, "trust_plan": trust_plan or None,
-                        "explain": explain or None, "compare": compare, "plan": plan, "robust": robust or None,
-                        "jitter": jitter, "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
+                        "schedule": schedule, "gpu_memory": gpu_memory, "optimizer": optimizer,
+                        "required_bandwidth": required_bandwidth or None, "utilization": utilization,
+                        "output": output, "trust_plan": trust_plan or None, "explain": explain or None,
+                        "compare": compare, "plan": plan, "robust": robust or None, "jitter": jitter,
+                        "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
                         "disable_pass": disable_pass}, progress))
 
 
@@ -145,7 +154,7 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
                       broadcast
     plan              Plan file, none, all, threshold[:ELEMENTS], an algorithm's name, or one that is made for these machines:
                       best, best_uncompressed, threshold_262144, secopa, greedy, ddp, ddp_fp16, ddp_powersgd, none_grouped,
-                      fp16_grouped, all_grouped, secopa_grouped
+                      fp16_grouped, all_grouped, secopa_grouped, zeropp
     evaluations       Plans that a search for `plan` simulates; more: a better plan, later [300]
     topology          one of ps, ring, allreduce, allgather, BEST for a plan that is made, or of a broadcast chain, binomial,
                       scatter_allgather, chain_p2p (default: what a plan YAML says, else ps)
@@ -190,8 +199,10 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
     no_selection      Compress every gradient with the plan's algorithm, K = N
     trust_plan        Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
     schedule          When gradients are synchronised: ddp (the mean of every gradient in every step) or local(steps, fragments,
-                      every, pattern, overlap) (steps on each node alone, then the mean of what the weights moved by (DiLoCo))
-                      (default: what a plan YAML says, else ddp)
+                      every, pattern, overlap) (steps on each node alone, then the mean of what the weights moved by (DiLoCo)) or
+                      fsdp(reshard, prefetch, in_flight, communicators) (parameters, gradients and the optimizer's state in shards
+                      over all nodes (FSDP, ZeRO-3)) or hsdp(shard, reshard, prefetch, in_flight, communicators) (the same in
+                      shards over groups of neighbours, each of which has all (HSDP)) (default: what a plan YAML says, else ddp)
     steady            Iterations back to back, without a barrier: the period that so many (8) settle to
     sensitivity       Also simulate with bandwidth, latency, codecs, compute … each 10 % better
     explain_interval  Say how much of the interval comes of kernels, links, computation and the simulator's own error
