@@ -526,10 +526,6 @@ class Expansion {
 
 namespace {
 
-bool is_sharded(const models::Model& model, const Plan& plan) {
-  return plan.schedule.timetable(model).sharding.has_value();
-}
-
 TaskGraph sharded(const models::Model& model, const Plan& plan, int steps, Folding folding) {
   return expand_sharded(model, plan, make_layout(model, plan), steps, folding);
 }
@@ -545,7 +541,7 @@ void require_foldable(const models::Model& model, const Plan& plan, Folding fold
 }  // namespace
 
 TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding) {
-  if (is_sharded(model, plan)) return sharded(model, plan, 1, folding);
+  if (plan.schedule.is_sharded()) return sharded(model, plan, 1, folding);
   require_foldable(model, plan, folding);
   Expansion expansion(model, plan, false, folding);
   expansion.add_period();
@@ -553,7 +549,7 @@ TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding) 
 }
 
 TaskGraph expand_to_run(const models::Model& model, const Plan& plan, Folding folding) {
-  if (is_sharded(model, plan)) {
+  if (plan.schedule.is_sharded()) {
     throw std::invalid_argument("schedule " + plan.schedule.text() +
                                 " can be simulated, but not run; give another one");
   }
@@ -567,7 +563,7 @@ TaskGraph expand_to_run(const models::Model& model, const Plan& plan, Folding fo
 TaskGraph expand_back_to_back(const models::Model& model, const Plan& plan, int iterations,
                               Folding folding) {
   if (iterations < 1) throw std::invalid_argument("at least one iteration is needed");
-  if (is_sharded(model, plan)) return sharded(model, plan, iterations, folding);
+  if (plan.schedule.is_sharded()) return sharded(model, plan, iterations, folding);
   require_foldable(model, plan, folding);
   Expansion expansion(model, plan, true, folding);
   for (int i = 0; i < iterations; ++i) expansion.add_period();

@@ -107,12 +107,18 @@ class LayoutMaker {
     layout_.units.push_back(
         {.name = gradient.name,
          .elements = gradient.elements,
-         .algorithm = decision.algorithm,
+         .algorithm = is_stored_so(gradient, algorithm) ? kRaw : decision.algorithm,
          .partitions = whole ? 1 : decision.partitions,
          .strategy = &strategy,
          .members = {g},
          .ready_s = gradient.ready_s,
          .stages = staged ? static_cast<std::uint32_t>(factors_of(g).size()) : 0});
+  }
+
+  /// Shards of half-precision parameters are sent as they are, which elsewhere is a cast.
+  bool is_stored_so(const models::Gradient& gradient, const Algorithm* algorithm) const {
+    return is_sharded() && algorithm != nullptr && algorithm->half_precision &&
+           gradient.dtype != models::Dtype::kFloat32;
   }
 
   bool is_sharded() const { return layout_.timetable.sharding.has_value(); }
@@ -126,7 +132,7 @@ class LayoutMaker {
                                   std::to_string(part) + " does not divide " +
                                   std::to_string(whole) + " nodes; give a divisor of that");
     };
-    const std::uint32_t shards = sharding.nodes == 0 ? plan_.nodes : sharding.nodes;
+    const std::uint32_t shards = sharding.shards(plan_.nodes);
     divide(sharding.nodes, plan_.nodes, "shard");
     divide(sharding.kept_among, shards, "reshard");
     divide(plan_.exchange_within, shards, "exchange_within");
@@ -159,7 +165,7 @@ class LayoutMaker {
       std::vector<std::uint32_t>& part = parts[part_of(g)];
       part.push_back(g);
       const auto said = [&](std::uint32_t one) {
-        return std::pair(plan_.decisions[one].algorithm, plan_.gather_of(one));
+        return std::pair(layout_.units[one].algorithm, plan_.gather_of(one));
       };
       if (said(part.front()) == said(g)) continue;
       throw std::invalid_argument(

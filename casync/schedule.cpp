@@ -143,7 +143,7 @@ void check_timetable(const ScheduleRow& row, const Timetable& table, std::size_t
   std::vector<bool> synchronised;
   std::uint32_t reached = 0;
   bool good = table.steps > 0 && table.part_of.size() == gradients;
-  good = good && (!table.sharding || table.steps == 1);
+  good = good && table.sharding.has_value() == row.sharded && (!row.sharded || table.steps == 1);
   for (const auto& [part, step, awaited] : table.synchronisations) {
     if (part >= synchronised.size()) synchronised.resize(part + 1);
     good = good && !synchronised[part] && reached <= step && step < table.steps && awaited > step &&

@@ -38,6 +38,15 @@ struct Sharding {
   Prefetch prefetch = Prefetch::kPre;
   std::uint32_t in_flight = 2;          ///< parts that are gathered at a time, the one in use too
   bool separate_communicators = false;  ///< of gathers and of reductions
+
+  /// Nodes that have all shards between them, of so many.
+  std::uint32_t shards(std::uint32_t all) const { return nodes == 0 ? all : nodes; }
+  /// Parts stay whole between forward and backward.
+  bool stays_whole() const { return kept_among == 1; }
+  /// Among how many neighbours backward gathers, of so many nodes.
+  std::uint32_t gathers_among(std::uint32_t all) const {
+    return kept_among < 2 ? shards(all) : kept_among;
+  }
 };
 
 /// What happens when, relative to computation, in a period that repeats.
@@ -80,6 +89,7 @@ struct ScheduleRow {
   Timetable (*timetable)(const ScheduleValues& values, const models::Model& model);
   /// What training gives up for it, as a sentence; empty: nothing.
   std::string (*gives_up)(const ScheduleValues& values);
+  bool sharded = false;  ///< its timetables have Timetable::sharding
 };
 
 /// A row with values for its parameters. The default is ddp.
@@ -103,6 +113,7 @@ class Schedule {
   Timetable timetable(const models::Model& model) const;
   /// What training gives up for it; empty: nothing.
   std::string gives_up() const;
+  bool is_sharded() const { return row_->sharded; }
   bool operator==(const Schedule&) const = default;
 
  private:

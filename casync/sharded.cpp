@@ -33,11 +33,13 @@ class ShardedExpansion {
         last_mean_(none_),
         last_shard_(none_),
         first_use_(none_) {
-    const std::uint32_t sharded = sharding_.nodes == 0 ? plan.nodes : sharding_.nodes;
+    const std::uint32_t sharded = sharding_.shards(plan.nodes);
+    const std::uint32_t kept = sharding_.gathers_among(plan.nodes);
     all_ = add_group(sharded, 1);
-    kept_ = sharding_.kept_among > 1 ? add_group(sharding_.kept_among, 1) : all_;
+    kept_ = kept < sharded ? add_group(kept, 1) : all_;
     replicas_ = add_group(plan.nodes / sharded, sharded);
-    if (plan.exchange_within > 1) {
+    exchanges_twice_ = plan.exchange_within > 1 && plan.exchange_within < sharded;
+    if (exchanges_twice_) {
       within_ = add_group(plan.exchange_within, 1);
       between_ = add_group(sharded / plan.exchange_within, plan.exchange_within);
     }
@@ -198,14 +200,16 @@ class ShardedExpansion {
   }
 
   void add_forward() {
+    // What stays whole is so until the backward passes of the micro-step before.
+    const Ids behind = sharding_.stays_whole() ? computed_ : none_;
     for (const Layer& layer : layers_) {
-      const Ids whole = gather(layer, all_, none_);
+      const Ids whole = gather(layer, all_, behind);
       used_.push_back(compute(layer.forward, layer.unit, Kind::kForward, {&whole}));
     }
   }
 
   void add_backward() {
-    const bool stays = sharding_.kept_among == 1;
+    const bool stays = sharding_.stays_whole();
     std::vector<Ids> whole(layers_.size(), none_);
     const auto gather_again = [&](std::size_t i, const Ids& behind) {
       if (!stays) whole[i] = gather(layers_[i], kept_, behind);
@@ -239,7 +243,7 @@ class ShardedExpansion {
                                                       : algorithm->message_bytes(elements) * nodes;
       shard = collective(Kind::kReduceScatter, all_, layer.unit, bytes, last_reduction(),
                          {&ready, &last});
-    } else if (nodes > 1 && plan_.exchange_within > 1) {
+    } else if (exchanges_twice_) {
       shard = exchange(layer, within_, elements * groups_[between_].nodes, {&ready, &last});
       shard = exchange(layer, between_, elements, {&shard});
     } else if (nodes > 1) {
@@ -293,6 +297,7 @@ class ShardedExpansion {
   std::vector<Layer> layers_;  // in the order of forward
   std::vector<Group> groups_;
   std::uint8_t all_ = 0, kept_ = 0, replicas_ = 0, within_ = 0, between_ = 0;  // places in groups_
+  bool exchanges_twice_ = false;  // within neighbours, then between these
   Ids computed_;
   Ids last_gather_, last_reduction_, last_mean_;  // of communicators
   Ids last_shard_;                                // the last reduction, with what follows it

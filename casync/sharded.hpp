@@ -6,7 +6,7 @@
 namespace hipress::casync {
 
 /// The graph of steps of a sharded schedule (Timetable::sharding), one behind the other: a step
-/// begins when all reductions of the one before have ended, with the optimizer's share of it. A
+/// begins when all reductions of the one before have ended, with the model's optimizer time. A
 /// part is a layer, in the order of forward, and one unit; the layers' own order is that of their
 /// parts.
 ///

@@ -37,10 +37,10 @@ constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.
 ///  - LocalReduce: sums the gradient over its node's GPUs, each of which then holds a G-th of it,
 ///  on which it works from then on; LocalBroadcast: gathers these on all of them. (Only where nodes
 ///  have several; `amount` is bytes. For simulators only.)
-///  - AllGather: every node of a group ends with the shards of all; ReduceScatter: each with the
-///  mean
-///    of its shard; AllToAll: each sends every other the slice that is of that one's shard. By a
-///    library's own algorithm, as collectives of the group's nodes; `amount` is the bytes of all
+///  - AllGather: every node of a group ends with the shards of all. ReduceScatter: each ends with
+///  the
+///    mean of its shard. AllToAll: each sends every other the slice that is of that one's shard.
+///    They are a library's, and collectives of the group's nodes; `amount` is the bytes of all
 ///    shards. (For simulators only.)
 ///  - Join: nothing. It is done when its predecessors are, and occupies no resource.
 enum class Kind : std::uint8_t {

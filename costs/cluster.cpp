@@ -145,6 +145,11 @@ void read_sites(const YamlNode& root, const YamlNode& sites, Cluster& cluster) {
   for (const std::string_view key : {"host_link", "rack", "slow_links", "nodes_per_host"}) {
     if (root.has(key)) root.at(key).fail("not in a cluster of sites: leave one of the two out");
   }
+  if (cluster.link.burst_bytes > 0) {
+    sites.fail(
+        "the network of a site has no bursts, and this cluster's or profile's link has: give "
+        "the cluster link: {burst: 0B}");
+  }
   const YamlNode link = sites.at("link");
   link.expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "latency"});
   link.at("bandwidth");
@@ -296,52 +301,79 @@ LinkCosts ring_costs(const Cluster& cluster) {
   return link;
 }
 
+std::uint32_t nodes_per_host(const Cluster& cluster) {
+  return static_cast<std::uint32_t>(std::ranges::count(cluster.host, cluster.host.front()));
+}
+
+bool fills_hosts(const Cluster& cluster) {
+  const std::uint32_t each = nodes_per_host(cluster);
+  if (cluster.nodes % each != 0) return false;
+  for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
+    if (cluster.host[node] != node / each) return false;
+  }
+  return true;
+}
+
 namespace {
 
-/// Of the first host.
-std::uint32_t nodes_of_host(const Cluster& cluster) {
-  return static_cast<std::uint32_t>(std::ranges::count(cluster.host, cluster.host.front()));
+/// Groups are in places of so many nodes, several in each or each in several, in one way.
+bool divide_alike(std::uint32_t nodes, std::uint32_t stride, std::uint32_t place) {
+  const std::uint32_t reach = nodes * stride;
+  if (place % reach == 0) return true;
+  return reach % place == 0 && (place % stride == 0 || stride % place == 0);
+}
+
+/// How many times what a node sends leaves a place of so many nodes, for all of these: a ring
+/// leaves it once, and rings of a stride are as many. Of an exchange among n nodes, m of them
+/// there, each sends (n−m)/(n−1) of it.
+double flows_out_of(std::uint32_t place, std::uint32_t nodes, std::uint32_t stride,
+                    Pattern pattern) {
+  if (pattern == Pattern::kRing) return std::min(stride, place);
+  const double there = std::max(1u, place / stride);
+  return place * (nodes - there) / (nodes - 1);
 }
 
 }  // namespace
 
 std::string unlike_groups(const Cluster& cluster, std::uint32_t nodes, std::uint32_t stride) {
   if (!is_hierarchical(cluster)) return {};
-  const std::uint32_t each = nodes_of_host(cluster);
-  for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
-    if (cluster.host[node] == node / each && cluster.nodes % each == 0) continue;
-    return "hosts have different numbers of nodes";
+  if (!fills_hosts(cluster)) return "hosts have different numbers of nodes";
+  const std::uint32_t each = nodes_per_host(cluster);
+  if (!divide_alike(nodes, stride, each)) {
+    return fmt::format("groups of {} nodes, {} apart, are on hosts of {} in different ways", nodes,
+                       stride, each);
   }
-  const std::uint32_t reach = nodes * stride;
-  if (each % reach == 0) return {};
-  if (reach % each == 0 && (each % stride == 0 || stride % each == 0)) return {};
-  return fmt::format("groups of {} nodes, {} apart, are on hosts of {} in different ways", nodes,
-                     stride, each);
+  if (cluster.rack && !divide_alike(nodes, stride, each * cluster.rack->hosts)) {
+    return fmt::format("groups of {} nodes, {} apart, are in racks of {} in different ways", nodes,
+                       stride, each * cluster.rack->hosts);
+  }
+  return {};
 }
 
-GroupNetwork group_network(const Cluster& cluster, std::uint32_t nodes, std::uint32_t stride) {
-  GroupNetwork network{.link = cluster.link};
+GroupNetwork group_network(const Cluster& cluster, std::uint32_t nodes, std::uint32_t stride,
+                           Pattern pattern) {
   const std::uint32_t reach = nodes * stride;
-  const std::uint32_t each = nodes_of_host(cluster);
+  const std::uint32_t each = nodes_per_host(cluster);
+  if (nodes == 1) return {.link = cluster.link};
+  if (cluster.host_link && reach <= each) return {*cluster.host_link, true};
+  GroupNetwork network{.link = cluster.link};
+  if (cluster.host_link) network.flows = flows_out_of(each, nodes, stride, pattern);
   const auto narrow = [&](double bandwidth, double latency_s) {
     network.link.bandwidth = std::min(network.link.bandwidth, bandwidth);
     network.link.bandwidth_both_ways = std::min(network.link.bandwidth_both_ways, bandwidth);
     network.link.latency_s = std::max(network.link.latency_s, latency_s);
   };
-  if (cluster.host_link && reach <= each) return {*cluster.host_link, true};
-  double rings = 1;
-  if (cluster.host_link) {
-    rings = std::min(stride, each);
-    network.link.bandwidth /= rings;
-    network.link.bandwidth_both_ways /= rings;
-  }
-  if (cluster.rack && reach > each * cluster.rack->hosts) {
-    const double of_rack = std::min(stride, each * cluster.rack->hosts);
-    narrow(rack_bandwidth(cluster) / of_rack, cluster.link.latency_s + cluster.rack->latency_s);
+  const double own = std::max(1.0, network.flows);
+  network.link.bandwidth /= own;
+  network.link.bandwidth_both_ways /= own;
+  const std::uint32_t in_rack = cluster.rack ? each * cluster.rack->hosts : cluster.nodes;
+  if (cluster.rack && reach > in_rack) {
+    narrow(rack_bandwidth(cluster) / flows_out_of(in_rack, nodes, stride, pattern),
+           cluster.link.latency_s + cluster.rack->latency_s);
   }
   for (std::uint32_t place = 0; place < cluster.slow_links.size(); ++place) {
     const LinkCosts slow = slow_link_costs(cluster, place);
-    narrow(slow.bandwidth / rings, slow.latency_s);
+    narrow(slow.bandwidth / own, slow.latency_s);
   }
   return network;
 }
@@ -407,7 +439,14 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
   read_gpus(root, cluster);
   if (sites) read_sites(root, *sites, cluster);
   const std::uint32_t machines = machines_per_node(cluster);
-  cluster.gpus_per_node *= machines;
+  const std::int64_t gpus = std::int64_t{cluster.gpus_per_node} * machines;
+  if (sites && (gpus > kMaxNodes || std::int64_t{cluster.nodes} * machines > kMaxNodes)) {
+    sites->fail(
+        fmt::format("{} sites of {} nodes with {} GPUs each are more than this simulates: "
+                    "{} nodes in all, and as many GPUs a site",
+                    cluster.nodes, machines, cluster.gpus_per_node, kMaxNodes));
+  }
+  cluster.gpus_per_node = static_cast<std::uint32_t>(gpus);
   if (const auto speeds = root.find("compute_speed")) {
     std::vector<double> of_nodes(std::size_t{cluster.nodes} * machines, 1.0);
     read_speeds(*speeds, of_nodes);

@@ -17,7 +17,7 @@ inline constexpr double kMaxFactor = 1e3;
 /// Most nodes that a cluster may have.
 inline constexpr std::int64_t kMaxNodes = 1 << 20;
 
-/// Most GPUs that a node may have.
+/// Most GPUs that a machine may have.
 inline constexpr std::int64_t kMaxGpus = 1 << 12;
 
 /// Longest turn on a core, in seconds: sums of waits for as many threads as there can be then fit
@@ -139,19 +139,34 @@ inline double rack_bandwidth(const Cluster& cluster) {
 /// Costs of a message along a path: the bandwidth of its slowest link.
 LinkCosts path_costs(const Cluster& cluster, Path path);
 
-/// What groups of nodes have between them.
-struct GroupNetwork {
-  LinkCosts link;            ///< of one of the groups, while all of them are at work
-  bool within_host = false;  ///< each group is on one host
+/// Nodes of the first host.
+std::uint32_t nodes_per_host(const Cluster& cluster);
+
+/// Whether hosts have so many nodes each: nodes 0 … n−1 are on host 0, n … 2n−1 on host 1, and so
+/// on.
+bool fills_hosts(const Cluster& cluster);
+
+/// How the nodes of a group send to each other.
+enum class Pattern : std::uint8_t {
+  kRing,      ///< each to its neighbour
+  kExchange,  ///< each to every other
 };
 
-/// Of groups of so many nodes, each a multiple of `stride` from the others, which are all alike: as
-/// many rings pass a host's link as groups have nodes there. Within hosts only where these have a
-/// host_link.
-GroupNetwork group_network(const Cluster& cluster, std::uint32_t nodes, std::uint32_t stride);
+/// What groups of nodes have between them.
+struct GroupNetwork {
+  LinkCosts link;            ///< of each node, while all groups are at work
+  bool within_host = false;  ///< each group is on one host
+  /// How many times what a node sends passes its host's link, for all nodes of the host together.
+  double flows = 1;
+};
 
-/// Why groups are not all alike: hosts of different numbers of nodes, or some of a group's nodes on
-/// a host that others are not on, in another number; empty: they are.
+/// Of groups of so many nodes, each a multiple of `stride` from the others, which are all alike.
+/// Within hosts only where these have a host_link.
+GroupNetwork group_network(const Cluster& cluster, std::uint32_t nodes, std::uint32_t stride,
+                           Pattern pattern);
+
+/// Why such groups are not all alike: hosts have different numbers of nodes, or a group has
+/// different numbers of nodes on its hosts or in its racks. Empty: they are.
 std::string unlike_groups(const Cluster& cluster, std::uint32_t nodes, std::uint32_t stride);
 
 /// Costs of a step of the ring through all nodes in their order, the slowest.

@@ -8,21 +8,6 @@
 #include "io/error.hpp"
 
 namespace hipress::costs {
-namespace {
-
-/// Nodes 0 … n−1 are on host 0, n … 2n−1 on host 1, and so on: n, or 0 where it is not so.
-std::uint32_t nodes_per_host(const Cluster& cluster) {
-  const auto count = static_cast<std::uint32_t>(
-      std::count(cluster.host.begin(), cluster.host.end(), cluster.host.front()));
-  if (cluster.nodes % count != 0) return 0;
-  for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
-    if (cluster.host[node] != node / count) return 0;
-  }
-  return count;
-}
-
-}  // namespace
-
 std::optional<Cluster> in_one_level(const Cluster& cluster) {
   const std::uint32_t gpus = cluster.gpus_per_node;
   if (gpus < 2 || cluster.site || cluster.host_link || cluster.link.burst_bytes > 0 ||
@@ -49,7 +34,7 @@ std::optional<Cluster> in_one_level(const Cluster& cluster) {
 std::optional<Cluster> in_two_levels(const Cluster& cluster) {
   if (cluster.gpus_per_node > 1 || !cluster.host_link || cluster.nodes == 0) return std::nullopt;
   const std::uint32_t gpus = nodes_per_host(cluster);
-  if (gpus < 2) return std::nullopt;
+  if (gpus < 2 || !fills_hosts(cluster)) return std::nullopt;
   Cluster two = cluster;
   two.nodes = cluster.nodes / gpus;
   two.gpus_per_node = gpus;

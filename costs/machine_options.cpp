@@ -47,7 +47,12 @@ void apply_link(const MachineOptions& options, LinkCosts& link) {
 void apply_gpus(const MachineOptions& options, LoadedMachines& machines) {
   Cluster& cluster = machines.cluster;
   if (options.gpus_per_node > 0) {
-    cluster.gpus_per_node = options.gpus_per_node * machines_per_node(cluster);
+    const std::int64_t gpus = std::int64_t{options.gpus_per_node} * machines_per_node(cluster);
+    if (gpus > kMaxNodes) {
+      throw io::InputError(
+          fmt::format("`gpus_per_node`: {} GPUs of a site are more than {}", gpus, kMaxNodes));
+    }
+    cluster.gpus_per_node = static_cast<std::uint32_t>(gpus);
   }
   if (options.gpus_per_node > 1 && cluster.host_link) {
     throw io::InputError(fmt::format(

@@ -47,9 +47,10 @@ std::size_t count_compressed(const models::Model& model, const casync::Plan& pla
 std::vector<std::string> used_algorithms(const models::Model& model, const casync::Plan& plan) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < plan.algorithms.size(); ++i) {
-    bool used = false;
+    const auto place = static_cast<std::int8_t>(i);
+    bool used = std::ranges::find(plan.gathers, place) != plan.gathers.end();
     for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
-      used = used || (plan.decisions[g].algorithm == static_cast<std::int8_t>(i) &&
+      used = used || (plan.decisions[g].algorithm == place &&
                       !is_raw(model.gradients[g], plan, plan.decisions[g]));
     }
     if (used) names.push_back(plan.algorithms[i].name);

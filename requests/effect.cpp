@@ -249,11 +249,12 @@ class Search {
       report("`profile`", "nothing is sent, coded or added, so no cost matters");
     }
     check_plan_options();
-    const bool sends = has_kind(graph_, is_message);
-    if (!sends) check_without_messages();
-    if (sends && given_.topology) check_topology();
-    if (sends && given_.network && may_simulate("`network`")) check_network();
-    if (sends && given_.transfer_order && may_simulate("`transfer_order`")) check_transfer_order();
+    const bool sends = has_kind(graph_, is_message) || shards();
+    if (!has_kind(graph_, is_message)) check_without_messages();
+    if (sends && !shards() && given_.topology) check_topology();
+    if (sends && !shards() && given_.network && may_simulate("`network`")) check_network();
+    if (sends && !shards() && given_.transfer_order && may_simulate("`transfer_order`"))
+      check_transfer_order();
     if (!given_.cluster.empty() && may_simulate("`cluster`")) check_cluster(sends);
     if (!unchecked_.empty()) {
       sentences_.push_back(
@@ -296,6 +297,7 @@ class Search {
       plans::ResolvedPlan resolved = resolve(scenario_, given_, context);
       plans::apply(options, context, resolved);
       resolved.plan.gpus_per_node = scenario_.plan.gpus_per_node;
+      resolved.plan.schedule = scenario_.plan.schedule;
       casync::make_layout(scenario_.model, resolved.plan);
       return std::move(resolved.plan);
     });
@@ -352,7 +354,11 @@ class Search {
     if (given_.topology) report("`topology`", reason);
   }
 
+  /// Libraries' collectives of groups.
+  bool shards() const { return !graph_.groups.empty(); }
+
   std::string no_messages() const {
+    if (shards()) return "shards go by a library's collectives, one at a time on each network";
     return scenario_.model.gradients.empty() ? "the model has no gradients to send"
                                              : "one node has nobody to send to";
   }
@@ -427,6 +433,7 @@ class Search {
 
   /// Some message takes that path.
   bool uses(costs::Path path) const {
+    if (shards()) return true;  // hosts and racks cut all groups alike
     for (casync::TaskId id = 0; id < graph_.tasks(); ++id) {
       const casync::Task& task = graph_[id];
       if (!is_message(task.kind)) continue;

@@ -96,7 +96,7 @@ Planned::Planned(const PlanRequest& asked, const Hooks& hooks)
 
 std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hooks) {
   refuse_broadcast_fields(request.broadcast);
-  refuse_utilization(request);
+  refuse_unused(request);
   sim::parse_network(request.request.network);  // refused before files are read
   auto planned = std::make_unique<Planned>(request, hooks);
   const PreparedRequest& prepared = planned->prepared;

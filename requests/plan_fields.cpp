@@ -141,7 +141,7 @@ Fields fields(PlanRequest& request) {
       .from(1, kMaxJobs);
   made.add("schedule", &request.schedules,
            "When gradients are synchronised: " + describe_schedules() +
-               "; several are compared, and several values of a parameter, with | between them "
+               "; several are compared, as are several values of a parameter with | between them "
                "(default: ddp)")
       .repeated();
   made.add("gpu_memory", &request.gpu_memory,

@@ -49,8 +49,10 @@ sim::ComputeUtilisation compute_utilisation(const sim::Scenario& scenario,
                                             const Prediction& prediction);
 
 /// From the start of backward, on the node that is there first, to the end of the iteration; back
-/// to back, the period without the forward tasks.
+/// to back, the period without the forward tasks. Of a sharded schedule, whose forward waits for
+/// gathers, all of it.
 inline sim::Picoseconds synchronisation_time(const Prediction& prediction) {
+  if (!prediction.graph.groups.empty()) return prediction.iteration;
   const sim::Picoseconds forward =
       prediction.steady ? prediction.steady->forward : prediction.result.forward;
   return prediction.iteration - forward / prediction.steps;

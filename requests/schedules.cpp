@@ -62,14 +62,32 @@ std::optional<std::int64_t> memory_limit(const PlanRequest& request) {
   return io::parse_size(request.gpu_memory, "`gpu_memory`");
 }
 
-std::vector<casync::Schedule> schedules_of(const PlanRequest& request, const models::Model& model) {
-  std::vector<casync::Schedule> schedules;
+/// A schedule, and how it was asked for.
+struct Asked {
+  casync::Schedule schedule;
+  std::string text;
+};
+
+/// Of a text that stands for several, those that fit the model and the nodes.
+std::vector<Asked> schedules_of(const PlanRequest& request, const Problem& problem) {
+  std::vector<Asked> schedules;
   for (const std::string& text : request.schedules) {
-    for (casync::Schedule& one : read_schedules(text, model)) {
-      if (std::ranges::find(schedules, one) == schedules.end()) schedules.push_back(std::move(one));
+    std::vector<casync::Schedule> of_text = read_schedules(text, problem.model);
+    const bool is_set = of_text.size() > 1;
+    if (is_set) {
+      const std::string first = refusal_of_nodes(problem, of_text.front());
+      std::erase_if(of_text, [&](const casync::Schedule& one) {
+        return !refusal_of_nodes(problem, one).empty();
+      });
+      if (of_text.empty()) throw io::InputError("`schedule`: " + first);
+    }
+    for (casync::Schedule& one : of_text) {
+      if (std::ranges::find(schedules, one, &Asked::schedule) != schedules.end()) continue;
+      std::string name = is_set ? one.text() : text;
+      schedules.push_back({std::move(one), std::move(name)});
     }
   }
-  if (schedules.empty()) schedules.emplace_back();
+  if (schedules.empty()) schedules.push_back({{}, casync::Schedule().text()});
   return schedules;
 }
 
@@ -86,7 +104,7 @@ casync::Plan plan_of(const Problem& problem, const std::string& strategy,
   }
   plan.schedule = schedule;
   plan.gpus_per_node = problem.machines->cluster.gpus_per_node;
-  if (schedule.timetable(problem.model).sharding) {
+  if (schedule.is_sharded() && algorithm != kNothing && may_gather(problem, algorithm)) {
     for (const casync::Decision& decision : plan.decisions) {
       plan.gathers.push_back(decision.algorithm);
     }
@@ -110,7 +128,7 @@ void take_less(BandwidthTable table, BandwidthTable& best) {
 
 BandwidthTable table_of(const Problem& problem, const std::string& algorithm,
                         const casync::Schedule& schedule, const std::vector<double>& wanted) {
-  const bool sharded = schedule.timetable(problem.model).sharding.has_value();
+  const bool sharded = schedule.is_sharded();
   if (sharded && problem.machines->cluster.gpus_per_node > 1) {
     return table_of(GpuProblem(problem).problem(), algorithm, schedule, wanted);
   }
@@ -135,7 +153,7 @@ BandwidthTable table_of(const Problem& problem, const std::string& algorithm,
   return best;
 }
 
-void find_bandwidths(ScheduleAnswer& answer, const std::vector<casync::Schedule>& schedules,
+void find_bandwidths(ScheduleAnswer& answer, const std::vector<Asked>& schedules,
                      const Hooks& hooks) {
   const Problem& problem = answer.prepared.problem;
   if (problem.nodes < 2) {
@@ -153,7 +171,9 @@ void find_bandwidths(ScheduleAnswer& answer, const std::vector<casync::Schedule>
       answer.bandwidths.size(), problem.limits.jobs, [&](std::size_t place, unsigned) {
         const std::size_t i = place / algorithms.size();
         BandwidthTable& table = answer.bandwidths[place];
-        table = table_of(problem, algorithms[place % algorithms.size()], schedules[i], wanted);
+        table =
+            table_of(problem, algorithms[place % algorithms.size()], schedules[i].schedule, wanted);
+        table.schedule = schedules[i].text;
       });
 }
 
@@ -180,14 +200,16 @@ void write(const ScheduleAnswer& answer, const Hooks& hooks) {
 void find(ScheduleAnswer& answer, const Hooks& hooks) {
   const PlanRequest& request = answer.request;
   const PreparedRequest& prepared = answer.prepared;
-  const std::vector<casync::Schedule> schedules = schedules_of(request, prepared.model);
-  if (request.required_bandwidth) return find_bandwidths(answer, schedules, hooks);
+  const std::vector<Asked> asked = schedules_of(request, prepared.problem);
+  if (request.required_bandwidth) return find_bandwidths(answer, asked, hooks);
   if (!request.output.empty()) {
     io::require_writable(request.output);
     io::refuse_input(request.output);
     if (!request.yaml()) plans::require_text_names(prepared.model);
   }
   look_for_interrupt(hooks);
+  std::vector<casync::Schedule> schedules;
+  for (const Asked& one : asked) schedules.push_back(one.schedule);
   answer.plans = plan_schedules(prepared.problem, schedules, request.optimizer);
   answer.chosen = choose_schedule(answer.plans, prepared.problem.tolerance,
                                   memory_limit(request).value_or(INT64_MAX));
@@ -242,14 +264,22 @@ std::string gives_up(const ScheduledPlan& plan) {
   return text.empty() ? text : plan.plan.schedule.text() + ": " + text;
 }
 
-void refuse_utilization(const PlanRequest& request) {
+void refuse_unused(const PlanRequest& request) {
+  if (request.optimizer != kUsualOptimizer && !request.is_of_schedules()) {
+    throw io::InputError(
+        "`optimizer` is of `schedule` and `gpu_memory`: give one of them, or leave it out");
+  }
+  if (request.required_bandwidth && !request.gpu_memory.empty()) {
+    throw io::InputError(
+        "`gpu_memory` chooses plans, and `required_bandwidth` finds none: leave one of them out");
+  }
   if (request.utilization.empty() || request.required_bandwidth) return;
   throw io::InputError("`utilization` is of `required_bandwidth`: give that too, or leave it out");
 }
 
 std::unique_ptr<const ScheduleAnswer> answer_of_schedules(const PlanRequest& request,
                                                           const Hooks& hooks) {
-  refuse_utilization(request);
+  refuse_unused(request);
   // Refused before files are read.
   if (request.required_bandwidth) utilizations_of(request);
   memory_limit(request);

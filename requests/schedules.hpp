@@ -15,7 +15,7 @@ namespace hipress::requests {
 
 /// Rows of one schedule and algorithm, one for each utilisation.
 struct BandwidthTable {
-  std::string schedule;
+  std::string schedule;  ///< as it was asked for; of a set, as Schedule::text() says it
   std::string algorithm, topology;
   std::vector<planner::RequiredBandwidth> rows;
 };
@@ -41,7 +41,7 @@ io::Document document(const ScheduleAnswer& answer);
 /// "local(steps=100): ranks train alone …", what the schedule gives up; empty: nothing.
 std::string gives_up(const planner::ScheduledPlan& plan);
 
-/// InputError for `utilization` without what it is of.
-void refuse_utilization(const PlanRequest& request);
+/// InputError for `utilization`, `optimizer` and `gpu_memory` without what they are of.
+void refuse_unused(const PlanRequest& request);
 
 }  // namespace hipress::requests

@@ -86,9 +86,12 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   for (const std::string& warning : machines.warnings) warn(hooks, warning);
   const std::optional<std::uint32_t> planned = plans::nodes_of_plan(line.plan);
   const bool sharded = line.plan == planner::kZeroPlusPlus ||
-                       (!line.schedule.empty() &&
-                        read_schedule(line.schedule, model).timetable(model).sharding.has_value());
-  costs::Cluster cluster = sharded ? costs::of_gpus(machines.cluster) : machines.cluster;
+                       (!line.schedule.empty() && read_schedule(line.schedule, model).is_sharded());
+  costs::Cluster cluster = machines.cluster;
+  if (sharded && cluster.gpus_per_node > 1) {
+    cluster = costs::of_gpus(cluster);
+    inform(hooks, costs::describe_levels(cluster));
+  }
   cluster = at_level_of(cluster, planned.value_or(cluster.nodes), hooks);
   const plans::PlanContext context = {.model = model,
                                       .strategy = strategy,

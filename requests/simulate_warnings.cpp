@@ -45,9 +45,12 @@ void warn_of_estimates(const Scenario& scenario, const Prediction& prediction, c
     if (!diagnostic.empty()) warn(hooks, diagnostic);
   }
   for (casync::TaskId id = 0; id < prediction.graph.tasks(); ++id) {
-    if (prediction.graph[id].kind != casync::Kind::kAllReduce) continue;
+    const casync::Task& task = prediction.graph[id];
+    const bool shards = casync::is_of_group(task) && task.kind != casync::Kind::kAllToAll;
+    if (task.kind != casync::Kind::kAllReduce && !shards) continue;
     const costs::AllReduceCosts costs(scenario.profile);
-    const std::string diagnostic = costs.diagnostic(prediction.graph.nodes);
+    const std::string diagnostic = costs.diagnostic(
+        shards ? prediction.graph.groups[task.group].nodes : prediction.graph.nodes);
     if (!diagnostic.empty()) warn(hooks, diagnostic);
     return;
   }

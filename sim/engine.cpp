@@ -47,7 +47,10 @@ void Core::add_groups() {
       throw io::InputError("a sharded schedule needs groups of nodes that are all alike, but " +
                            why);
     }
-    groups.push_back(costs::group_network(cluster, group.nodes, group.stride));
+    const auto network = [&](costs::Pattern pattern) {
+      return costs::group_network(cluster, group.nodes, group.stride, pattern);
+    };
+    groups.push_back({network(costs::Pattern::kRing), network(costs::Pattern::kExchange)});
   }
 }
 

@@ -67,8 +67,15 @@ struct Core {
   EventQueue events;
   Sharing sharing;
   WaitingQueue::Sorter sorter;
-  std::vector<std::uint32_t> host_cores;    // per node: the capacity of its host's cores
-  std::vector<costs::GroupNetwork> groups;  // per group of the graph
+  std::vector<std::uint32_t> host_cores;  // per node: the capacity of its host's cores
+  struct OfGroup {
+    costs::GroupNetwork ring, exchange;
+  };
+  std::vector<OfGroup> groups;  // per group of the graph
+  const costs::GroupNetwork& network_of(const Task& task) const {
+    const OfGroup& group = groups[task.group];
+    return task.kind == casync::Kind::kAllToAll ? group.exchange : group.ring;
+  }
   Result result;
 
   /// The node whose ingress a message uses.
@@ -295,7 +302,7 @@ class Engine {
 
   GroupLink& link_of_group(const Task& task) {
     const std::uint32_t node = core_.graph.representative(task.node);
-    return group_links_[2 * node + (core_.groups[task.group].within_host ? 1 : 0)];
+    return group_links_[2 * node + (core_.network_of(task).within_host ? 1 : 0)];
   }
 
   void start_groups() {
@@ -317,7 +324,7 @@ class Engine {
 
   Works::OfGroup work_of_group(const Task& task) const {
     return core_.works.of_group(task, core_.graph.groups[task.group].nodes,
-                                core_.groups[task.group].link);
+                                core_.network_of(task).link);
   }
 
   /// It has left the network, and arrives later.
@@ -344,7 +351,7 @@ class Engine {
     } else if (task.kind == casync::Kind::kBackward) {
       core_.result.compute = casync::Picoseconds(core_.now);
     }
-    if (task.kind != casync::Kind::kBackward && !forward_ended_) {
+    if (computed_.empty() && task.kind != casync::Kind::kBackward && !forward_ended_) {
       forward_ended_ = true;
       core_.result.forward = casync::Picoseconds(core_.now);
     }

@@ -55,7 +55,7 @@ casync::Foldability foldability(const Scenario& scenario) {
   using casync::Foldability;
   if (scenario.plan.nodes == 1) return {Foldability::kImpossible, "there is one node"};
   if (scenario.jitter) return {Foldability::kImpossible, "every node draws its own jitter"};
-  if (scenario.plan.schedule.timetable(scenario.model).sharding) {
+  if (scenario.plan.schedule.is_sharded()) {
     // Groups are all alike, or not simulated.
     costs::Cluster flat = scenario.cluster;
     flat.host_link.reset();

@@ -50,7 +50,9 @@ class Stopped : public io::RunError {
 
 struct Result {
   Picoseconds iteration{};  ///< the last task's end: forward + synchronisation
-  Picoseconds forward{};    ///< the first Forward's end: some node starts backward
+  /// The first Forward's end: some node starts backward. Of a sharded schedule, whose forward waits
+  /// for gathers, 0.
+  Picoseconds forward{};
   /// The last Backward's end; of a sharded schedule, in which computation waits for gathers, all
   /// that a node computes, the most of any.
   Picoseconds compute{};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "sim/works.hpp"
+
 namespace hipress::sim {
 namespace {
 
@@ -19,6 +21,7 @@ class Tally {
         graph_(graph),
         result_(result),
         costs_(scenario.profile, scenario.plan.algorithms),
+        works_(costs_, scenario.cluster, graph.divisor),
         ring_(costs::ring_costs(scenario.cluster)) {
     use_.nodes.resize(graph.nodes);
     add_shared_links();
@@ -107,36 +110,33 @@ class Tally {
 
   /// Between hosts, it keeps both directions of the node's link busy; within one, what joins GPUs.
   void add_collective(const Task& task, NodeUse& node) {
-    const casync::Group& group = graph_.groups[task.group];
+    const costs::Cluster& cluster = scenario_.cluster;
+    const auto [nodes, stride] = graph_.groups[task.group];
     const costs::GroupNetwork network =
-        costs::group_network(scenario_.cluster, group.nodes, group.stride);
-    const auto work =
-        static_cast<double>(costs_.group_time(task, group.nodes, network.link).count());
+        costs::group_network(cluster, nodes, stride, Works::pattern_of(task));
+    const auto work = static_cast<double>(works_.of_group(task, nodes, network.link).on_link);
     if (network.within_host) {
       node.local += work;
       return;
     }
-    const std::int64_t bytes = casync::bytes_sent(graph_, task);
+    const auto bytes = static_cast<double>(casync::bytes_sent(graph_, task));
     if (use_.host_links.empty()) {
       for (LinkUse* use : {&node.egress, &node.ingress}) add_collective(work, bytes, *use);
-      return;
-    }
-    // The rings of all of a host's nodes keep its link busy together; a folded graph has one
-    // node's.
-    const std::vector<std::uint32_t>& host = scenario_.cluster.host;
-    const auto each = std::ranges::count(host, host.front());
-    const std::int64_t rings = std::min<std::int64_t>(group.stride, each);
-    SharedLinkUse& link = use_.host_links[host[task.node]];
-    for (LinkUse* use : {&link.out, &link.in}) {
-      add_collective(graph_.folded ? work : work / static_cast<double>(each),
-                     graph_.folded ? bytes * rings : bytes * rings / each, *use);
+    } else {
+      // All nodes of a host keep its link busy together; a folded graph has one's tasks.
+      const double share = graph_.folded ? 1 : 1.0 / costs::nodes_per_host(cluster);
+      SharedLinkUse& link = use_.host_links[cluster.host[task.node]];
+      const double busy = network.flows * network.link.bandwidth / cluster.link.bandwidth;
+      for (LinkUse* use : {&link.out, &link.in}) {
+        add_collective(share * busy * work, share * network.flows * bytes, *use);
+      }
     }
   }
 
-  static void add_collective(double work, std::int64_t bytes, LinkUse& use) {
+  static void add_collective(double work, double bytes, LinkUse& use) {
     use.utilisation += work;
     use.busy += work;
-    use.bytes += bytes;
+    use.bytes += static_cast<std::int64_t>(bytes);
     ++use.messages;
   }
 
@@ -243,6 +243,7 @@ class Tally {
   const TaskGraph& graph_;
   const Result& result_;
   const TaskCosts costs_;
+  const Works works_;
   const costs::LinkCosts ring_;                // of all-reduces
   std::map<std::uint32_t, double> core_work_;  // per host, core-picoseconds; empty: not shared
   Utilisation use_;

@@ -59,6 +59,10 @@ class Works {
   std::int64_t local(const casync::Task& task) const {
     return checked(task, costs::local_s(cluster_, task.amount));
   }
+  /// How the nodes of a task's group send to each other.
+  static costs::Pattern pattern_of(const casync::Task& task) {
+    return task.kind == casync::Kind::kAllToAll ? costs::Pattern::kExchange : costs::Pattern::kRing;
+  }
   /// Of an AllGather, ReduceScatter or AllToAll of so many nodes.
   struct OfGroup {
     std::int64_t on_link = 0;  ///< while no other may use the link

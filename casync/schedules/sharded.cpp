@@ -107,7 +107,8 @@ const ScheduleRow kFsdp{
     .parameters = kFsdpParameters,
     .check = nullptr,
     .timetable = over_all,
-    .gives_up = nullptr};
+    .gives_up = nullptr,
+    .sharded = true};
 
 /// The same within groups of neighbours, between which gradients are averaged.
 const ScheduleRow kHsdp{
@@ -116,6 +117,7 @@ const ScheduleRow kHsdp{
     .parameters = kHsdpParameters,
     .check = check_groups,
     .timetable = over_groups,
-    .gives_up = nullptr};
+    .gives_up = nullptr,
+    .sharded = true};
 
 }  // namespace hipress::casync

@@ -155,8 +155,8 @@ std::vector<NamedPlanRow> named_plan_rows() {
     rows.push_back({row.name, row.help, !contains(kFixed, row.name)});
   }
   rows.push_back({kZeroPlusPlus,
-                  "schedule fsdp as ZeRO++ compresses it: gathers int8block, then in "
-                  "each host, and reductions int4block, host by host"});
+                  "ZeRO++: schedule fsdp that gathers in int8block, for backward within hosts, and "
+                  "reduces in int4block, within hosts first"});
   return rows;
 }
 

@@ -1,13 +1,11 @@
 #include "planner/baselines/zeropp.hpp"
 
-#include <algorithm>
 #include <string>
 
 namespace hipress::planner {
 
 casync::Plan zeropp(const Problem& problem) {
-  const std::vector<std::uint32_t>& host = problem.machines->cluster.host;
-  const auto each = static_cast<std::uint32_t>(std::count(host.begin(), host.end(), host.front()));
+  const std::uint32_t each = costs::nodes_per_host(problem.machines->cluster);
   const bool several = each > 1 && each < problem.nodes && problem.nodes % each == 0;
   casync::Plan plan = {.strategy = "allreduce",
                        .nodes = problem.nodes,

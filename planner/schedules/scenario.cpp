@@ -8,7 +8,7 @@ namespace hipress::planner {
 
 sim::Scenario scenario_of(const Problem& problem, casync::Plan plan) {
   // Every step of a sharded schedule begins when the one before has ended.
-  const bool repeats = !plan.schedule.timetable(problem.model).sharding;
+  const bool repeats = !plan.schedule.is_sharded();
   return {.model = problem.model,
           .plan = std::move(plan),
           .profile = problem.machines->profile,

@@ -167,7 +167,8 @@ ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, std::string_
   for (const casync::Synchronisation& one : schedule.timetable(problem.model).synchronisations) {
     found.late = std::max(found.late, one.awaited - one.step - 1);
   }
-  found.given_up = coarseness_of(problem, found.plan);
+  found.given_up = schedule.is_sharded() ? coarseness_of_shards(problem, found.plan)
+                                         : coarseness_of(problem, found.plan);
   for (std::size_t g = 0; g < found.plan.decisions.size(); ++g) {
     const bool raw = plans::is_raw(problem.model.gradients[g], found.plan, found.plan.decisions[g]);
     const bool gathered_raw = found.plan.gather_of(static_cast<std::uint32_t>(g)) == casync::kRaw;
@@ -181,7 +182,7 @@ ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, std::string_
 
 ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& schedule,
                             std::string_view optimizer) {
-  if (!schedule.timetable(problem.model).sharding) {
+  if (!schedule.is_sharded()) {
     return figures_of(problem, ScheduleSearch(problem, schedule).run(), optimizer);
   }
   const GpuProblem gpus(problem);

@@ -30,11 +30,8 @@ struct ScheduledPlan {
   double lower_bound_s = 0;
 };
 
-/// What a GPU has room for, and what is kept there.
-struct MemoryLimit {
-  std::int64_t bytes = INT64_MAX;
-  std::string_view optimizer = "adamw";  ///< a row of optimizers()
-};
+/// The row of optimizers() whose state is counted unless another is asked for.
+inline constexpr std::string_view kUsualOptimizer = "adamw";
 
 /// The plan that takes least for this schedule: the best of the rules none, fp16, SeCoPa's and all,
 /// in each of the problem's strategies, and then fragment by fragment whatever of the problem's
@@ -42,13 +39,13 @@ struct MemoryLimit {
 /// until its limits are reached. For a sharded schedule plan_shards(). std::invalid_argument for a
 /// schedule that does not fit the model, io::InputError where no strategy can carry it.
 ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& schedule,
-                            std::string_view optimizer = MemoryLimit().optimizer);
+                            std::string_view optimizer = kUsualOptimizer);
 
 /// Plans for several schedules, `limits.jobs` at a time; each has its share of the limits. Throws
 /// as plan_schedule().
 std::vector<ScheduledPlan> plan_schedules(const Problem& problem,
                                           std::span<const casync::Schedule> schedules,
-                                          std::string_view optimizer = MemoryLimit().optimizer);
+                                          std::string_view optimizer = kUsualOptimizer);
 
 /// The place of the one to take: of those that are longer than the fastest by at most the
 /// tolerance, the one that gives up least: the shortest period, then the fewest steps that a mean

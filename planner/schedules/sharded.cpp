@@ -7,6 +7,7 @@
 #include "casync/layout.hpp"
 #include "costs/levels.hpp"
 #include "kernels/codec/codec.hpp"
+#include "planner/problem/budget.hpp"
 #include "planner/schedules/scenario.hpp"
 #include "planner/schedules/sharded_bound.hpp"
 #include "plans/plan_builder.hpp"
@@ -24,7 +25,7 @@ struct Forms {
 class ShardSearch {
  public:
   ShardSearch(const Problem& problem, const casync::Schedule& schedule)
-      : problem_(problem), table_(schedule.timetable(problem.model)) {
+      : problem_(problem), table_(schedule.timetable(problem.model)), budget_(problem.limits) {
     plan_.strategy = "allreduce";  // a library's collectives
     plan_.nodes = problem.nodes;
     plan_.decisions.resize(problem.model.gradients.size());
@@ -46,7 +47,10 @@ class ShardSearch {
   }
 
  private:
-  double step_s(const casync::Plan& plan) const {
+  bool has_time() const { return !budget_.interrupted() && budget_.share() < 1; }
+
+  double step_s(const casync::Plan& plan) {
+    budget_.count(1);
     const sim::Scenario scenario = scenario_of(problem_, plan);
     return casync::to_seconds(
         sim::iteration_time(scenario, sim::expand(scenario, sim::Fold::kExactly).graph));
@@ -60,17 +64,15 @@ class ShardSearch {
       const std::int8_t place = plans::next_place(plan_.algorithms, name);
       plan_.algorithms.push_back(algorithm(name));
       reductions_.push_back(place);
-      if (!traits.error_feedback && !traits.sparse) gathers_.push_back(place);
+      if (may_gather(problem_, name)) gathers_.push_back(place);
     }
   }
 
   /// Neighbours that exchange shards first: all at once, or those of a host.
   std::vector<std::uint32_t> exchanges() const {
     const costs::Cluster& cluster = problem_.machines->cluster;
-    const auto each = static_cast<std::uint32_t>(
-        std::count(cluster.host.begin(), cluster.host.end(), cluster.host.front()));
-    const std::uint32_t shards =
-        table_.sharding->nodes == 0 ? problem_.nodes : table_.sharding->nodes;
+    const std::uint32_t each = costs::nodes_per_host(cluster);
+    const std::uint32_t shards = table_.sharding->shards(problem_.nodes);
     const bool of_hosts = cluster.host_link && each > 1 && each < shards && shards % each == 0;
     return of_hosts ? std::vector{1u, each} : std::vector{1u};
   }
@@ -89,7 +91,7 @@ class ShardSearch {
     reductions.insert(reductions.end(), reductions_.begin(), reductions_.end());
     for (const std::int8_t gather : gathers) {
       for (const std::int8_t reduce : reductions) {
-        if (is_interrupted(problem_.limits)) return;
+        if (!has_time()) return;
         casync::Plan changed = plan_;
         changed.exchange_within = within;
         for (std::uint32_t layer = 0; layer < table_.synchronisations.size(); ++layer) {
@@ -108,7 +110,7 @@ class ShardSearch {
     const Forms now = forms_of(layer);
     for (const Forms& less : {Forms{}, Forms{.gather = now.gather}, Forms{.reduce = now.reduce}}) {
       const bool same = less.gather == now.gather && less.reduce == now.reduce;
-      if (same || is_interrupted(problem_.limits)) return;
+      if (same || !has_time()) return;
       casync::Plan changed = plan_;
       set(changed, layer, less);
       if (step_s(changed) > limit_s) continue;
@@ -125,12 +127,49 @@ class ShardSearch {
 
   const Problem& problem_;
   casync::Timetable table_;
+  Budget budget_;
   casync::Plan plan_;
   double time_s_ = 0;
   std::vector<std::int8_t> gathers_, reductions_;
 };
 
 }  // namespace
+
+bool may_gather(const Problem& problem, const std::string& algorithm) {
+  const bool in_blocks = kernels::parameter_value(algorithm, "block").has_value();
+  const bool half = kernels::make_codec(algorithm)->traits().half_precision;
+  return in_blocks || half || problem.accuracy.coarseness(algorithm) == 0;
+}
+
+Coarseness coarseness_of_shards(const Problem& problem, const casync::Plan& plan) {
+  const int encodings = plan.exchange_within > 1 ? 2 : 1;
+  Coarseness most;
+  for (std::uint32_t g = 0; g < plan.decisions.size(); ++g) {
+    const casync::Algorithm* const gather =
+        casync::algorithm_at(plan.algorithms, plan.gather_of(g));
+    if (gather != nullptr) most = std::max(most, problem.accuracy.given_up(gather->name));
+    if (plans::is_raw(problem.model.gradients[g], plan, plan.decisions[g])) continue;
+    const auto place = static_cast<std::size_t>(plan.decisions[g].algorithm);
+    most = std::max(most, problem.accuracy.given_up(plan.algorithms[place].name, encodings));
+  }
+  return most;
+}
+
+std::string refusal_of_nodes(const Problem& problem, const casync::Schedule& schedule) {
+  if (!schedule.is_sharded()) return {};
+  try {
+    casync::Plan plan{.strategy = "allreduce",
+                      .nodes = GpuProblem(problem).problem().nodes,
+                      .algorithms = {},
+                      .decisions = {}};
+    plan.decisions.resize(problem.model.gradients.size());
+    plan.schedule = schedule;
+    casync::make_layout(problem.model, plan);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return {};
+}
 
 GpuProblem::GpuProblem(const Problem& problem)
     : machines_(at_level(*problem.machines, costs::of_gpus(problem.machines->cluster))),

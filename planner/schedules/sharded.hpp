@@ -17,6 +17,16 @@ class GpuProblem {
   Problem problem_;
 };
 
+/// Whether parameters may be gathered so: as block formats, casts and lossless codecs do, since
+/// nobody feeds back what a gather leaves out.
+bool may_gather(const Problem& problem, const std::string& algorithm);
+
+/// The most that a sharded plan gives up of a layer, in gathers or in reductions.
+Coarseness coarseness_of_shards(const Problem& problem, const casync::Plan& plan);
+
+/// Why no plan of the schedule fits the problem's nodes; empty: one does.
+std::string refusal_of_nodes(const Problem& problem, const casync::Schedule& schedule);
+
 /// A plan, and what no plan of its schedule takes less than.
 struct ShardedPlan {
   casync::Plan plan;
@@ -27,9 +37,9 @@ struct ShardedPlan {
 /// half precision or compressed with any one of the problem's algorithms, whichever pair takes
 /// least; then layer by layer what gives up less and does not take longer. Each step has to be
 /// shorter by more than the tolerance, and layers may together give up at most that again.
-/// Gathers are compressed with block formats, casts and lossless codecs alone: nobody feeds back
-/// what a gather leaves out. Where hosts have several nodes and hold whole groups of them,
-/// compressed reductions may be exchanged within hosts first. `problem` is a GpuProblem's.
+/// Gathers are compressed as may_gather() says. Where hosts have several nodes and hold whole
+/// groups of them, compressed reductions may be exchanged within hosts first. `problem` is a
+/// GpuProblem's.
 ShardedPlan plan_shards(const Problem& problem, const casync::Schedule& schedule);
 
 }  // namespace hipress::planner

@@ -37,7 +37,7 @@ class Bound {
         sharding_(*layout_.timetable.sharding),
         costs_(problem.machines->profile, plan.algorithms),
         works_(costs_, problem.machines->cluster, plan.nodes),
-        shards_(sharding_.nodes == 0 ? plan.nodes : sharding_.nodes) {}
+        shards_(sharding_.shards(plan.nodes)) {}
 
   double step_s(std::span<const std::int8_t> gathers, std::span<const std::int8_t> reductions,
                 std::span<const std::uint32_t> exchanges) const {
@@ -54,7 +54,9 @@ class Bound {
       if (layout_.part_of(index) == 0) first_s = gather.end_s + reduced.end_s;
       all.also(gather);
       all.also(reduced);
-      if (sharding_.kept_among != 1) all.also(gathered_again(unit, gathers));
+      if (!sharding_.stays_whole()) {
+        all.also(gathered(unit, gathers, {sharding_.gathers_among(plan_.nodes), 1}));
+      }
     }
     return std::max(
         {compute_s + first_s, model.micro_steps * all.between_s, model.micro_steps * all.within_s});
@@ -63,10 +65,10 @@ class Bound {
  private:
   Least collective(Kind kind, const casync::Group& group, std::int64_t bytes) const {
     if (group.nodes == 1) return {};
-    const costs::GroupNetwork network =
-        costs::group_network(problem_.machines->cluster, group.nodes, group.stride);
-    const auto [on_link, latency] =
-        works_.of_group({.amount = bytes, .kind = kind}, group.nodes, network.link);
+    const casync::Task task{.amount = bytes, .kind = kind};
+    const costs::GroupNetwork network = costs::group_network(
+        problem_.machines->cluster, group.nodes, group.stride, sim::Works::pattern_of(task));
+    const auto [on_link, latency] = works_.of_group(task, group.nodes, network.link);
     const double link_s = casync::to_seconds(casync::Picoseconds(on_link));
     const double end_s = casync::to_seconds(casync::Picoseconds(on_link + latency));
     return network.within_host ? Least{end_s, 0, link_s} : Least{end_s, link_s, 0};
@@ -80,11 +82,6 @@ class Bound {
       least.or_else(collective(Kind::kAllGather, group, message(unit, algorithm, group.nodes)));
     }
     return least;
-  }
-
-  Least gathered_again(const casync::Unit& unit, std::span<const std::int8_t> gathers) const {
-    if (sharding_.kept_among == 0) return gathered(unit, gathers, {shards_, 1});
-    return gathered(unit, gathers, {sharding_.kept_among, 1});
   }
 
   /// Encoded shards of all nodes.

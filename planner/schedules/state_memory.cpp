@@ -71,16 +71,18 @@ StateMemory state_memory(const models::Model& model, const casync::Plan& plan,
     return memory;
   }
   const casync::Sharding& sharding = *layout.timetable.sharding;
-  const std::uint32_t shards = sharding.nodes == 0 ? plan.nodes : sharding.nodes;
+  const std::uint32_t shards = sharding.shards(plan.nodes);
   add_state(model, optimizer, shards, memory);
   std::vector<std::int64_t> layers(layout.timetable.synchronisations.size());
   for (const std::uint32_t unit : layout.order) {
     layers[layout.part_of(unit)] = casync::stored_bytes(layout.units[unit], model, shards);
   }
-  const bool stay = sharding.kept_among == 1;
-  memory.gathered = most_in_a_row(layers, stay ? layers.size() : sharding.in_flight);
-  if (sharding.kept_among > 1) {  // a second shard, of fewer
-    for (const std::int64_t layer : layers) memory.gathered += layer / sharding.kept_among;
+  if (shards == 1) return memory;  // all that it needs is there
+  memory.gathered =
+      most_in_a_row(layers, sharding.stays_whole() ? layers.size() : sharding.in_flight);
+  const std::uint32_t kept = sharding.gathers_among(plan.nodes);
+  if (kept < shards) {  // a second shard, of fewer
+    for (const std::int64_t layer : layers) memory.gathered += layer / kept;
   }
   memory.reductions = most_in_a_row(layers, 2);
   return memory;

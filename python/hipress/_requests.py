@@ -86,7 +86,7 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                            by (DiLoCo)) or fsdp(reshard, prefetch, in_flight, communicators) (parameters, gradients and the
                            optimizer's state in shards over all nodes (FSDP, ZeRO-3)) or hsdp(shard, reshard, prefetch, in_flight,
                            communicators) (the same in shards over groups of neighbours, each of which has all (HSDP)); several
-                           are compared, and several values of a parameter, with | between them (default: ddp)
+                           are compared, as are several values of a parameter with | between them (default: ddp)
     gpu_memory             Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer state take more
                            are not chosen (default: whatever is needed)
     optimizer              Whose state is counted as memory: adamw (two moments in fp32), adamw8bit (two moments in 8 bits),

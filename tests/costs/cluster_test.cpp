@@ -185,6 +185,14 @@ TEST_CASE("a cluster file's faults about sites are named with line and remedy") 
   CHECK_THAT(refusal("nodes: 8\nsites: {nodes: 4, speed: 3, " + link + "}\n"), Contains("speed"));
   CHECK_THAT(refusal("nodes: 8\nnodes_per_host: 2\nsites: {nodes: 4, " + link + "}\n"),
              Contains(":2") && Contains("not in a cluster of sites"));
+  CHECK_THAT(refusal("nodes: 8\nlink: {burst: 1MB}\nsites: {nodes: 4, " + link + "}\n"),
+             Contains(":3") && Contains("has no bursts"));
+  CHECK_THAT(refusal("sites: {nodes: 4096, " + link + "}\n", 1 << 20),
+             Contains(":1") && Contains("more than this simulates"));
+  CHECK_THAT(refusal("nodes: 1048576\ngpus_per_node: 4\ngpu_link: {bandwidth: 1GB/s}\n"
+                     "sites: {nodes: 524288, " +
+                     link + "}\n"),
+             Contains(":4") && Contains("more than this simulates"));
   const auto pairs = [&](const std::string& list) {
     return refusal("nodes: 8\nsites: {nodes: 4, " + link + ", pairs: " + list + "}\n");
   };

@@ -121,6 +121,41 @@ TEST_CASE("ZeRO++ is quicker than ZeRO-3 on a slow network, and as quick on a fa
   }
 }
 
+TEST_CASE("parameters are gathered in block formats, casts and lossless codecs alone") {
+  const Job job(transformer(2, 64, 1), 1, 1e9);
+  const Problem problem = job.problem();
+  for (const char* fine : {"fp16", "bf16", "int8block", "fp8block", "int4block", "lossless"}) {
+    CHECK(may_gather(problem, fine));
+  }
+  for (const char* coarse : {"onebit", "terngrad", "dgc", "graddrop", "tbq"}) {
+    CHECK_FALSE(may_gather(problem, coarse));
+  }
+}
+
+TEST_CASE("what a sharded plan gives up counts gathers and how often reductions are encoded") {
+  const Job job(transformer(2, 64, 1), 4, 1e9);
+  const GpuProblem on_gpus(job.problem());
+  casync::Plan plan = zeropp(on_gpus.problem());
+  const Coarseness both = coarseness_of_shards(on_gpus.problem(), plan);
+  CHECK(both.encodings == 2);  // int4block, in two steps
+  plan.decisions.assign(plan.decisions.size(), {});
+  const Coarseness gathers = coarseness_of_shards(on_gpus.problem(), plan);
+  CHECK(gathers < both);
+  CHECK(gathers.encodings == 1);
+  plan.gathers.clear();
+  CHECK(coarseness_of_shards(on_gpus.problem(), plan) == Coarseness{});
+}
+
+TEST_CASE("a schedule of a set that does not fit the nodes is left out") {
+  const Job job(transformer(2, 64, 1), 4, 1e9);
+  const auto why = [&](const char* schedule) {
+    return refusal_of_nodes(job.problem(), casync::Schedule::parse(schedule));
+  };
+  CHECK(why("hsdp(shard=8)").empty());
+  CHECK(why("ddp").empty());
+  CHECK_THAT(why("hsdp(shard=5)"), Contains("shard=5 does not divide 32 nodes"));
+}
+
 TEST_CASE("memory is counted by schedule and optimizer") {
   const models::Model model = transformer(4, 1024, 1);
   const std::int64_t layer = 12 * 1024 * 1024, all = 4 * layer;  // parameters
@@ -143,6 +178,8 @@ TEST_CASE("memory is counted by schedule and optimizer") {
   CHECK(memory("fsdp(in_flight=3)").gathered == 3 * 2 * layer);
   CHECK(memory("fsdp(reshard=4)").gathered == 2 * 2 * layer + 2 * all / 4);
   CHECK(memory("hsdp(shard=4)").parameters == 2 * all / 4);
+  CHECK(memory("fsdp(reshard=8)").total() == sharded.total());
+  CHECK(memory("hsdp(shard=1)").total() == memory("ddp").total());
   CHECK_THROWS_WITH(find_optimizer("lion"), Contains("known are adamw, adamw8bit, momentum, sgd"));
 }
 
@@ -205,6 +242,18 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
           "nothing fits into --gpu-memory");
   refuses("hipress-plan " + job + "--schedule fsdp --gpu-memory much", "--gpu-memory");
   refuses("hipress-plan " + job + "--schedule fsdp --optimizer lion", "known are adamw");
+  refuses("hipress-plan " + job + "--optimizer sgd", "--optimizer is of --schedule");
+  refuses("hipress-plan " + job + "--schedule fsdp --required-bandwidth --gpu-memory 80GB",
+          "leave one of them out");
+  const ToolRun ported = place.run("hipress-sim " + job +
+                                   "--plan none --schedule fsdp --topology ring --network port");
+  CHECK_THAT(ported.err,
+             Contains("--topology has no effect: shards go by a library's collectives") &&
+                 Contains("each of the 32 GPUs is a node"));
+  CHECK(place.run("hipress-plan " + job + "--schedule 'hsdp(shard=4|5|8)'").status == 0);
+  const ToolRun links = place.run("hipress-plan " + job +
+                                  "--schedule fsdp --algorithm onebit --required-bandwidth --json");
+  CHECK(links.status == 0);
   std::string wrong = text;
   wrong.replace(wrong.find("schedule: fsdp"), 14, "schedule: ddp");
   place.write("wrong.yaml", wrong);

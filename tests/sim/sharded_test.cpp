@@ -6,6 +6,7 @@
 
 #include "io/error.hpp"
 #include "sim/folding.hpp"
+#include "sim/utilisation.hpp"
 #include "tests/sim/fixtures.hpp"
 #include "tests/sim/reference.hpp"
 
@@ -248,6 +249,78 @@ TEST_CASE("ZeRO++ sends a quarter of what ZeRO-3 does between hosts") {
   CHECK(graph.tasks() == 1 + 5 * job.layers);  // the optimizer, two passes, three collectives
 }
 
+TEST_CASE("an exchange passes a host's link as often as its nodes send out") {
+  // 2 hosts of 4, whose nodes each send 4 of 8 messages to the other host: 16 messages at 1 ns a
+  // byte, and o for each of the 7 that a node sends.
+  const Uniform job{.layers = 1, .elements = 8 * 32, .nodes = 8};
+  Scenario scenario = on_hosts(job.scenario("fsdp(reshard=false)"), 4);
+  for (casync::Decision& decision : scenario.plan.decisions) decision.algorithm = 0;
+  const TaskGraph graph = expand(scenario, casync::Folding::kFolded);
+  const Result result = simulate(scenario, graph, Timelines::kRecorded);
+  const auto time_of_exchange = [&](std::size_t place) {
+    for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
+      if (graph[id].kind != casync::Kind::kAllToAll || place-- > 0) continue;
+      return (result.timeline.end[id] - result.timeline.start[id]).count();
+    }
+    return std::int64_t{0};
+  };
+  CHECK(time_of_exchange(0) == 7 * kOverhead + 16 * 32 * kPsPerByte);
+  // Whole again, both ways of the host's link are busy for that long.
+  const Utilisation use = utilisation(scenario, graph, result);
+  CHECK(use.host_links[0].out.bytes ==
+        16 * 32 + 7 * 4 * (job.elements / 8));  // and the gather's ring
+  CHECK(time_of(scenario) > 0);
+}
+
+TEST_CASE("an exchange in two steps, and shards among fewer, are none where all are one group") {
+  const Uniform job{.layers = 3, .elements = 8 * 32, .nodes = 8};
+  Scenario scenario = job.scenario("fsdp");
+  for (casync::Decision& decision : scenario.plan.decisions) decision.algorithm = 0;
+  scenario.plan.gathers.assign(3, 0);
+  const std::int64_t once = time_of(scenario);
+  scenario.plan.exchange_within = 8;
+  CHECK(time_of(scenario) == once);
+  scenario.plan.schedule = casync::Schedule::parse("fsdp(reshard=8)");
+  CHECK(time_of(scenario) == once);
+  scenario.plan.exchange_within = 2;
+  CHECK(time_of(scenario) != once);
+}
+
+TEST_CASE("parameters in half precision are sent as they are, beside others of their layer") {
+  const Uniform job{.layers = 1, .elements = 4 * 32, .nodes = 4};
+  Scenario scenario = job.scenario("fsdp");
+  scenario.model.gradients[0].name = "block.0.weight";
+  scenario.model.gradients[0].dtype = models::Dtype::kFloat16;
+  scenario.model.gradients.push_back(
+      {.name = "block.0.norm", .elements = 32, .ready_s = scenario.model.gradients[0].ready_s});
+  scenario.plan.algorithms = {half_codec()};
+  scenario.plan.decisions = {{0, 1}, {kRaw, 1}};
+  CHECK(sent(scenario) == 3 * (2 * 4 * 32 + 4 * 32) / 4 * 3);
+  const TaskGraph graph = expand(scenario, casync::Folding::kFolded);
+  CHECK(graph.tasks() == 1 + 2 + 3);  // no codecs
+}
+
+TEST_CASE("what stays whole in a micro-step is gathered behind its backward passes") {
+  Uniform job{.layers = 6, .nodes = 4};
+  for (const char* communicators : {"shared", "separate"}) {
+    Scenario scenario =
+        job.scenario("fsdp(reshard=false, communicators=" + std::string(communicators) + ")");
+    scenario.model.micro_steps = 2;
+    const TaskGraph graph = expand(scenario, casync::Folding::kFolded);
+    const Result result = simulate(scenario, graph, Timelines::kRecorded);
+    std::vector<Picoseconds> gathers, passes;
+    for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
+      if (graph[id].kind == casync::Kind::kAllGather) {
+        gathers.push_back(result.timeline.start[id]);
+      }
+      if (graph[id].kind == casync::Kind::kBackward) passes.push_back(result.timeline.end[id]);
+    }
+    REQUIRE(gathers.size() == 12);
+    REQUIRE(passes.size() == 12);
+    CHECK(gathers[6] >= passes[5]);
+  }
+}
+
 TEST_CASE("layers, micro-steps and the optimizer follow one another in a sharded step") {
   Uniform job;
   job.layers = 1;
@@ -284,6 +357,12 @@ TEST_CASE("a sharded schedule that cannot be is refused") {
   CHECK_THAT(refusal(nothing, "hsdp(shard=4)"), Contains("shard=4 does not divide 6 nodes"));
   CHECK_THAT(refusal(nothing, "fsdp(reshard=4)"), Contains("reshard=4 does not divide 6 nodes"));
   CHECK_THAT(refusal(nothing, "hsdp(shard=2, reshard=3)"), Contains("no more shards than that"));
+  CHECK_THAT(refusal(
+                 [](Scenario& one) {
+                   one.cluster.rack = costs::RackCosts{.hosts = 3, .oversubscription = 10};
+                 },
+                 "hsdp(shard=2)"),
+             Contains("in racks of 3 in different ways"));
   CHECK_THAT(refusal(nothing, "fsdp(reshard=1)"),
              Contains("true or false or a whole number from 2"));
   CHECK_THAT(refusal(nothing, "fsdp(prefetch=never)"), Contains("pre or post or none"));

@@ -81,6 +81,9 @@ void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
         io::format_bit_rate(plan.traffic.peak_bits_per_s / 8, 3),
         io::format_amount(plan.memory.total(), 3));
   }
+  const bool sharded = std::ranges::any_of(
+      answer.plans, [](const ScheduledPlan& plan) { return plan.plan.schedule.is_sharded(); });
+  if (sharded) out << "\nbytes of sharded schedules are a GPU's, within its host too";
   out << "\nmemory: of each GPU, without activations, with optimizer " << answer.request.optimizer
       << "; of the plan's " << describe_memory(chosen.memory) << '\n';
 }

@@ -270,7 +270,7 @@ void print_report(std::ostream& out, const Scenario& scenario, const Prediction&
   line(out, "iteration",
        fmt::format("{}; {} to {} in 8 runs of 10", describe_iteration(prediction),
                    io::format_duration(range.p10_s), io::format_duration(range.p90_s)));
-  if (prediction.steps == 1) {
+  if (prediction.steps == 1 && prediction.graph.groups.empty()) {
     line(out, "synchronisation", duration(synchronisation_time(prediction)));
   }
   line(out, "compute", duration(compute));
