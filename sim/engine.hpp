@@ -174,7 +174,9 @@ inline bool occupies_ports(const Task& task) {
 /// resources take the first of their queues; tasks of no length start another round. So what is
 /// started depends on the set of ready tasks alone, never on the order in which events of one
 /// instant come.
-template <class Transfers>
+///
+/// `kGroups`: of sharded schedules, whose collectives take turns on the networks of their groups.
+template <class Transfers, bool kGroups = false>
 class Engine {
  public:
   Engine(const TaskGraph& graph, const TaskCosts& costs, const costs::Cluster& cluster,
@@ -183,8 +185,8 @@ class Engine {
         transfers_(core_),
         turns_(cluster),
         streams_(3 * graph.representatives()),
-        group_links_(graph.groups.empty() ? 0 : 2 * graph.representatives()),
-        computed_(graph.groups.empty() ? 0 : graph.representatives()),
+        group_links_(kGroups ? 2 * graph.representatives() : 0),
+        computed_(kGroups ? graph.representatives() : 0),
         computing_since_(computed_.size()),
         waiting_(graph.predecessors),
         touched_(streams_.size()) {}
@@ -233,28 +235,23 @@ class Engine {
   /// Versions of events that are no end of a task: a message is ready to go on at one of its ends,
   /// and its thread there gets a core. No activity gets so far.
   static constexpr std::uint32_t kArrives = ~std::uint32_t{0}, kGetsCore = kArrives - 1;
-  /// And the end of a collective that has left its network.
-  static constexpr std::uint32_t kHasArrived = kGetsCore - 1;
+  /// And a collective leaves its network, and has arrived.
+  static constexpr std::uint32_t kLeavesGroup = kGetsCore - 1, kHasArrived = kLeavesGroup - 1;
 
   void take(const Event& event) {
     if (event.version == 0) {
-      end(event.subject);
-    } else if (event.version == kHasArrived) {
       finish(event.subject);
     } else if (event.version == kArrives) {
       for_a_core_.push_back(event.subject);
     } else if (event.version == kGetsCore) {
       go_on(event.subject);
+    } else if (kGroups && event.version == kLeavesGroup) {
+      leave_group(event.subject);
+    } else if (kGroups && event.version == kHasArrived) {
+      finish(event.subject);
     } else if (!core_.sharing.stale(event)) {
-      end(core_.sharing.finish(event.subject));
-    }
-  }
-
-  /// What was started has ended.
-  void end(TaskId id) {
-    if (casync::is_of_group(core_.graph[id])) {
-      leave_group(id);
-    } else {
+      const TaskId id = core_.sharing.finish(event.subject);
+      if (kGroups && casync::is_of_group(core_.graph[id])) return leave_group(id);
       finish(id);
     }
   }
@@ -268,7 +265,7 @@ class Engine {
     if (occupies_ports(task)) {
       count_bytes(task);
       transfers_.finish(id);
-    } else if (casync::is_of_group(task)) {
+    } else if (kGroups && casync::is_of_group(task)) {
       count_bytes(task);
     } else if (task.kind != casync::Kind::kRecv && !casync::is_instant(task)) {
       const std::uint32_t stream = stream_of(task);
@@ -319,7 +316,12 @@ class Engine {
     link.busy = true;
     const TaskId id = link.waiting[link.next++];
     const Task& task = core_.graph[id];
-    core_.start(id, core_.jittered(id, work_of_group(task).on_link), 1, {.items = {}, .count = 0});
+    const std::int64_t work = core_.jittered(id, work_of_group(task).on_link);
+    if (core_.overlaps) return core_.start(id, work, 1, {.items = {}, .count = 0});
+    if (core_.options.record_timeline) {
+      core_.result.timeline.start[id] = casync::Picoseconds(core_.now);
+    }
+    core_.events.push(core_.now + work, id, kLeavesGroup);
   }
 
   Works::OfGroup work_of_group(const Task& task) const {
@@ -344,14 +346,14 @@ class Engine {
 
   void note_computation(TaskId id) {
     const Task& task = core_.graph[id];
-    if (!computed_.empty()) {
+    if (kGroups) {
       std::int64_t& computed = computed_[core_.graph.representative(task.node)];
       computed += core_.now - computing_since_[core_.graph.representative(task.node)];
       core_.result.compute = std::max(core_.result.compute, casync::Picoseconds(computed));
     } else if (task.kind == casync::Kind::kBackward) {
       core_.result.compute = casync::Picoseconds(core_.now);
     }
-    if (computed_.empty() && task.kind != casync::Kind::kBackward && !forward_ended_) {
+    if (!kGroups && task.kind != casync::Kind::kBackward && !forward_ended_) {
       forward_ended_ = true;
       core_.result.forward = casync::Picoseconds(core_.now);
     }
@@ -375,7 +377,8 @@ class Engine {
       case casync::Kind::kAllGather:
       case casync::Kind::kReduceScatter:
       case casync::Kind::kAllToAll:
-        return ready_groups_.push_back(id);
+        if (kGroups) return ready_groups_.push_back(id);
+        [[fallthrough]];
       default: {
         const std::uint32_t stream = stream_of(task);
         streams_[stream].waiting.add(id, core_.now, core_.sorter);
@@ -452,7 +455,7 @@ class Engine {
       run_on_stream(stream.waiting.take_first(core_.sorter).id);
     }
     touched_.clear();
-    if (!group_links_.empty()) start_groups();
+    if (kGroups) start_groups();
     wait_for_cores();
     transfers_.dispatch();
     core_.sharing.settle(core_.now, core_.events);
@@ -461,7 +464,7 @@ class Engine {
   void run_on_stream(TaskId id) {
     const Task& task = core_.graph[id];
     const bool computes = casync::is_computation(task);
-    if (computes && !computed_.empty()) {
+    if (kGroups && computes) {
       computing_since_[core_.graph.representative(task.node)] = core_.now;
     }
     Sharing::Uses uses;

@@ -150,6 +150,9 @@ Result simulate(const TaskGraph& graph, const TaskCosts& costs, const costs::Clu
   require(options.network == Network::kFair || costs::is_uniform(cluster) || !graph.groups.empty(),
           "network port has one port per node, but in this cluster messages pass links that nodes "
           "share (host_link, rack, slow_links, pairs of sites): take network fair");
+  if (!graph.groups.empty()) {  // has no messages
+    return Engine<FairNetwork<SendsByReady>, true>(graph, costs, cluster, options).run();
+  }
   if (options.transfer_order == TransferOrder::kNeed) {
     return simulate_in_order<SendsByNeed>(graph, costs, cluster, options);
   }
