@@ -3,6 +3,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <future>
+#include <latch>
 #include <numeric>
 
 #include "tests/transport/ranks.hpp"
@@ -359,12 +360,17 @@ TEST_CASE("a rank in an all-reduce is told who left before it, whoever else wait
   CAPTURE(transport);
   std::promise<void> over;
   const std::shared_future<void> is_over = over.get_future().share();
+  std::latch neighbours(2);  // what ends the second all-reduce must not meet them in the first
   const auto outcomes = run_job(transport, thread_job(4), [&](Endpoint& endpoint) {
     const auto collective = endpoint.collective();
     std::vector<float> values(1000, 1.0f);
     collective->all_reduce(values);
     if (endpoint.rank() == 2) return;
-    if (endpoint.rank() != 0) return is_over.wait();
+    if (endpoint.rank() != 0) {
+      neighbours.count_down();
+      return is_over.wait();
+    }
+    neighbours.wait();
     try {
       collective->all_reduce(values);
     } catch (...) {
