@@ -111,13 +111,15 @@ const ScheduleRow kFsdp{
     .sharded = true};
 
 /// The same within groups of neighbours, between which gradients are averaged.
-const ScheduleRow kHsdp{
-    .name = "hsdp",
-    .help = "the same in shards over groups of neighbours, each of which has all (HSDP)",
-    .parameters = kHsdpParameters,
-    .check = check_groups,
-    .timetable = over_groups,
-    .gives_up = nullptr,
-    .sharded = true};
+const ScheduleRow kHsdp{.name = "hsdp",
+                        .help =
+                            "parameters, gradients and the optimizer's state in shards over groups "
+                            "of neighbours, between which gradients are averaged "
+                            "(HSDP)",
+                        .parameters = kHsdpParameters,
+                        .check = check_groups,
+                        .timetable = over_groups,
+                        .gives_up = nullptr,
+                        .sharded = true};
 
 }  // namespace hipress::casync

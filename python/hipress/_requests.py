@@ -85,8 +85,9 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                            fragments, every, pattern, overlap) (steps on each node alone, then the mean of what the weights moved
                            by (DiLoCo)) or fsdp(reshard, prefetch, in_flight, communicators) (parameters, gradients and the
                            optimizer's state in shards over all nodes (FSDP, ZeRO-3)) or hsdp(shard, reshard, prefetch, in_flight,
-                           communicators) (the same in shards over groups of neighbours, each of which has all (HSDP)); several
-                           are compared, as are several values of a parameter with | between them (default: ddp)
+                           communicators) (parameters, gradients and the optimizer's state in shards over groups of neighbours,
+                           between which gradients are averaged (HSDP)); several are compared, as are several values of a
+                           parameter with | between them (default: ddp)
     gpu_memory             Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer state take more
                            are not chosen (default: whatever is needed)
     optimizer              Whose state is counted as memory: adamw (two moments in fp32), adamw8bit (two moments in 8 bits),
@@ -201,8 +202,9 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
     schedule          When gradients are synchronised: ddp (the mean of every gradient in every step) or local(steps, fragments,
                       every, pattern, overlap) (steps on each node alone, then the mean of what the weights moved by (DiLoCo)) or
                       fsdp(reshard, prefetch, in_flight, communicators) (parameters, gradients and the optimizer's state in shards
-                      over all nodes (FSDP, ZeRO-3)) or hsdp(shard, reshard, prefetch, in_flight, communicators) (the same in
-                      shards over groups of neighbours, each of which has all (HSDP)) (default: what a plan YAML says, else ddp)
+                      over all nodes (FSDP, ZeRO-3)) or hsdp(shard, reshard, prefetch, in_flight, communicators) (parameters,
+                      gradients and the optimizer's state in shards over groups of neighbours, between which gradients are
+                      averaged (HSDP)) (default: what a plan YAML says, else ddp)
     steady            Iterations back to back, without a barrier: the period that so many (8) settle to
     sensitivity       Also simulate with bandwidth, latency, codecs, compute … each 10 % better
     explain_interval  Say how much of the interval comes of kernels, links, computation and the simulator's own error
