@@ -526,16 +526,33 @@ class Expansion {
 
 namespace {
 
-TaskGraph sharded(const models::Model& model, const Plan& plan, int steps, Folding folding) {
-  return expand_sharded(model, plan, make_layout(model, plan), steps, folding);
-}
-
 void require_foldable(const models::Model& model, const Plan& plan, Folding folding) {
   if (folding == Folding::kNone) return;
   const Foldability verdict = foldable(model, plan);
   if (verdict.kind == Foldability::kImpossible) {
     throw std::invalid_argument("the graph cannot be folded: " + verdict.why);
   }
+}
+
+TaskGraph sharded(const models::Model& model, const Plan& plan, int steps, Folding folding) {
+  if (plan.shards_in_messages() && folding == Folding::kFolded)
+    require_foldable(model, plan, folding);
+  return expand_sharded(model, plan, make_layout(model, plan), steps, folding);
+}
+
+/// One step, in messages.
+TaskGraph sharded_to_run(const models::Model& model, const Plan& plan) {
+  const std::string schedule = "schedule " + plan.schedule.text();
+  if (!plan.shards_in_messages()) {
+    throw std::invalid_argument(schedule +
+                                ": a library's collectives are simulated, not run; give " +
+                                "`shards_by` ring or direct");
+  }
+  if (model.micro_steps > 1) {
+    throw std::invalid_argument(schedule + " of a model with " + std::to_string(model.micro_steps) +
+                                " micro-steps can be simulated, but not run; set micro_steps to 1");
+  }
+  return expand_sharded(model, plan, make_layout(model, plan), 1, Folding::kNone, Purpose::kRun);
 }
 
 }  // namespace
@@ -549,10 +566,7 @@ TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding) 
 }
 
 TaskGraph expand_to_run(const models::Model& model, const Plan& plan, Folding folding) {
-  if (plan.schedule.is_sharded()) {
-    throw std::invalid_argument("schedule " + plan.schedule.text() +
-                                " can be simulated, but not run; give another one");
-  }
+  if (plan.schedule.is_sharded()) return sharded_to_run(model, plan);
   require_foldable(model, plan, folding);
   Expansion expansion(model, plan, false, folding);
   expansion.name_operands();

@@ -27,11 +27,25 @@ std::string describe(const Layout& layout, std::uint32_t unit) {
                                : "gradient '" + layout.units[unit].name + "'";
 }
 
+/// A layer's passes, its gathers and its reduction, each between Joins.
+double tasks_in_messages(const Layout& layout, double nodes) {
+  double tasks = nodes * 2 * static_cast<double>(layout.order.size());
+  for (const Unit& unit : layout.units) {
+    if (unit.members.empty()) continue;
+    tasks += 2 * nodes + nodes * unit.strategy->tasks_per_partition(nodes, unit.algorithm != kRaw);
+  }
+  return tasks;
+}
+
 }  // namespace
 
 Foldability foldable(const models::Model& model, const Plan& plan) {
   const Layout layout = make_layout(model, plan);
   Foldability verdict;
+  if (layout.timetable.sharding && plan.shards_in_messages()) {
+    return {Foldability::kImpossible,
+            "shards travel by " + plan.shards_by + ", each from the node that has it"};
+  }
   // Its collectives are of groups that are all alike, and everything else is each node's own.
   if (layout.timetable.sharding) return verdict;
   for (const std::uint32_t index : transferred(layout)) {
@@ -75,6 +89,7 @@ double whole_tasks(const models::Model& model, const Plan& plan) {
   const Layout layout = make_layout(model, plan);
   const double nodes = plan.nodes;
   if (layout.timetable.sharding) {
+    if (plan.shards_in_messages()) return tasks_in_messages(layout, nodes) * model.micro_steps;
     // A layer's passes, and three collectives with their Joins and codecs, or five.
     constexpr double kMost = 2 + 5 * (3 + 2);
     return nodes * kMost * static_cast<double>(layout.order.size()) * model.micro_steps;

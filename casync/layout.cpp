@@ -38,9 +38,11 @@ class LayoutMaker {
       if (plan_.bulk.threshold_bytes > 0) group_by_rule();
     }
     add_groups();
+    layout_.first_parameters = static_cast<std::uint32_t>(layout_.units.size());
+    if (is_sharded() && plan_.shards_in_messages()) add_parameters();
     layout_.first_factor = static_cast<std::uint32_t>(layout_.units.size());
     add_factors();
-    for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {
+    for (std::uint32_t unit = 0; unit < layout_.first_parameters; ++unit) {
       for (const std::uint32_t member : layout_.units[unit].members) {
         layout_.unit_of[member] = unit;
       }
@@ -95,7 +97,8 @@ class LayoutMaker {
     const Algorithm* const algorithm = algorithm_of(decision.algorithm);
     const bool staged = is_staged(algorithm);
     if (staged) require_stages(g, *algorithm);
-    const Strategy& strategy = carriers_.of(algorithm);
+    const Strategy& strategy =
+        shards_in_messages() ? reduction_of(algorithm) : carriers_.of(algorithm);
     const bool whole = is_sharded() || strategy.form == Strategy::Form::kWhole;
     if (is_sharded()) {
       require_messages_of_shards(g);
@@ -108,17 +111,55 @@ class LayoutMaker {
         {.name = gradient.name,
          .elements = gradient.elements,
          .algorithm = is_stored_so(gradient, algorithm) ? kRaw : decision.algorithm,
-         .partitions = whole ? 1 : decision.partitions,
+         .partitions = shards_in_messages() ? static_cast<std::int32_t>(plan_.nodes)
+                       : whole              ? 1
+                                            : decision.partitions,
          .strategy = &strategy,
          .members = {g},
          .ready_s = gradient.ready_s,
          .stages = staged ? static_cast<std::uint32_t>(factors_of(g).size()) : 0});
   }
 
+  bool shards_in_messages() const { return is_sharded() && plan_.shards_in_messages(); }
+
+  /// What is encoded otherwise than in half precision is encoded once, and never on the way.
+  const Strategy& reduction_of(const Algorithm* algorithm) const {
+    const bool once = algorithm != nullptr && !algorithm->half_precision;
+    const bool in_two = once && plan_.exchange_within > 1 && plan_.exchange_within < plan_.nodes;
+    const std::string carrier = in_two ? "two_level" : once ? "direct" : plan_.shards_by;
+    return find_strategy(carrier, Operation::kReduceScatter);
+  }
+
+  /// Those of each part, for each time that it is gathered.
+  void add_parameters() {
+    const Sharding& sharding = *layout_.timetable.sharding;
+    const auto add = [&](std::uint32_t unit, std::uint32_t shards, const std::string& when) {
+      Unit parameters = layout_.units[unit];
+      parameters.name += " (parameters, " + when + ")";
+      const std::int8_t index = plan_.gather_of(parameters.members.front());
+      const Algorithm* const algorithm = algorithm_of(index);
+      const bool decoded_before =
+          shards < plan_.nodes && algorithm != nullptr && !algorithm->half_precision;
+      parameters.algorithm = decoded_before ? kRaw : index;
+      parameters.partitions = static_cast<std::int32_t>(shards);
+      parameters.strategy = &find_strategy(plan_.shards_by, Operation::kGather);
+      layout_.units.push_back(std::move(parameters));
+      return static_cast<std::uint32_t>(layout_.units.size() - 1);
+    };
+    layout_.parameters.resize(layout_.timetable.synchronisations.size());
+    for (const std::uint32_t unit : layout_.order) {
+      Layout::Parameters& of_part = layout_.parameters[layout_.part_of(unit)];
+      of_part.forward = add(unit, plan_.nodes, "forward");
+      of_part.backward = sharding.stays_whole()
+                             ? kNoIndex
+                             : add(unit, sharding.gathers_among(plan_.nodes), "backward");
+    }
+  }
+
   /// Shards of half-precision parameters are sent as they are, which elsewhere is a cast.
   bool is_stored_so(const models::Gradient& gradient, const Algorithm* algorithm) const {
-    return is_sharded() && algorithm != nullptr && algorithm->half_precision &&
-           gradient.dtype != models::Dtype::kFloat32;
+    return is_sharded() && !plan_.shards_in_messages() && algorithm != nullptr &&
+           algorithm->half_precision && gradient.dtype != models::Dtype::kFloat32;
   }
 
   bool is_sharded() const { return layout_.timetable.sharding.has_value(); }
@@ -136,6 +177,7 @@ class LayoutMaker {
     divide(sharding.nodes, plan_.nodes, "shard");
     divide(sharding.kept_among, shards, "reshard");
     divide(plan_.exchange_within, shards, "exchange_within");
+    if (plan_.shards_in_messages()) require_one_group();
     if (plan_.gpus_per_node > 1) {
       throw std::invalid_argument("schedule " + plan_.schedule.text() +
                                   ": every GPU has shards of its own; plan for one GPU per node");
@@ -144,6 +186,14 @@ class LayoutMaker {
       throw std::invalid_argument("schedule " + plan_.schedule.text() +
                                   ": a layer is sent as one; leave bulk groups out");
     }
+  }
+
+  void require_one_group() const {
+    find_strategy(plan_.shards_by, Operation::kGather);
+    if (layout_.timetable.sharding->shards(plan_.nodes) == plan_.nodes) return;
+    throw std::invalid_argument("schedule " + plan_.schedule.text() + ": shards that travel by " +
+                                plan_.shards_by + " are shards over all nodes; let a " +
+                                std::string(kLibrary) + " gather and reduce them, or take fsdp");
   }
 
   /// A codec of one message for each shard, whose state is of this step.
@@ -324,7 +374,8 @@ class LayoutMaker {
     } else if (!unit.is_staged()) {
       unit.elements = group_elements(unit.elements, plan_.nodes);
     }
-    const bool whole = is_sharded() || unit.strategy->form == Strategy::Form::kWhole;
+    const bool whole = (is_sharded() && !plan_.shards_in_messages()) ||
+                       unit.strategy->form == Strategy::Form::kWhole;
     unit.partitions = whole ? 1 : static_cast<std::int32_t>(plan_.nodes);
     unit.ready_s = model_.gradients[members.back()].ready_s;
     unit.members = std::move(members);

@@ -51,11 +51,22 @@ struct Layout {
 
   std::vector<Factor> factors;  ///< of units[first_factor …)
 
+  /// Of shards in messages, per part: the units in which parameters are gathered before forward and
+  /// before backward, each with the part's gradients as members; kNoIndex: they stay whole.
+  struct Parameters {
+    std::uint32_t forward = 0, backward = 0;
+  };
+  std::vector<Parameters> parameters;
+  std::uint32_t first_parameters = 0;  ///< the index of the first such unit
+
   /// Of the plan's schedule; a unit's members are of one part.
   Timetable timetable;
 
   bool is_group(std::uint32_t unit) const { return unit >= gradients && unit < first_factor; }
   bool is_factor(std::uint32_t unit) const { return unit >= first_factor; }
+  bool is_parameters(std::uint32_t unit) const {
+    return unit >= first_parameters && unit < first_factor;
+  }
   /// The part of the timetable that a unit with members is of.
   std::uint32_t part_of(std::uint32_t unit) const {
     return timetable.part_of[units[unit].members.front()];

@@ -5,14 +5,16 @@ namespace hipress::casync {
 PartitionTasks::PartitionTasks(GraphBuilder& builder, const UnitWork& work, std::int64_t partition)
     : builder_(builder),
       work_(work),
+      ranks_(work.ranks.nodes > 0 ? work.ranks : Ranks{.nodes = builder.nodes()}),
       partition_(static_cast<std::uint32_t>(partition)),
       slice_(casync::slice(work.elements, work.partitions, partition)),
       message_bytes_(work.algorithm ? work.algorithm->message_bytes(slice_.elements)
                                     : slice_.elements * static_cast<std::int64_t>(sizeof(float))) {}
 
 std::uint32_t PartitionTasks::node(std::int64_t number) const {
-  const std::int64_t nodes = builder_.nodes();
-  return static_cast<std::uint32_t>((number % nodes + nodes) % nodes);
+  const std::int64_t nodes = ranks_.nodes;
+  const auto place = static_cast<std::uint32_t>((number % nodes + nodes) % nodes);
+  return ranks_.first + place * ranks_.stride;
 }
 
 TaskId PartitionTasks::encode(std::uint32_t node, Role role, std::uint32_t peer_offset,
@@ -24,7 +26,7 @@ TaskId PartitionTasks::encode(std::uint32_t node, Role role, std::uint32_t peer_
 }
 
 TaskId PartitionTasks::transfer(std::uint32_t from, std::uint32_t to, TaskId message, Lands lands) {
-  const std::uint32_t peer_offset = node(std::int64_t{to} - from);
+  const std::uint32_t peer_offset = offset(from, to);
   Task send = task(Kind::kSend, from, peer_offset, message_bytes_);
   if (slice_.elements >= kLongElements) send.flags |= kOfLongSlice;
   const std::uint32_t sent = compressed() ? builder_.written_by(message) : slice(from);
@@ -41,6 +43,14 @@ TaskId PartitionTasks::add(std::uint32_t node, TaskId message, TaskId other,
   const TaskId id = add_after(sum, message, {builder_.written_by(message), slice(node)});
   builder_.edge(other, id);
   return id;
+}
+
+TaskId PartitionTasks::contribute(const Contribution& what) {
+  const std::uint32_t peer_offset = offset(what.from, what.to);
+  TaskId message = what.ready;
+  if (compressed()) message = encode(what.from, what.role, peer_offset, message, what.encoded);
+  const TaskId arrival = transfer(what.from, what.to, message, Lands::kInMessage);
+  return add(what.to, arrival, what.other, peer_offset, what.added);
 }
 
 TaskId PartitionTasks::decode(std::uint32_t node, TaskId message, std::uint32_t peer_offset) {
@@ -64,7 +74,7 @@ TaskId PartitionTasks::decode_gathered(std::uint32_t node, std::span<const TaskI
 
 TaskId PartitionTasks::deliver(std::uint32_t from, std::uint32_t to, TaskId message) {
   const TaskId arrival = transfer(from, to, message, Lands::kInSlice);
-  if (compressed()) last_decode_ = decode(to, arrival, node(std::int64_t{to} - from));
+  if (compressed()) last_decode_ = decode(to, arrival, offset(from, to));
   builder_.edge(work_.ready[to], compressed() ? last_decode_ : arrival);
   return arrival;
 }

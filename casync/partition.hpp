@@ -26,7 +26,13 @@ class PartitionTasks {
   bool compressed() const { return work_.algorithm != nullptr; }
   /// Partial sums travel in half precision: every contribution is divided by N before it is added.
   bool divide_first() const { return compressed() && work_.algorithm->half_precision; }
-  std::uint32_t node(std::int64_t number) const;  ///< number mod N, for negative numbers too
+  std::uint32_t nodes() const { return ranks_.nodes; }  ///< N, those of the unit
+  /// The one of them that has this number mod N, for negative numbers too.
+  std::uint32_t node(std::int64_t number) const;
+  /// Task::peer_offset of what goes from one node to another.
+  std::uint32_t offset(std::uint32_t from, std::uint32_t to) const {
+    return (to + builder_.nodes() - from) % builder_.nodes();
+  }
 
   /// slice -> message. `peer_offset` as in Task.
   TaskId encode(std::uint32_t node, Role role, std::uint32_t peer_offset, TaskId after,
@@ -43,6 +49,18 @@ class PartitionTasks {
   /// far) is there: a Decode that accumulates, or a Merge.
   TaskId add(std::uint32_t node, TaskId message, TaskId other, std::uint32_t peer_offset,
              TaskFlags flags);
+  /// Who sends a contribution, and who adds it; behind `ready` and `other`, `from` and `to` have
+  /// what they have of the sum.
+  struct Contribution {
+    std::uint32_t from = 0, to = 0;
+    TaskId ready = 0, other = 0;
+    Role role = Role::kWorker;     ///< of the Encode
+    TaskFlags encoded = kNoFlags;  ///< the Encode's
+    TaskFlags added = kNoFlags;    ///< of add()
+  };
+  /// The slice of one node, encoded unless it goes raw, is added to that of another; the task of
+  /// add().
+  TaskId contribute(const Contribution& what);
   /// Of a broadcast: the root's slice goes from a node that has it to one that takes it over, in
   /// place of its own: the Recv, or, compressed, behind the Recv a Decode. Returns the Recv, whose
   /// message can be sent on.
@@ -68,6 +86,7 @@ class PartitionTasks {
 
   GraphBuilder& builder_;
   const UnitWork& work_;
+  Ranks ranks_;
   std::uint32_t partition_;
   Slice slice_;
   std::int64_t message_bytes_;

@@ -83,6 +83,9 @@ struct Aggregation {
   bool operator==(const Aggregation&) const = default;
 };
 
+/// Plan::shards_by of collectives whose times a profile gives.
+inline constexpr std::string_view kLibrary = "library";
+
 /// How one model is synchronised.
 struct Plan {
   std::string strategy = "ps";  ///< a row of strategies()
@@ -109,6 +112,12 @@ struct Plan {
   /// Of a sharded schedule whose gradients are compressed: so many neighbours exchange shards
   /// first, then those of other neighbours; 1: all at once.
   std::uint32_t exchange_within = 1;
+  /// Of a sharded schedule: what gathers and reduces, a library's collectives or rows of
+  /// strategies() ("ring": ring_gather, ring_reduce_scatter). Ring or not, what is encoded other
+  /// than in half precision goes straight to where it is added up.
+  std::string shards_by = std::string(kLibrary);
+  /// Gathers and reductions are messages between nodes, which can be run.
+  bool shards_in_messages() const { return shards_by != kLibrary; }
   bool pipelining = true;  ///< off: see remove_pipelining() in rewrites.hpp
 };
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "casync/strategy.hpp"
+
 namespace hipress::casync {
 namespace {
 
@@ -20,11 +22,12 @@ struct Layer {
 class ShardedExpansion {
  public:
   ShardedExpansion(const models::Model& model, const Plan& plan, const Layout& layout,
-                   Folding folding)
+                   Folding folding, Purpose purpose)
       : model_(model),
         plan_(plan),
         layout_(layout),
         sharding_(*layout.timetable.sharding),
+        in_messages_(plan.shards_in_messages()),
         builder_(plan.nodes, layout.gradients, folding),
         none_(builder_.folded() ? 1 : plan.nodes, kNoIndex),
         computed_(none_),
@@ -44,6 +47,7 @@ class ShardedExpansion {
       between_ = add_group(sharded / plan.exchange_within, plan.exchange_within);
     }
     read_layers();
+    if (purpose == Purpose::kRun) builder_.name_operands();
   }
 
   void add_step() {
@@ -61,7 +65,7 @@ class ShardedExpansion {
     TaskGraph graph = std::move(builder_).build();
     graph.need_places = need_places(layout_, model_);
     graph.first_factor = layout_.first_factor;
-    graph.groups = groups_;
+    if (!in_messages_) graph.groups = groups_;
     return graph;
   }
 
@@ -169,11 +173,55 @@ class ShardedExpansion {
     return place < sharding_.in_flight ? first_use_ : used_[place - sharding_.in_flight];
   }
 
+  /// What a unit's strategy does among each `nodes` neighbours, behind `last`, the operation ahead
+  /// of it there, and `behind`. On a node it has ended when its messages have been sent, too.
+  Ids in_messages(std::uint32_t unit, std::uint32_t nodes, Ids& last,
+                  std::initializer_list<const Ids*> behind) {
+    const Task join = {.gradient = unit, .kind = Kind::kJoin};
+    const Ids ready = add(join, behind);
+    for (std::uint32_t node = 0; node < none_.size(); ++node) {
+      if (last[node] != kNoIndex) builder_.edge(last[node], ready[node]);
+    }
+    const TaskId first = builder_.size();
+    const std::size_t first_edge = builder_.edges().size();
+    const Unit& what = layout_.units[unit];
+    for (std::uint32_t neighbours = 0; neighbours < plan_.nodes; neighbours += nodes) {
+      what.strategy->expand(builder_, {.unit = unit,
+                                       .elements = what.elements,
+                                       .partitions = what.partitions,
+                                       .algorithm_index = what.algorithm,
+                                       .algorithm = algorithm_at(plan_.algorithms, what.algorithm),
+                                       .ranks = {.first = neighbours, .nodes = nodes},
+                                       .within = plan_.exchange_within,
+                                       .ready = ready});
+    }
+    return last = ends_of(first, first_edge, add(join, {&ready}));
+  }
+
+  /// Joins that wait for the last of the tasks from `first` on, which have the edges from
+  /// `first_edge` on, each on its node.
+  Ids ends_of(TaskId first, std::size_t first_edge, Ids joins) {
+    const TaskId end = joins.front();
+    std::vector<bool> goes_on(end - first, false);
+    for (const auto& [before, after] : builder_.edges().subspan(first_edge)) {
+      const bool here = before >= first && builder_.task(before).node == builder_.task(after).node;
+      if (here) goes_on[before - first] = true;
+    }
+    for (TaskId id = first; id < end; ++id) {
+      if (!goes_on[id - first]) builder_.edge(id, joins[builder_.task(id).node]);
+    }
+    return joins;
+  }
+
   /// Gathers a layer once there is a place for it and `behind` are done; what it is used behind.
-  Ids gather(const Layer& layer, std::uint8_t group, const Ids& behind) {
+  Ids gather(const Layer& layer, std::uint8_t group, bool for_forward, const Ids& behind) {
     const Ids& place = next_place();
     const std::uint32_t nodes = groups_[group].nodes;
     if (nodes == 1) return place;
+    if (in_messages_) {
+      const auto [forward, backward] = layout_.parameters[layout_.part_of(layer.unit)];
+      return in_messages(for_forward ? forward : backward, nodes, last_gather_, {&place, &behind});
+    }
     const Unit& unit = layout_.units[layer.unit];
     const Algorithm* const algorithm = gather_algorithm(unit, group);
     if (algorithm == nullptr) {
@@ -203,7 +251,7 @@ class ShardedExpansion {
     // What stays whole is so until the backward passes of the micro-step before.
     const Ids behind = sharding_.stays_whole() ? computed_ : none_;
     for (const Layer& layer : layers_) {
-      const Ids whole = gather(layer, all_, behind);
+      const Ids whole = gather(layer, all_, true, behind);
       used_.push_back(compute(layer.forward, layer.unit, Kind::kForward, {&whole}));
     }
   }
@@ -212,7 +260,7 @@ class ShardedExpansion {
     const bool stays = sharding_.stays_whole();
     std::vector<Ids> whole(layers_.size(), none_);
     const auto gather_again = [&](std::size_t i, const Ids& behind) {
-      if (!stays) whole[i] = gather(layers_[i], kept_, behind);
+      if (!stays) whole[i] = gather(layers_[i], kept_, false, behind);
     };
     // With one place, the layer before waits until the place is free.
     const bool ahead = sharding_.prefetch == Prefetch::kPre && sharding_.in_flight > 1;
@@ -237,6 +285,9 @@ class ShardedExpansion {
     const Algorithm* const algorithm = algorithm_at(plan_.algorithms, unit.algorithm);
     const std::uint32_t nodes = groups_[all_].nodes;
     const std::int64_t elements = shard_elements(unit, model_, nodes);
+    if (in_messages_ && nodes > 1) {
+      return in_messages(layer.unit, nodes, last_reduction(), {&ready, &last});
+    }
     Ids shard = ready;
     if (nodes > 1 && (algorithm == nullptr || algorithm->half_precision)) {
       const std::int64_t bytes = algorithm == nullptr ? stored_bytes(unit, model_, nodes)
@@ -292,6 +343,7 @@ class ShardedExpansion {
   const Plan& plan_;
   const Layout& layout_;
   const Sharding& sharding_;
+  const bool in_messages_;
   GraphBuilder builder_;
   const Ids none_;
   std::vector<Layer> layers_;  // in the order of forward
@@ -327,8 +379,8 @@ std::int64_t stored_bytes(const Unit& unit, const models::Model& model, std::uin
 }
 
 TaskGraph expand_sharded(const models::Model& model, const Plan& plan, const Layout& layout,
-                         int steps, Folding folding) {
-  ShardedExpansion expansion(model, plan, layout, folding);
+                         int steps, Folding folding, Purpose purpose) {
+  ShardedExpansion expansion(model, plan, layout, folding, purpose);
   for (int step = 0; step < steps; ++step) expansion.add_step();
   return std::move(expansion).take();
 }

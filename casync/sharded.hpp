@@ -5,6 +5,9 @@
 
 namespace hipress::casync {
 
+/// What a graph is for; to be run, tasks name the memory that they work on.
+enum class Purpose : std::uint8_t { kSimulate, kRun };
+
 /// The graph of steps of a sharded schedule (Timetable::sharding), one behind the other: a step
 /// begins when all reductions of the one before have ended, with the model's optimizer time. A
 /// part is a layer, in the order of forward, and one unit; the layers' own order is that of their
@@ -20,9 +23,13 @@ namespace hipress::casync {
 /// the order in which they are issued. Where each group of neighbours has all shards, the mean of a
 /// shard over groups follows its reduction, on a communicator of its own.
 ///
+/// Shards in messages (Plan::shards_in_messages()) are gathered and reduced by the units'
+/// strategies instead (Layout::parameters): each node begins when it is ready, and on it one
+/// follows the other as on a communicator.
+///
 /// std::invalid_argument for groups that the nodes cannot be divided into.
 TaskGraph expand_sharded(const models::Model& model, const Plan& plan, const Layout& layout,
-                         int steps, Folding folding);
+                         int steps, Folding folding, Purpose purpose = Purpose::kSimulate);
 
 /// The parts of a unit that a node of `nodes` has, each gradient's rounded up.
 std::int64_t shard_elements(const Unit& unit, const models::Model& model, std::uint32_t nodes);

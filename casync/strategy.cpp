@@ -25,6 +25,11 @@ const Strategy* find(std::string_view name) {
   return found == rows().end() ? nullptr : *found;
 }
 
+/// What carries gradients; the others carry shards.
+bool is_of_gradients(const Strategy* row) {
+  return row->operation == Operation::kMean || row->operation == Operation::kBroadcast;
+}
+
 std::string names_of(std::span<const Strategy* const> strategies) {
   std::string names;
   for (const Strategy* strategy : strategies) {
@@ -36,7 +41,17 @@ std::string names_of(std::span<const Strategy* const> strategies) {
 }  // namespace
 
 const char* to_string(Operation operation) {
-  return operation == Operation::kMean ? "mean" : "broadcast";
+  switch (operation) {
+    case Operation::kMean:
+      return "mean";
+    case Operation::kBroadcast:
+      return "broadcast";
+    case Operation::kReduceScatter:
+      return "reduce_scatter";
+    case Operation::kGather:
+      return "gather";
+  }
+  return "";
 }
 
 std::span<const Strategy* const> strategies() { return rows(); }
@@ -72,9 +87,26 @@ StrategyRegistration::StrategyRegistration(const Strategy& strategy) : strategy_
 StrategyRegistration::~StrategyRegistration() { std::erase(rows(), strategy_); }
 
 const Strategy& find_strategy(std::string_view name) {
-  if (const Strategy* const found = find(name)) return *found;
+  const Strategy* const found = find(name);
+  if (found != nullptr && is_of_gradients(found)) return *found;
+  std::vector<const Strategy*> known;
+  std::ranges::copy_if(rows(), std::back_inserter(known), is_of_gradients);
   throw std::invalid_argument("unknown topology '" + std::string(name) + "'; known are " +
-                              names_of(rows()));
+                              names_of(known));
+}
+
+const Strategy& find_strategy(std::string_view carrier, Operation operation) {
+  const auto name_by = [&](std::string_view by) {
+    return std::string(by) + "_" + to_string(operation);
+  };
+  const Strategy* const found = find(name_by(carrier));
+  if (found != nullptr && found->operation == operation) return *found;
+  std::string known(kLibrary);
+  for (const Strategy* const row : strategies_for(Operation::kGather)) {
+    known += ", " + std::string(row->name.substr(0, row->name.find('_')));
+  }
+  throw std::invalid_argument("shards travel by " + known + ", not by '" + std::string(carrier) +
+                              "'");
 }
 
 }  // namespace hipress::casync

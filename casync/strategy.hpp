@@ -14,10 +14,19 @@ namespace hipress::casync {
 
 /// What a strategy is a way of doing with a unit's values on all nodes.
 enum class Operation : std::uint8_t {
-  kMean,       ///< every node ends with the mean of all
-  kBroadcast,  ///< every node ends with the root's
+  kMean,           ///< every node ends with the mean of all
+  kBroadcast,      ///< every node ends with the root's
+  kReduceScatter,  ///< node k of them ends with the mean of partition k, its shard
+  kGather,         ///< every node ends with all shards, partition k as node k of them has it
 };
 const char* to_string(Operation operation);  ///< "mean" …
+
+/// The nodes that a unit is synchronised between: `nodes` of them, `stride` apart.
+struct Ranks {
+  std::uint32_t first = 0;
+  std::uint32_t nodes = 0;  ///< 0: all of the graph's
+  std::uint32_t stride = 1;
+};
 
 /// One unit to synchronise, as a strategy sees it.
 struct UnitWork {
@@ -27,6 +36,8 @@ struct UnitWork {
   std::int8_t algorithm_index = kRaw;
   const Algorithm* algorithm = nullptr;  ///< null: raw fp32
   std::uint32_t root = 0;                ///< of an operation that has one
+  Ranks ranks = {};
+  std::uint32_t within = 1;   ///< of a reduction in two levels: neighbours who add up first
   std::vector<TaskId> ready;  ///< per node: the task after which the gradient is complete there
 };
 
@@ -111,8 +122,13 @@ class StrategyRegistration {
   const Strategy* strategy_;
 };
 
-/// The row with that name, in any case ("PS", "ring"); std::invalid_argument that lists the names.
+/// The row of a mean or a broadcast with that name, in any case ("PS", "ring");
+/// std::invalid_argument that lists the names.
 const Strategy& find_strategy(std::string_view name);
+
+/// The row of an operation on shards for a Plan::shards_by other than kLibrary: "ring" and kGather
+/// are ring_gather. std::invalid_argument that lists what there is.
+const Strategy& find_strategy(std::string_view carrier, Operation operation);
 
 /// Expands a plan to the graph of one iteration: on every node Forward, which is all computation
 /// before the last backward (models::before_backward_s), then the gradients'

@@ -63,6 +63,7 @@ std::string plan_fingerprint(const models::Model& model, const casync::Plan& pla
   }
   if (plan.gpus_per_node > 1) text += fmt::format("gpus {}\n", plan.gpus_per_node);
   if (plan.root != 0) text += fmt::format("root {}\n", plan.root);
+  if (plan.shards_in_messages()) text += fmt::format("shards by {}\n", plan.shards_by);
   if (plan.exchange_within > 1) text += fmt::format("exchange {}\n", plan.exchange_within);
   for (std::uint32_t g = 0; g < plan.gathers.size(); ++g) {
     const casync::Algorithm* const what = casync::algorithm_at(plan.algorithms, plan.gathers[g]);

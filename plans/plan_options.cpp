@@ -106,6 +106,7 @@ constexpr std::array kRows = {
     PlanOptionRow{"`batch_wait`", is_text<&O::batch_wait>, clear<&O::batch_wait>},
     PlanOptionRow{"`batch_limit`", is_text<&O::batch_limit>, clear<&O::batch_limit>},
     PlanOptionRow{"`density`", has_value<&O::density>, clear<&O::density>},
+    PlanOptionRow{"`shards_by`", is_text<&O::shards_by>, clear<&O::shards_by>},
     PlanOptionRow{"`raw_allreduce`", is_on<&O::raw_allreduce>, clear<&O::raw_allreduce>},
     PlanOptionRow{"`no_pipelining`", is_on<&O::no_pipelining>, clear<&O::no_pipelining>},
     PlanOptionRow{"`no_bulk`", is_on<&O::no_bulk>, clear<&O::no_bulk>},
@@ -125,6 +126,13 @@ void compress_everything(const PlanContext& context, ResolvedPlan& resolved) {
   resolved.codecs = std::move(all.codecs);
 }
 
+void require_shards(const PlanOptions& options, const casync::Schedule& schedule) {
+  if (options.shards_by.empty() || schedule.is_sharded()) return;
+  throw io::InputError(fmt::format(
+      "`shards_by` is of a sharded schedule, such as `schedule` fsdp, and this one is {}; drop it",
+      schedule.text()));
+}
+
 void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan& resolved) {
   casync::Plan& plan = resolved.plan;
   if (options.no_bulk) refuse_aggregation(options);
@@ -132,6 +140,7 @@ void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan&
                     plan.bulk);
   apply_aggregation({"batch", options.batch_threshold, options.batch_wait, options.batch_limit},
                     plan.batch);
+  if (!options.shards_by.empty()) plan.shards_by = options.shards_by;
   if (options.raw_allreduce) plan.raw_strategy = "allreduce";
   if (options.no_selection) compress_everything(context, resolved);
   if (options.density) set_density(*options.density, context, resolved);

@@ -14,6 +14,7 @@ struct PlanOptions {
   std::string bulk_threshold = {}, bulk_wait = {}, bulk_limit = {};
   std::string batch_threshold = {}, batch_wait = {}, batch_limit = {};
   std::optional<double> density = {};
+  std::string shards_by = {};
   bool raw_allreduce = false;
   bool no_pipelining = false, no_bulk = false, no_selection = false;
 };
@@ -29,6 +30,9 @@ std::span<const PlanOptionRow> plan_options();
 /// Changes a plan as the options say. InputError that names the field for a value without unit, a
 /// negative one, or options that contradict each other.
 void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan& plan);
+
+/// InputError for `shards_by` of a plan without shards, whose schedule is known by now.
+void require_shards(const PlanOptions& options, const casync::Schedule& schedule);
 
 /// Without selection: every gradient is compressed, K = N, with the algorithm that compresses most
 /// elements in the plan, or the context's if it compresses nothing.

@@ -209,6 +209,11 @@ void read_shards(const io::YamlNode& root, const models::Model& model, casync::P
     if (!sharded) within->fail("is of a sharded schedule, such as schedule: fsdp; leave it out");
     plan.exchange_within = static_cast<std::uint32_t>(within->integer(1, plan.nodes));
   }
+  if (const auto carrier = root.find("shards_by")) {
+    if (!sharded) carrier->fail("is of a sharded schedule, such as schedule: fsdp; leave it out");
+    plan.shards_by = carrier->text();
+    located(*carrier, [&] { casync::make_layout(model, plan); });
+  }
   if (!sharded && !plan.gathers.empty()) {
     root.at("gradients")
         .fail("gather is of a sharded schedule, such as schedule: fsdp; leave it out");
@@ -287,7 +292,8 @@ ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context)
   root.expect_keys({"schema",      "model",          "topology", "nodes",    "predicted_iteration",
                     "lower_bound", "search",         "network",  "profile",  "tool",
                     "raw",         "transfer_order", "bulk",     "batch",    "gradients",
-                    "operation",   "root",           "dense",    "schedule", "exchange_within"});
+                    "operation",   "root",           "dense",    "schedule", "exchange_within",
+                    "shards_by"});
   require_schema(root);
   require_agreement(root, context);
   require_times(root);
@@ -343,6 +349,7 @@ void write_plan_yaml(const std::string& path, const models::Model& model, const 
     entry("transfer_order", casync::to_string(report.transfer_order));
   }
   if (plan.schedule != casync::Schedule()) entry("schedule", plan.schedule.text());
+  if (plan.shards_in_messages()) entry("shards_by", plan.shards_by);
   if (plan.exchange_within > 1) entry("exchange_within", plan.exchange_within);
   write_aggregations(out, model, plan);
   if (report.dense) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "casync/strategy.hpp"
+
 namespace hipress::replay {
 namespace {
 
@@ -75,6 +77,9 @@ void fill_inputs(const InputKey& key, std::int64_t first_element, std::span<floa
 void fill_unit(const Inputs& inputs, std::uint64_t iteration, std::uint32_t node,
                const casync::Unit& unit, const models::Model& model, std::int64_t first_element,
                std::span<float> values) {
+  const bool parameters = unit.strategy->operation == casync::Operation::kGather;
+  const std::uint32_t first_key =
+      parameters ? static_cast<std::uint32_t>(model.gradients.size()) : 0;
   const auto end = first_element + static_cast<std::int64_t>(values.size());
   std::int64_t reached = first_element;
   for (const casync::Member& member : casync::places(unit, model)) {
@@ -83,10 +88,10 @@ void fill_unit(const Inputs& inputs, std::uint64_t iteration, std::uint32_t node
     const std::int64_t first = reached - member.first;
     const std::span<float> part = values.subspan(static_cast<std::size_t>(reached - first_element),
                                                  static_cast<std::size_t>(last - reached));
-    if (inputs.files) {
+    if (inputs.files && !parameters) {
       inputs.files->read(node, member.gradient, first, part);
     } else {
-      fill_inputs({inputs.seed, iteration, node, member.gradient}, first, part);
+      fill_inputs({inputs.seed, iteration, node, first_key + member.gradient}, first, part);
     }
     reached = last;
   }

@@ -165,8 +165,8 @@ class Replay {
     }
     if (program_.is_stepped()) {
       throw std::invalid_argument("schedule " + program_.plan().plan.schedule.text() +
-                                  " has periods of several steps, which are replayed on CPUs; take "
-                                  "device cpu, or schedule ddp");
+                                  " computes in steps that wait for messages, which is replayed on "
+                                  "CPUs; take device cpu, or schedule ddp");
     }
     device_ = options_.device(endpoint_.rank());
     return std::make_unique<runtime::DeviceRuntime>(

@@ -157,11 +157,12 @@ Verifier::Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph
       root_(plan.plan.root),
       reference_(graph, model, plan, inputs),
       stretches_(cut(reference_.partitions())) {
-  const bool broadcasts =
+  const bool copies =
+      plan.plan.schedule.is_sharded() ||
       casync::find_strategy(plan.plan.strategy).operation == casync::Operation::kBroadcast;
   for (const auto& codec : plan.codecs) {
     traits_.push_back(codec->traits());
-    kept_.push_back(broadcasts ? plans::kept_dtype(*codec) : std::nullopt);
+    kept_.push_back(copies ? plans::kept_dtype(*codec) : std::nullopt);
   }
   const std::vector<int> owner = share_out(stretches_, endpoint.size());
   for (std::size_t index = 0; index < owner.size(); ++index) {
@@ -228,7 +229,6 @@ Verifier::Finding Verifier::check(std::size_t index, std::uint64_t iteration,
     if (has_promise(partition)) check_promise(partition, iteration, block);
   });
   const auto name = static_cast<std::int64_t>(index);
-  const std::uint32_t like = exemplar(partition);
   const auto result = [&](std::uint32_t node) {
     return reference_.result(stretch.partition, stretch.slice, iteration, node);
   };
@@ -237,6 +237,7 @@ Verifier::Finding Verifier::check(std::size_t index, std::uint64_t iteration,
       expected_ = result(node);
       return {.stretch = name, .node = node};
     }
+    const std::uint32_t like = exemplar(partition, node);
     const bool differs = expected[node].value() != expected[like].value();
     if (differs && !may_differ(partition, node) && text_.empty()) {
       const std::vector<float> first = result(like);
@@ -295,18 +296,31 @@ Verifier::Finding Verifier::compare_ranks(std::size_t index, const Digests& dige
   return text_.empty() ? Finding{} : Finding{.stretch = static_cast<std::int64_t>(index)};
 }
 
-std::uint32_t Verifier::exemplar(const Reference::Partition& partition) const {
-  return partition.operation == casync::Operation::kBroadcast ? (root_ + 1) % nodes_ : 0;
+std::uint32_t Verifier::exemplar(const Reference::Partition& partition, std::uint32_t node) const {
+  switch (partition.operation) {
+    case casync::Operation::kBroadcast:
+      return (root_ + 1) % nodes_;
+    case casync::Operation::kGather:
+      return node - node % shards_of(partition);
+    default:
+      return 0;
+  }
+}
+
+std::uint32_t Verifier::shards_of(const Reference::Partition& partition) const {
+  return static_cast<std::uint32_t>(reference_.layout().units[partition.gradient].partitions);
 }
 
 bool Verifier::may_differ(const Reference::Partition& partition, std::uint32_t node) const {
+  if (partition.operation == casync::Operation::kReduceScatter) return true;
   if (partition.operation != casync::Operation::kBroadcast) return false;
   const casync::Unit& unit = reference_.layout().units[partition.gradient];
   return unit.algorithm != casync::kRaw && (node == root_ || unit.strategy->recodes);
 }
 
 bool Verifier::has_promise(const Reference::Partition& partition) const {
-  return partition.elementwise || partition.operation == casync::Operation::kBroadcast;
+  return partition.elementwise || partition.operation == casync::Operation::kBroadcast ||
+         partition.operation == casync::Operation::kGather;
 }
 
 void Verifier::check_promise(const Reference::Partition& partition, std::uint64_t iteration,
@@ -314,8 +328,12 @@ void Verifier::check_promise(const Reference::Partition& partition, std::uint64_
   switch (partition.operation) {
     case casync::Operation::kMean:
       return check_bound(partition, iteration, block.first, block.values[0]);
+    case casync::Operation::kReduceScatter:  // partition k is node k's shard
+      return check_bound(partition, iteration, block.first, block.values[partition.partition]);
     case casync::Operation::kBroadcast:
       return check_copy(partition, iteration, block);
+    case casync::Operation::kGather:
+      return check_gathered(partition, iteration, block);
   }
 }
 
@@ -332,14 +350,37 @@ bool Verifier::is_copy(const Reference::Partition& partition, bool kept, float r
   return size > largest || std::fabs(double{got} - root) <= unit * size + least;
 }
 
+bool Verifier::keeps(const Reference::Partition& partition, std::span<const float> values) const {
+  const std::int8_t algorithm = reference_.layout().units[partition.gradient].algorithm;
+  return algorithm == casync::kRaw || holds(kept_[static_cast<std::size_t>(algorithm)], values);
+}
+
+void Verifier::check_gathered(const Reference::Partition& partition, std::uint64_t iteration,
+                              const Reference::Block& block) {
+  const casync::Unit& unit = reference_.layout().units[partition.gradient];
+  std::vector<float> input(block.values[0].size());
+  for (std::uint32_t first = 0; first < nodes_; first += shards_of(partition)) {
+    const std::uint32_t owner = first + partition.partition;
+    fill_unit(inputs_, iteration, owner, unit, model_, block.first, input);
+    const bool kept = keeps(partition, input);
+    const std::span<const float> got = block.values[first];  // all have the same bits
+    for (std::size_t at = 0; at < input.size() && text_.empty(); ++at) {
+      if (is_copy(partition, kept, input[at], got[at])) continue;
+      text_ = fmt::format("{}: the reference gives {} on node {}, node {} had {}",
+                          place(partition, block.first + static_cast<std::int64_t>(at), ""),
+                          got[at], first, owner, input[at]);
+    }
+  }
+}
+
 void Verifier::check_copy(const Reference::Partition& partition, std::uint64_t iteration,
                           const Reference::Block& block) {
   const casync::Unit& unit = reference_.layout().units[partition.gradient];
   std::vector<float> input(block.values[root_].size());
   fill_unit(inputs_, iteration, root_, unit, model_, block.first, input);
-  const std::span<const float> received = block.values[exemplar(partition)];
-  const bool kept = unit.algorithm != casync::kRaw &&
-                    holds(kept_[static_cast<std::size_t>(unit.algorithm)], input);
+  const std::uint32_t first_receiver = exemplar(partition, root_);
+  const std::span<const float> received = block.values[first_receiver];
+  const bool kept = keeps(partition, input);
   const auto wrong = [&](std::size_t at, std::uint32_t node) {
     text_ = fmt::format("{}: the reference gives {} on node {}, node {} broadcasts {}",
                         place(partition, block.first + static_cast<std::int64_t>(at), ""),
@@ -351,7 +392,7 @@ void Verifier::check_copy(const Reference::Partition& partition, std::uint64_t i
   if (!keeps_own && !takes_over && text_.empty()) wrong(of_root, root_);
   for (std::uint32_t node = 0; node < nodes_; ++node) {
     if (node == root_ && keeps_own) continue;
-    if (node != exemplar(partition) && !unit.strategy->recodes) continue;  // has the same bits
+    if (node != first_receiver && !unit.strategy->recodes) continue;  // has the same bits
     for (std::size_t at = 0; at < input.size() && text_.empty(); ++at) {
       if (!is_copy(partition, kept, input[at], block.values[node][at])) wrong(at, node);
     }

@@ -31,8 +31,10 @@ struct Stretch {
 /// of such a sum in any order around the mean in double precision. What is broadcast has the same
 /// bits on all receivers, unless nodes on the way encode anew; raw, or with a codec that loses
 /// nothing, the bits of the root's, and after a cast it lies within its rounding; the root ends
-/// with these bits or with its own. Each rank checks a share of the stretches against the digests
-/// of them that all ranks publish.
+/// with these bits or with its own. Of a reduce-scatter the same is said of each node's own shard
+/// as of means; what is gathered has the same bits on all, which are as near to the owner's as a
+/// broadcast's to the root's. Each rank checks a share of the stretches against the digests of them
+/// that all ranks publish.
 class Verifier {
  public:
   /// As Reference. Every rank of the endpoint makes one with the same arguments.
@@ -73,10 +75,14 @@ class Verifier {
                        std::span<const float> have);
   /// Whether all ranks have the bits of this one.
   Finding compare_ranks(std::size_t index, const Digests& digests, std::span<const float> have);
-  /// The node that the others must end like: of a broadcast the first to receive.
-  std::uint32_t exemplar(const Reference::Partition& partition) const;
+  /// The node that a node must end like: of a broadcast the first to receive, of what neighbours
+  /// gather the first of them.
+  std::uint32_t exemplar(const Reference::Partition& partition, std::uint32_t node) const;
+  /// Nodes that have all shards of what is gathered or reduced.
+  std::uint32_t shards_of(const Reference::Partition& partition) const;
   /// Whether a node may end with bits of its own: the root of a broadcast, which keeps its values
-  /// where a codec changes those that travel, and whoever gets what was encoded anew.
+  /// where a codec changes those that travel, and whoever gets what was encoded anew; of a
+  /// reduce-scatter every node, which has its own shard's mean.
   bool may_differ(const Reference::Partition& partition, std::uint32_t node) const;
   /// Whether the operation promises something of the values themselves.
   bool has_promise(const Reference::Partition& partition) const;
@@ -86,8 +92,13 @@ class Verifier {
                    std::int64_t first, std::span<const float> result);
   void check_copy(const Reference::Partition& partition, std::uint64_t iteration,
                   const Reference::Block& block);
-  /// Of a broadcast, how far a receiver's value may be from the root's.
+  /// What is gathered is what its owner had, as far as a codec keeps it.
+  void check_gathered(const Reference::Partition& partition, std::uint64_t iteration,
+                      const Reference::Block& block);
+  /// Of a broadcast, how far a receiver's value may be from the root's; of a gather, the owner's.
   bool is_copy(const Reference::Partition& partition, bool kept, float root, float got) const;
+  /// Whether the unit's codec loses nothing of these values; of raw ones, too.
+  bool keeps(const Reference::Partition& partition, std::span<const float> values) const;
   void locate(int owner, const Finding& finding, std::span<const std::span<float>> units);
   /// "gradient 'fc6', …, element 17": the member of a unit that an element is of.
   std::string place(const Reference::Partition& partition, std::int64_t element,

@@ -71,6 +71,10 @@ void add(Fields& fields, plans::PlanOptions& options) {
   fields.add("density", &options.density,
              "Send sparse gradients at this density (above 0, at most 1) instead of the "
              "plan's; above the plan's break-even, send them dense");
+  fields.add("shards_by", &options.shards_by,
+             "What gathers and reduces shards of a sharded schedule: a library's collectives "
+             "(library), or messages between nodes, in a ring (ring) or each to where it belongs "
+             "(direct) (default: the plan's, else library)");
   fields.add("raw_allreduce", &options.raw_allreduce,
              "Gradients that are not compressed use the library's all-reduce");
   fields.add("no_pipelining", &options.no_pipelining,

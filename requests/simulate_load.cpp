@@ -110,6 +110,7 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   if (!line.schedule.empty()) {
     scenario.plan.schedule = read_schedule(line.schedule, scenario.model);
   }
+  plans::require_shards(line.plan_options, scenario.plan.schedule);
   const int least = steps_per_period(scenario) > 1 ? kPeriods : 1;
   scenario.iterations = line.steady > 0 ? line.steady : least;
   scenario.transfer_order = parse_transfer_order(line.transfer_order);

@@ -68,6 +68,11 @@ namespace {
 /// An engine's callers take what comes back for a mean: another operation's result would be applied
 /// as one.
 void require_mean(const casync::Plan& plan) {
+  if (plan.schedule.is_sharded()) {
+    throw io::InputError("the plan's schedule " + plan.schedule.text() +
+                         " gathers parameters and scatters means, and an engine averages; take a "
+                         "plan of schedule ddp");
+  }
   for (const std::string& name : {plan.strategy, plan.raw_strategy}) {
     if (name.empty()) continue;
     const casync::Operation operation = casync::find_strategy(name).operation;

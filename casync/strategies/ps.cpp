@@ -2,56 +2,47 @@
 #include <cmath>
 #include <map>
 
-#include "casync/partition.hpp"
+#include "casync/halves.hpp"
 #include "casync/strategies/rows.hpp"
 
 namespace hipress::casync {
 namespace {
 
-/// The server's sum: its own slice, then those of ranks server-1, server-2, … mod N, which is the
-/// order in which they should arrive, since worker i sends to servers i+1, i+2, … The chain fixes
-/// the order of the floating-point sum. Returns the task after which the slice holds the mean or,
-/// if that is to be encoded, the sum: who encodes it divides it while reading.
-TaskId gather(PartitionTasks& tasks, const UnitWork& work, std::uint32_t nodes,
-              std::uint32_t server) {
+/// The owner's sum: its own slice, then those of ranks owner-1, owner-2, … mod N, which is the
+/// order in which they should arrive, since node i sends to owners i+1, i+2, … The chain fixes the
+/// order of the floating-point sum.
+TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::int64_t owner, bool divides) {
+  const std::uint32_t server = tasks.node(owner);
   TaskId sum = work.ready[server];
-  for (std::uint32_t distance = 1; distance < nodes; ++distance) {
-    const std::uint32_t worker = tasks.node(std::int64_t{server} - distance);
-    TaskId message = work.ready[worker];
-    if (tasks.compressed()) message = tasks.encode(worker, Role::kWorker, distance, message);
-    const TaskId arrival =
-        tasks.transfer(worker, server, message, PartitionTasks::Lands::kInMessage);
-    const bool divides = distance == nodes - 1 && !tasks.compressed();
-    const TaskFlags flags = divides ? kDivideSum : kNoFlags;
-    sum = tasks.add(server, arrival, sum, distance, flags);
+  for (std::int64_t distance = 1; distance < tasks.nodes(); ++distance) {
+    const std::uint32_t worker = tasks.node(owner - distance);
+    const bool is_mean = divides && distance + 1 == tasks.nodes();
+    sum = tasks.contribute({.from = worker,
+                            .to = server,
+                            .ready = work.ready[worker],
+                            .other = sum,
+                            .added = is_mean ? kDivideSum : kNoFlags});
   }
   return sum;
 }
 
-/// The mean goes to every worker; compressed, the server decodes its own message too, so that all
-/// replicas end bit-identical.
-void broadcast(PartitionTasks& tasks, std::uint32_t nodes, std::uint32_t server, TaskId sum) {
-  TaskId message = sum;
+/// N-1 messages of the owner's.
+void gather(PartitionTasks& tasks, std::int64_t owner, TaskId ready, TaskFlags flags) {
+  const std::uint32_t server = tasks.node(owner);
+  TaskId message = ready;
   if (tasks.compressed()) {
-    message = tasks.encode(server, Role::kServer, nodes == 2 ? 1 : 0, sum, kDivideOwn);
+    const std::uint32_t only = tasks.offset(server, tasks.node(owner + 1));
+    message = tasks.encode(server, Role::kServer, tasks.nodes() == 2 ? only : 0, ready, flags);
   }
-  for (std::uint32_t distance = 1; distance < nodes; ++distance) {
-    const std::uint32_t worker = tasks.node(std::int64_t{server} + distance);
+  for (std::int64_t distance = 1; distance < tasks.nodes(); ++distance) {
+    const std::uint32_t worker = tasks.node(owner + distance);
     const TaskId arrival = tasks.transfer(server, worker, message, PartitionTasks::Lands::kInSlice);
-    if (tasks.compressed()) tasks.decode(worker, arrival, distance);
+    if (tasks.compressed()) tasks.decode(worker, arrival, tasks.offset(server, worker));
   }
   if (tasks.compressed()) tasks.decode(server, message, 0);
 }
 
-void expand(GraphBuilder& builder, const UnitWork& work) {
-  for (std::int64_t k = 0; k < work.partitions; k += partition_step(builder)) {
-    PartitionTasks tasks(builder, work, k);
-    if (tasks.empty()) break;
-    const std::uint32_t server = tasks.node(work.unit + k);
-    const TaskId sum = gather(tasks, work, builder.nodes(), server);
-    broadcast(tasks, builder.nodes(), server, sum);
-  }
-}
+constexpr Halves kHalves = {.reduce = reduce, .gather = gather};
 
 // ------------------------------------------------------------------------------- coarse pattern
 
@@ -160,12 +151,31 @@ constexpr BoundTerms kBound = {chain, piped, chain_of_last, spread, loads, cross
 const Strategy kPs = {
     .name = "ps",
     .help = "parameter servers co-located with the workers, one per partition",
-    .expand = expand,
+    .expand = [](GraphBuilder& builder,
+                 const UnitWork& work) { expand_mean(builder, work, kHalves, work.unit); },
     .tasks_per_partition = tasks_of_messages,
     .encodings = [](std::uint32_t nodes) { return nodes == 1 ? 1 : 2; },  // worker and server
     .rotates = true,
     .coarse = add_coarse,
     .bound = &kBound,
+};
+
+const Strategy kDirectReduceScatter = {
+    .name = "direct_reduce_scatter",
+    .help = "every node sends every other what it has of that one's shard",
+    .expand = [](GraphBuilder& builder,
+                 const UnitWork& work) { expand_reduce_scatter(builder, work, kHalves); },
+    .tasks_per_partition = tasks_of_half,
+    .operation = Operation::kReduceScatter,
+};
+
+const Strategy kDirectGather = {
+    .name = "direct_gather",
+    .help = "every node sends every other its shard",
+    .expand = [](GraphBuilder& builder,
+                 const UnitWork& work) { expand_gather(builder, work, kHalves); },
+    .tasks_per_partition = tasks_of_half,
+    .operation = Operation::kGather,
 };
 
 }  // namespace hipress::casync

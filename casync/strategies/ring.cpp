@@ -2,65 +2,50 @@
 #include <cmath>
 #include <set>
 
-#include "casync/partition.hpp"
+#include "casync/halves.hpp"
 #include "casync/strategies/rows.hpp"
 
 namespace hipress::casync {
 namespace {
 
-constexpr std::uint32_t kNext = 1;  // every message of a ring goes to the next node
-
-/// The partial sum's N-1 hops: each node adds its own slice to what arrives and passes the sum on;
-/// the last one holds the mean. Returns that node's message of the mean (raw: the task after which
-/// its slice holds it).
-TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::uint32_t nodes,
-              std::int64_t start) {
-  const std::uint32_t origin = tasks.node(start);
+/// The partial sum's N-1 hops, which end at the owner: each node adds its own slice to what arrives
+/// and passes the sum on.
+TaskId reduce(PartitionTasks& tasks, const UnitWork& work, std::int64_t owner, bool divides) {
   const TaskFlags own = tasks.divide_first() ? kDivideOwn : kNoFlags;
-  TaskId message = work.ready[origin];
+  TaskId sum = work.ready[tasks.node(owner + 1)];
+  for (std::int64_t hop = 1; hop < tasks.nodes(); ++hop) {
+    const std::uint32_t to = tasks.node(owner + hop + 1);
+    const bool first = hop == 1;
+    const bool is_mean = divides && hop + 1 == tasks.nodes() && !tasks.divide_first();
+    sum = tasks.contribute({.from = tasks.node(owner + hop),
+                            .to = to,
+                            .ready = sum,
+                            .other = work.ready[to],
+                            .role = first ? Role::kWorker : Role::kHop,
+                            .encoded = first ? own : kNoFlags,
+                            .added = is_mean ? kDivideSum : own});
+  }
+  return sum;
+}
+
+/// N-1 hops of bytes that stay as the owner made them.
+void gather(PartitionTasks& tasks, std::int64_t owner, TaskId ready, TaskFlags flags) {
+  TaskId message = ready;
   if (tasks.compressed()) {
-    message = tasks.encode(origin, nodes == 1 ? Role::kServer : Role::kWorker,
-                           nodes == 1 ? 0 : kNext, message, own);
+    const std::uint32_t node = tasks.node(owner);
+    const std::uint32_t offset = tasks.offset(node, tasks.node(owner + 1));
+    message = tasks.encode(node, Role::kServer, offset, ready, flags);
+    tasks.decode(node, message, 0);
   }
-  for (std::uint32_t hop = 1; hop < nodes; ++hop) {
-    const std::uint32_t node = tasks.node(start + hop);
-    const bool last = hop == nodes - 1;
-    const TaskId arrival = tasks.transfer(tasks.node(start + hop - 1), node, message,
-                                          PartitionTasks::Lands::kInMessage);
-    const bool sum_is_whole = last && !tasks.divide_first();
-    if (!tasks.compressed()) {
-      message =
-          tasks.add(node, arrival, work.ready[node], kNext, sum_is_whole ? kDivideSum : kNoFlags);
-      continue;
-    }
-    message = tasks.add(node, arrival, work.ready[node], kNext, own);
-    message = tasks.encode(node, last ? Role::kServer : Role::kHop, kNext, message,
-                           sum_is_whole ? kDivideOwn : kNoFlags);
-  }
-  return message;
-}
-
-/// The mean's N-1 hops: its bytes travel unchanged, and every node, the one that encoded it
-/// included, decodes them.
-void forward(PartitionTasks& tasks, std::uint32_t nodes, std::int64_t start, TaskId message) {
-  if (tasks.compressed()) tasks.decode(tasks.node(start), message, 0);
-  for (std::uint32_t hop = 1; hop < nodes; ++hop) {
-    const std::uint32_t node = tasks.node(start + hop);
-    message =
-        tasks.transfer(tasks.node(start + hop - 1), node, message, PartitionTasks::Lands::kInSlice);
-    if (tasks.compressed()) tasks.decode(node, message, kNext);
+  for (std::int64_t hop = 1; hop < tasks.nodes(); ++hop) {
+    const std::uint32_t from = tasks.node(owner + hop - 1);
+    const std::uint32_t to = tasks.node(owner + hop);
+    message = tasks.transfer(from, to, message, PartitionTasks::Lands::kInSlice);
+    if (tasks.compressed()) tasks.decode(to, message, tasks.offset(from, to));
   }
 }
 
-void expand(GraphBuilder& builder, const UnitWork& work) {
-  for (std::int64_t k = 0; k < work.partitions; k += partition_step(builder)) {
-    PartitionTasks tasks(builder, work, k);
-    if (tasks.empty()) break;
-    const std::int64_t start = work.unit + k;
-    const TaskId mean = reduce(tasks, work, builder.nodes(), start);
-    forward(tasks, builder.nodes(), start + builder.nodes() - 1, mean);
-  }
-}
+constexpr Halves kHalves = {.reduce = reduce, .gather = gather, .partial_sums = true};
 
 // ------------------------------------------------------------------------------- coarse pattern
 
@@ -159,11 +144,32 @@ constexpr BoundTerms kBound = {chain, piped, chain_of_last, spread, loads, cross
 const Strategy kRing = {
     .name = "ring",
     .help = "ring all-reduce: partial sums travel N-1 hops, then the mean does",
-    .expand = expand,
+    .expand =
+        [](GraphBuilder& builder, const UnitWork& work) {
+          expand_mean(builder, work, kHalves, std::int64_t{work.unit} - 1);
+        },
     .tasks_per_partition = tasks_of_messages,
     .rotates = true,
     .coarse = add_coarse,
     .bound = &kBound,
+};
+
+const Strategy kRingReduceScatter = {
+    .name = "ring_reduce_scatter",
+    .help = "partial sums of shards travel N-1 hops, which end where the shard belongs",
+    .expand = [](GraphBuilder& builder,
+                 const UnitWork& work) { expand_reduce_scatter(builder, work, kHalves); },
+    .tasks_per_partition = tasks_of_half,
+    .operation = Operation::kReduceScatter,
+};
+
+const Strategy kRingGather = {
+    .name = "ring_gather",
+    .help = "shards travel N-1 hops",
+    .expand = [](GraphBuilder& builder,
+                 const UnitWork& work) { expand_gather(builder, work, kHalves); },
+    .tasks_per_partition = tasks_of_half,
+    .operation = Operation::kGather,
 };
 
 }  // namespace hipress::casync

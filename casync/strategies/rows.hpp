@@ -13,6 +13,11 @@ extern const Strategy kChain;
 extern const Strategy kBinomial;
 extern const Strategy kScatterAllGather;
 extern const Strategy kChainP2p;
+extern const Strategy kRingReduceScatter;
+extern const Strategy kRingGather;
+extern const Strategy kDirectReduceScatter;
+extern const Strategy kDirectGather;
+extern const Strategy kTwoLevelReduceScatter;
 
 /// Of ps and ring: the mean over nodes of what tasks_of_messages() load them with.
 inline Loads mean_loads_of_messages(const Slices& slices, const Wire& wire) {
@@ -27,6 +32,11 @@ inline Loads mean_loads_of_messages(const Slices& slices, const Wire& wire) {
 /// are encoded and the mean is decoded on N nodes.
 inline double tasks_of_messages(double nodes, bool compressed) {
   return 5 * (nodes - 1) + (compressed ? 2 * nodes : 0);
+}
+
+/// Of half a mean, which ends where the other begins.
+inline double tasks_of_half(double nodes, bool compressed) {
+  return tasks_of_messages(nodes, compressed) / 2;
 }
 
 }  // namespace hipress::casync

@@ -5,8 +5,19 @@
 namespace hipress::casync {
 
 std::span<const Strategy* const> own_strategies() {
-  static const std::array rows = {&kPs,    &kRing,     &kAllReduce,        &kAllGather,
-                                  &kChain, &kBinomial, &kScatterAllGather, &kChainP2p};
+  static const std::array rows = {&kPs,
+                                  &kRing,
+                                  &kAllReduce,
+                                  &kAllGather,
+                                  &kChain,
+                                  &kBinomial,
+                                  &kScatterAllGather,
+                                  &kChainP2p,
+                                  &kRingReduceScatter,
+                                  &kDirectReduceScatter,
+                                  &kTwoLevelReduceScatter,
+                                  &kRingGather,
+                                  &kDirectGather};
   return rows;
 }
 

@@ -1,3 +1,4 @@
+#include "casync/folding.hpp"
 #include "casync/schedule.hpp"
 
 #include <catch2/catch.hpp>
@@ -264,7 +265,7 @@ TEST_CASE("bulk groups never join what is synchronised in different steps") {
   check(expand_back_to_back(model, planned("local(steps=10, fragments=2)", model), 3));
 }
 
-TEST_CASE("a sharded schedule is expanded layer by layer, and not to be run") {
+TEST_CASE("a sharded schedule is expanded layer by layer") {
   const models::Model model = layered(4);
   const TaskGraph graph = expand(model, planned("fsdp", model, "ring", 4));
   check(graph);
@@ -276,7 +277,7 @@ TEST_CASE("a sharded schedule is expanded layer by layer, and not to be run") {
   CHECK(counts[Kind::kReduceScatter] == 4 * 4);
   CHECK(make_layout(model, planned("fsdp", model)).units.back().name == "blocks.0");
   CHECK_THAT(refusal([&] { expand_to_run(model, planned("fsdp", model)); }),
-             Contains("schedule fsdp can be simulated, but not run"));
+             Contains("a library's collectives are simulated, not run; give `shards_by` ring"));
   Plan plan = planned("hsdp(shard=2)", model, "ring", 4);
   plan.decisions[0].algorithm = 0;
   CHECK_THAT(refusal([&] { expand(model, plan); }),
@@ -285,6 +286,41 @@ TEST_CASE("a sharded schedule is expanded layer by layer, and not to be run") {
   counts = count(expand(model, plan));
   CHECK(counts[Kind::kAllToAll] == 4);                 // of that layer, one a node
   CHECK(counts[Kind::kReduceScatter] == 4 * (3 + 4));  // the others', and between groups
+}
+
+TEST_CASE("shards in messages are gathered into units of their own") {
+  const models::Model model = layered(4);
+  Plan plan = planned("fsdp", model, "ps", 4);
+  plan.shards_by = "ring";
+  const Layout layout = make_layout(model, plan);
+  REQUIRE(layout.parameters.size() == 4);
+  for (const auto& [forward, backward] : layout.parameters) {
+    CHECK(layout.is_parameters(forward));
+    CHECK(layout.units[backward].strategy->name == "ring_gather");
+    CHECK(layout.units[backward].partitions == 4);
+  }
+  CHECK(layout.units[layout.order[0]].strategy->name == "ring_reduce_scatter");
+  const TaskGraph graph = expand_to_run(model, plan);
+  check(graph);
+  CHECK(graph.groups.empty());
+  std::map<Kind, int> counts = count(graph);
+  CHECK(counts[Kind::kBackward] == 4 * 4);
+  CHECK(counts[Kind::kSend] == 4 * 3 * (4 * 3));  // of each layer three operations of 4 shards
+  plan.schedule = Schedule::parse("fsdp(reshard=false)");
+  CHECK(make_layout(model, plan).parameters[0].backward == kNoIndex);
+  CHECK(count(expand_to_run(model, plan))[Kind::kSend] == 4 * 2 * (4 * 3));
+
+  plan.schedule = Schedule::parse("hsdp(shard=2)");
+  CHECK_THAT(refusal([&] { make_layout(model, plan); }), Contains("are shards over all nodes"));
+  plan.schedule = Schedule::parse("fsdp");
+  plan.shards_by = "pigeon";
+  CHECK_THAT(refusal([&] { make_layout(model, plan); }),
+             Contains("shards travel by library, ring, direct, not by 'pigeon'"));
+  plan.shards_by = "ring";
+  CHECK(foldable(model, plan).kind == Foldability::kImpossible);
+  models::Model several = model;
+  several.micro_steps = 2;
+  CHECK_THAT(refusal([&] { expand_to_run(several, plan); }), Contains("set micro_steps to 1"));
 }
 
 TEST_CASE("plans of any kind follow a schedule") {

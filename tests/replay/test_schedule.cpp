@@ -33,6 +33,28 @@ Case scheduled(const std::string& schedule, const std::string& strategy, const s
   return made;
 }
 
+/// The same six gradients in three layers, whose shards are messages.
+Case sharded(const std::string& schedule, const std::string& shards_by, const std::string& gathered,
+             const std::string& reduced, std::uint32_t nodes, std::uint32_t within = 1) {
+  Case made = scheduled("ddp", "ps", reduced, nodes);
+  for (std::size_t g = 0; g < 6; ++g) {
+    made.model.gradients[g].layer = "blocks." + std::to_string(2 - g / 2);
+  }
+  casync::Plan& plan = made.plan.plan;
+  plan.schedule = casync::Schedule::parse(schedule);
+  plan.shards_by = shards_by;
+  plan.exchange_within = within;
+  if (gathered != "raw") {
+    plans::ResolvedPlan other = make_plan(made.model, "ps", nodes, 1, codec_or_raw(gathered));
+    plan.gathers.assign(6, static_cast<std::int8_t>(plan.algorithms.size()));
+    plan.algorithms.push_back(other.plan.algorithms.front());
+    made.plan.codecs.push_back(other.codecs.front());
+  }
+  made.graph = casync::expand_to_run(made.model, plan);
+  casync::check(made.graph);
+  return made;
+}
+
 ReplayResult run(const Case& made, const std::string& transport = "memory") {
   const ReplayOptions options{.warmup = 1, .iterations = 2, .progress = {}, .timeline = true};
   return replay_threads(transport, made.model, made.plan, made.graph, options);
@@ -78,4 +100,54 @@ TEST_CASE("the bits of a period are those of one step's synchronisation") {
   const Case ddp = scheduled("ddp", "ring", "onebit", 3);
   const Case local = scheduled("local(steps=6, fragments=3, overlap=1)", "ring", "onebit", 3);
   CHECK(run(ddp).bytes_sent == run(local).bytes_sent);
+}
+
+TEST_CASE("gathered parameters and reduced shards verify, whatever carries them") {
+  for (const char* schedule : {"fsdp", "fsdp(reshard=false)", "fsdp(reshard=2)",
+                               "fsdp(prefetch=none, communicators=separate, in_flight=1)"}) {
+    for (const char* shards_by : {"ring", "direct"}) {
+      for (const char* gathered : {"raw", "bf16", "int8block"}) {
+        for (const char* reduced : {"raw", "fp16", "onebit", "int4block"}) {
+          INFO(schedule << " " << shards_by << " " << gathered << " " << reduced);
+          CHECK(run(sharded(schedule, shards_by, gathered, reduced, 4)).verified);
+        }
+      }
+    }
+  }
+  CHECK(run(sharded("fsdp", "ring", "raw", "int4block", 6, 3)).verified);
+  CHECK(run(sharded("fsdp", "direct", "int8block", "int4block", 4, 2), "tcp").verified);
+  CHECK(run(sharded("fsdp", "ring", "raw", "raw", 3), "tcp").verified);
+  CHECK(run(sharded("fsdp", "ring", "raw", "raw", 1)).verified);
+}
+
+TEST_CASE("a step in shards sends what ZeRO-3 does, and computes what was gathered") {
+  const Case made = sharded("fsdp", "ring", "raw", "raw", 4);
+  const ReplayResult result = run(made);
+  std::int64_t sent = 0, elements = 0;
+  for (const std::int64_t bytes : result.bytes_sent) sent += bytes;
+  for (const models::Gradient& gradient : made.model.gradients) elements += gradient.elements;
+  CHECK(sent == 3 * 4 * elements * 3);  // three times the fp32 parameters to each of three others
+  const traces::Timeline& times = result.timeline;
+  for (casync::TaskId id = 0; id < made.graph.tasks(); ++id) {
+    for (const casync::TaskId next : successors(made.graph, id)) {
+      if (!is_computation(made.graph[next]) || is_computation(made.graph[id])) continue;
+      CHECK(times.start[next] >= times.end[id]);
+    }
+  }
+}
+
+TEST_CASE("what is gathered is as its owner had it, or a replay does not verify") {
+  // Rank 0 decodes one element of a layer's first shard wrongly.
+  const Case made = sharded("fsdp", "direct", "fp16", "raw", 2);
+  const casync::Layout layout = casync::make_layout(made.model, made.plan.plan);
+  const std::int64_t shard =
+      casync::slice(layout.units[layout.parameters[0].forward].elements, 2, 0).elements;
+  const auto errors = run_ranks(2, [&](transport::Endpoint& endpoint) {
+    plans::ResolvedPlan plan = made.plan;
+    if (endpoint.rank() == 0) plan.codecs.back() = std::make_shared<WrongCodec>(0, shard);
+    replay::replay(endpoint, made.model, plan, made.graph, {.progress = {}});
+  });
+  for (const auto& error : errors) {
+    CHECK_THAT(message_of(error), Contains("does not verify after iteration 0"));
+  }
 }

@@ -90,6 +90,27 @@ TEST_CASE("uniform layers in shards take the times of the closed forms") {
   }
 }
 
+TEST_CASE("uniform layers whose shards are messages take the times of the closed forms") {
+  Uniform job;
+  job.elements = 32 * job.nodes;
+  const std::int64_t passes = job.layers * 300 * kUs;
+  // Of W-1 messages to one port, or hops, each of a shard; raw, what is added takes no time here.
+  const std::int64_t operation = job.collective();
+  for (const char* shards_by : {"ring", "direct"}) {
+    for (const Network network : {Network::kPort, Network::kFair}) {
+      CAPTURE(shards_by, to_string(network));
+      Scenario scenario = job.scenario("fsdp");
+      scenario.plan.shards_by = shards_by;
+      scenario.network = network;
+      scenario.profile.merge = {};
+      const TaskGraph graph = expand(scenario, casync::Folding::kNone);
+      casync::check(graph);
+      CHECK(casync::whole_tasks(graph) == graph.tasks());
+      CHECK(simulate(scenario, graph).iteration.count() == operation + passes + operation);
+    }
+  }
+}
+
 /// Some job on 2 to 8 nodes, its layers of several sizes and times.
 Scenario random_job(std::mt19937& draw) {
   const auto between = [&](int least, int most) {
@@ -117,10 +138,12 @@ TEST_CASE("random sharded jobs: every task's times are those of the reference si
   const auto one_of = [&](std::initializer_list<const char*> texts) {
     return std::string(texts.begin()[draw() % texts.size()]);
   };
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 120; ++i) {
     Scenario scenario = random_job(draw);
     const std::uint32_t nodes = scenario.plan.nodes;
-    const std::string name = nodes % 2 == 0 ? one_of({"fsdp(", "hsdp(shard=2, "}) : "fsdp(";
+    scenario.plan.shards_by = one_of({"library", "library", "ring", "direct"});
+    const bool in_groups = nodes % 2 == 0 && !scenario.plan.shards_in_messages();
+    const std::string name = in_groups ? one_of({"fsdp(", "hsdp(shard=2, "}) : "fsdp(";
     scenario.plan.schedule = casync::Schedule::parse(
         name + "reshard=" + one_of({"true", "false"}) +
         ", prefetch=" + one_of({"pre", "post", "none"}) + ", in_flight=" + one_of({"1", "2", "3"}) +

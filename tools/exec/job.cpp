@@ -63,6 +63,7 @@ Job make_job(const CommandLine& line, std::uint32_t nodes) {
   if (!line.schedule.empty()) {
     job.plan.plan.schedule = requests::read_schedule(line.schedule, job.model);
   }
+  plans::require_shards(line.plan_options, job.plan.plan.schedule);
   job.graph = casync::expand_to_run(job.model, job.plan.plan);
   casync::check(job.graph);
   return job;

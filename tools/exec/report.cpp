@@ -100,8 +100,8 @@ Report make_report(const models::Model& model, const casync::Schedule& schedule,
   std::vector<double> iteration_s = replayed.iteration_s;
   const double forward_s = models::before_backward_s(model);
   const casync::Timetable table = schedule.timetable(model);
-  // Of one step alone, backward is replayed; of several, all.
-  const double before_s = table.is_uniform() ? forward_s : 0;
+  // Where computation waits for nothing, backward is replayed; else all.
+  const double before_s = table.computation_waits() ? 0 : forward_s;
   for (double& value : iteration_s) value += before_s;
   Report report;
   report.ranks = graph.nodes;

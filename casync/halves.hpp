@@ -1,0 +1,29 @@
+#pragma once
+
+#include "casync/partition.hpp"
+#include "casync/strategy.hpp"
+
+namespace hipress::casync {
+
+/// A mean in two halves, which are operations of their own: a reduce-scatter, after which one node,
+/// the owner, has the sum of a partition, and a gather, after which all have what the owner has.
+/// Both do one partition of a unit; owners are places among the unit's nodes.
+struct Halves {
+  /// Adds up what the nodes have on the owner; the task after which its slice holds the sum.
+  /// Divided by N if `divides`, or in any case where `partial_sums` travel in half precision.
+  TaskId (*reduce)(PartitionTasks& tasks, const UnitWork& work, std::int64_t owner, bool divides);
+  /// Brings the owner's slice, complete after `ready`, to the others: as the message that an Encode
+  /// with these flags makes of it, which the owner decodes, too, so that all end with the same
+  /// bits.
+  void (*gather)(PartitionTasks& tasks, std::int64_t owner, TaskId ready, TaskFlags flags);
+  bool partial_sums = false;
+};
+
+/// Strategy::expand of the three operations. Of a mean, partition k is owned by `first_owner` + k;
+/// of the others by k, whose shard it is.
+void expand_mean(GraphBuilder& builder, const UnitWork& work, const Halves& halves,
+                 std::int64_t first_owner);
+void expand_reduce_scatter(GraphBuilder& builder, const UnitWork& work, const Halves& halves);
+void expand_gather(GraphBuilder& builder, const UnitWork& work, const Halves& halves);
+
+}  // namespace hipress::casync
