@@ -61,7 +61,8 @@ struct Timetable {
 
   /// Every step is like every other: a period may be cut anywhere.
   bool is_uniform() const { return steps == 1; }
-  /// Computation waits for communication before a period ends: between its steps, or for parameters.
+  /// Computation waits for communication before a period ends: between its steps, or for
+  /// parameters.
   bool computation_waits() const { return !is_uniform() || sharding.has_value(); }
 };
 

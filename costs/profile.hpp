@@ -101,8 +101,10 @@ struct Profile {
   Curve merge;                             ///< raw fp32 add, x in elements
   LinkCosts link;
   OverlapFactors overlap;
-  GatherCosts fan_in, fan_out;     ///< empty: not measured
-  GatherCosts all_reduce;          ///< a library's own, x in bytes per node; empty: not measured
+  GatherCosts fan_in, fan_out;  ///< empty: not measured
+  GatherCosts all_reduce;       ///< a library's own, x in bytes per node; empty: not measured
+  /// A library's own, x in bytes of all shards together; empty: not measured.
+  GatherCosts all_gather, reduce_scatter, all_to_all;
   std::optional<Spread> spread;    ///< none: not measured; spread_of() then assumes one
   Probes probes;                   ///< what drift is told by
   std::vector<std::string> notes;  ///< what a reader must know before trusting it

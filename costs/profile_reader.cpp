@@ -158,12 +158,16 @@ void read_kernels(const YamlNode& node, Profile& profile) {
 void read_links(const YamlNode& node, Profile& profile) {
   node.expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "burst", "latency",
                     "core_s_per_byte", "core_factor_interrupting", "core_time_per_message",
-                    "fan_in", "fan_out", "all_reduce"});
+                    "fan_in", "fan_out", "all_reduce", "all_gather", "reduce_scatter",
+                    "all_to_all"});
   for (const std::string_view key : {"overhead", "bandwidth", "latency"}) node.at(key);
   profile.link = read_link(node, {});
   profile.fan_in = read_gather(node, "fan_in");
   profile.fan_out = read_gather(node, "fan_out");
   profile.all_reduce = read_gather(node, "all_reduce");
+  profile.all_gather = read_gather(node, "all_gather");
+  profile.reduce_scatter = read_gather(node, "reduce_scatter");
+  profile.all_to_all = read_gather(node, "all_to_all");
 }
 
 Spread read_spread(const YamlNode& node) {

@@ -141,6 +141,9 @@ void write_links(YAML::Emitter& out, const Profile& profile) {
   write_gather(out, "fan_in", profile.fan_in);
   write_gather(out, "fan_out", profile.fan_out);
   write_gather(out, "all_reduce", profile.all_reduce);
+  write_gather(out, "all_gather", profile.all_gather);
+  write_gather(out, "reduce_scatter", profile.reduce_scatter);
+  write_gather(out, "all_to_all", profile.all_to_all);
   out << YAML::EndMap;
 }
 

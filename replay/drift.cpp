@@ -44,7 +44,8 @@ void scale_transfers(double factor, costs::Profile& profile) {
   link.latency_s *= factor;
   link.bandwidth /= factor;
   link.bandwidth_both_ways /= factor;
-  for (auto* const costs : {&profile.fan_in, &profile.fan_out, &profile.all_reduce})
+  for (auto* const costs : {&profile.fan_in, &profile.fan_out, &profile.all_reduce,
+                            &profile.all_gather, &profile.reduce_scatter, &profile.all_to_all})
     scale(*costs, factor);
 }
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "casync/strategy.hpp"
-#include "costs/all_reduce.hpp"
+#include "costs/collectives.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "plans/plan_builder.hpp"

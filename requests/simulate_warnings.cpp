@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "costs/all_reduce.hpp"
+#include "costs/collectives.hpp"
 #include "costs/description.hpp"
 #include "planner/baselines/named_plans.hpp"
 #include "requests/simulate.hpp"
@@ -48,9 +48,10 @@ void warn_of_estimates(const Scenario& scenario, const Prediction& prediction, c
     const casync::Task& task = prediction.graph[id];
     const bool shards = casync::is_of_group(task) && task.kind != casync::Kind::kAllToAll;
     if (task.kind != casync::Kind::kAllReduce && !shards) continue;
-    const costs::AllReduceCosts costs(scenario.profile);
-    const std::string diagnostic = costs.diagnostic(
-        shards ? prediction.graph.groups[task.group].nodes : prediction.graph.nodes);
+    const costs::Profile& profile = scenario.profile;
+    const std::string diagnostic =
+        shards ? costs::ShardCosts(profile).diagnostic(prediction.graph.groups[task.group].nodes)
+               : costs::AllReduceCosts(profile).diagnostic(prediction.graph.nodes);
     if (!diagnostic.empty()) warn(hooks, diagnostic);
     return;
   }

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Replays schedules of local updates on networks of known speed, made of network namespaces on this machine, and lays what
-hipress-exec predicts for a period beside what it takes: four ranks, 200 and 50 Mbit/s, a model of twelve layers of 200 000
-elements in steps of 60 ms. Every value is verified. Prints a line for each schedule and the errors of all. Needs a release
-build; without the right to make namespaces it says "skipped: ..." and exits with 0.
+"""Replays schedules of local updates and of sharded training on networks of known speed, made of network namespaces on this
+machine, and lays what hipress-exec predicts for a period beside what it takes: four ranks, 200 and 50 Mbit/s, a model of twelve
+layers of 200 000 elements in steps of 60 ms. Every value is verified. Prints a line for each schedule and the errors of all. Needs
+a release build; without the right to make namespaces it says "skipped: ..." and exits with 0.
 """
 
 import argparse
 import pathlib
 import sys
+import typing
 
 import whole_file
 from options import at_least
@@ -22,10 +23,28 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RANKS = 4
 LAYERS, ELEMENTS = 12, 200_000
 STEP_US = 60_000
-#: A schedule and what it compresses with.
-SCHEDULES = (("local(steps=10)", "none"), ("local(steps=12, fragments=4)", "none"),
-             ("local(steps=12, fragments=4, overlap=1)", "none"), ("local(steps=12, fragments=6, overlap=2)", "int4block"))
+
+
+class Row(typing.NamedTuple):
+    schedule: str
+    algorithm: str
+    #: Of shards, what parameters are gathered as, and what carries them.
+    gathered: str = "none"
+    shards_by: str = ""
+
+
+SCHEDULES = (Row("local(steps=10)", "none"), Row("local(steps=12, fragments=4)", "none"),
+             Row("local(steps=12, fragments=4, overlap=1)", "none"), Row("local(steps=12, fragments=6, overlap=2)", "int4block"),
+             Row("fsdp", "none", shards_by="ring"), Row("fsdp", "none", shards_by="direct"),
+             Row("fsdp(reshard=false)", "none", shards_by="ring"), Row("fsdp(prefetch=none)", "none", shards_by="ring"),
+             Row("fsdp", "int4block", "int8block", "ring"),
+             Row("fsdp(communicators=separate)", "int4block", "int8block", "direct"))
 say = command.speaker("validate_schedules")
+
+
+def name_of(place: int) -> str:
+    """Of the gradient that is so many-th to be ready."""
+    return f"blocks.{LAYERS - 1 - place}.weight"
 
 
 def write_model(path: pathlib.Path) -> pathlib.Path:
@@ -33,25 +52,42 @@ def write_model(path: pathlib.Path) -> pathlib.Path:
     lines = ["name: layers", f"forward: {STEP_US // 3}us", "gradients:"]
     for place in range(LAYERS):
         ready_us = 2 * STEP_US / 3 * (place + 1) / LAYERS
-        lines.append(f"- {{name: blocks.{LAYERS - 1 - place}.weight, elements: {ELEMENTS}, ready: {ready_us:.1f}us}}")
+        lines.append(f"- {{name: {name_of(place)}, elements: {ELEMENTS}, ready: {ready_us:.1f}us}}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
-def run_schedule(bench: Bench, case: Case, schedule: str, model: pathlib.Path, options: argparse.Namespace) -> Replayed:
+def plan_of(row: Row, case: Case, folder: pathlib.Path) -> tuple[object, ...]:
+    """Options: a named plan, or, where parameters are encoded otherwise than gradients, a file."""
+    shards_by = ("--shards-by", row.shards_by) if row.shards_by else ()
+    if row.algorithm == "none":
+        return "--plan", "none", *shards_by
+    if row.gathered == "none":
+        return "--plan", "all", "--algorithm", row.algorithm, *shards_by
+    path = folder / f"plan_{row.algorithm}_{row.gathered}.yaml"
+    lines = ["schema: hipress.plan/1", "model: layers", f"topology: {case.topology}", f"nodes: {RANKS}",
+             f"schedule: {row.schedule}", "gradients:"]
+    lines += [f"- {{name: {name_of(place)}, elements: {ELEMENTS}, algorithm: {row.algorithm}, K: 1, gather: {row.gathered}}}"
+              for place in range(LAYERS)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "--plan", path, *shards_by
+
+
+def run_schedule(bench: Bench, case: Case, row: Row, model: pathlib.Path, options: argparse.Namespace) -> Replayed:
     """Rounds of one schedule, each with the profile of such conditions as it finds."""
     replayed = Replayed()
-    plan = ("--plan", "none") if case.algorithm == "none" else ("--plan", "all", "--algorithm", case.algorithm)
+    plan = plan_of(row, case, options.output)
     for _ in range(options.rounds):
         profile = bench.profile_now(case)
         replayed.once(bench, lambda path=profile.path: replayed.add(bench.launcher.run_json(
-            RANKS, "hipress-exec", "--input", model, *plan, "--topology", case.topology, "--schedule", schedule, "--profile", path,
-            "--warmup", 1, "--iterations", options.iterations, "--again", 0)))
+            RANKS, "hipress-exec", "--input", model, *plan, "--topology", case.topology, "--schedule", row.schedule, "--profile",
+            path, "--warmup", 1, "--iterations", options.iterations, "--again", 0)))
     return replayed
 
 
-def describe(rate: int, schedule: str, algorithm: str, result: Replayed) -> str:
-    return (f"{rate:5} Mbit/s  {schedule:42} {algorithm:10} predicted {result.predicted_s() * 1e3:8.1f} ms "
+def describe(rate: int, row: Row, result: Replayed) -> str:
+    forms = row.algorithm if row.gathered == "none" else f"{row.gathered}, {row.algorithm}"
+    return (f"{rate:5} Mbit/s  {row.schedule:42} {row.shards_by:6} {forms:20} predicted {result.predicted_s() * 1e3:8.1f} ms "
             f"({result.predicted_s('_p10') * 1e3:.1f} to {result.predicted_s('_p90') * 1e3:.1f}), measured "
             f"{result.measured_s * 1e3:8.1f} ms, error {result.error * 100:+5.1f} %, "
             f"{'verified' if result.verified else 'NOT VERIFIED'}")
@@ -79,12 +115,13 @@ def run(options: argparse.Namespace, real_time: bool) -> int:
         for rate in rates:
             bench = alone.on(network)
             bench.profile_links(network, Case("layers", "ring", "none", RANKS, rate))
-            for schedule, algorithm in SCHEDULES:
-                case = Case("layers", "ring", algorithm, RANKS, rate)
-                result = run_schedule(bench, case, schedule, model, options)
-                print(describe(rate, schedule, algorithm, result), flush=True)
+            for row in SCHEDULES:
+                kernels = row.algorithm if row.gathered == "none" else f"{row.algorithm},{row.gathered}"
+                case = Case("layers", "ring", kernels, RANKS, rate)
+                result = run_schedule(bench, case, row, model, options)
+                print(describe(rate, row, result), flush=True)
                 found.append(result)
-                rows.append({"rate": rate, "schedule": schedule, "algorithm": algorithm, **result.times()})
+                rows.append({"rate": rate, **row._asdict(), **result.times()})
     print(describe_errors(found))
     if options.json:
         whole_file.write_json(options.json, rows)

@@ -8,7 +8,7 @@ namespace hipress::sim {
 
 TaskCosts::TaskCosts(const costs::Profile& profile,
                      const std::vector<casync::Algorithm>& algorithms)
-    : merge_(profile.merge), all_reduce_(profile) {
+    : merge_(profile.merge), all_reduce_(profile), shards_(profile) {
   for (const casync::Algorithm& algorithm : algorithms)
     codecs_.push_back(profile.codec(algorithm.name));
 }
@@ -79,12 +79,11 @@ Picoseconds TaskCosts::all_reduce_time(const casync::Task& task, std::uint32_t n
 
 Picoseconds TaskCosts::group_time(const casync::Task& task, std::uint32_t nodes,
                                   const costs::LinkCosts& link) const {
-  double seconds = all_reduce_.seconds(nodes, task.amount, link) / 2;
-  if (task.kind == casync::Kind::kAllToAll) {
-    const double others = nodes - 1.0;
-    seconds = others * link.overhead_s +
-              others / nodes * static_cast<double>(task.amount) / link.bandwidth + link.latency_s;
-  }
+  const double seconds = task.kind == casync::Kind::kAllGather
+                             ? shards_.gather_s(nodes, task.amount, link)
+                         : task.kind == casync::Kind::kReduceScatter
+                             ? shards_.reduce_scatter_s(nodes, task.amount, link)
+                             : shards_.all_to_all_s(nodes, task.amount, link);
   if (!(seconds >= 0 && seconds <= kLongest_s)) {
     throw io::InputError(
         fmt::format("{} of {} bytes costs {} s by this profile; it must be 0 s to {:g} s",

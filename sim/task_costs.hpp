@@ -6,7 +6,7 @@
 
 #include "casync/plan.hpp"
 #include "casync/task_graph.hpp"
-#include "costs/all_reduce.hpp"
+#include "costs/collectives.hpp"
 #include "costs/profile.hpp"
 
 namespace hipress::sim {
@@ -39,8 +39,7 @@ class TaskCosts {
                               const costs::LinkCosts& link, std::uint32_t gpus = 1) const;
 
   /// Time of an AllGather, ReduceScatter or AllToAll of a group of so many nodes alone on that
-  /// link: of the first two, half of what the library's all-reduce takes; of the last, in which
-  /// each node sends every other a message in turn, (n-1)·o + (n-1)/n·S/B + L.
+  /// link, as costs::ShardCosts says.
   Picoseconds group_time(const casync::Task& task, std::uint32_t nodes,
                          const costs::LinkCosts& link) const;
 
@@ -48,6 +47,7 @@ class TaskCosts {
   std::vector<costs::CodecCosts> codecs_;
   costs::Curve merge_;
   costs::AllReduceCosts all_reduce_;
+  costs::ShardCosts shards_;
 };
 
 }  // namespace hipress::sim

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "costs/all_reduce.hpp"
+#include "costs/collectives.hpp"
 #include "costs/assumed_spread.hpp"
 #include "io/quantity.hpp"
 #include "planner/search/timeline_search.hpp"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "casync/plan.hpp"
-#include "costs/all_reduce.hpp"
+#include "costs/collectives.hpp"
 #include "costs/cluster.hpp"
 #include "costs/curve.hpp"
 #include "planner/bound/ready_times.hpp"

@@ -1,10 +1,10 @@
-#include "casync/folding.hpp"
 #include "casync/schedule.hpp"
 
 #include <catch2/catch.hpp>
 #include <functional>
 #include <map>
 
+#include "casync/folding.hpp"
 #include "casync/layers.hpp"
 #include "casync/layout.hpp"
 #include "tests/casync/fixtures.hpp"

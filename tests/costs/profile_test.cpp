@@ -43,6 +43,9 @@ Profile example_profile() {
   profile.fan_in[4] = two_pieces;
   profile.fan_out[16] = {{{0, 1e-3 / 7, 1e-9 / 7}}, 0};
   profile.all_reduce[3] = {{{0, 1e-3 / 9, 1e-9 / 11}}, 1e-6};
+  profile.all_gather[4] = two_pieces;
+  profile.reduce_scatter[8] = {{{0, 1e-3 / 7, 1e-9 / 13}}, 0};
+  profile.all_to_all[4] = {{{0, 1e-3 / 11, 1e-9 / 13}}, 0};
   profile.spread = Spread{0.1 / 3, 0.2 / 3, 0.1 / 7, 0.2 / 7, 0.1 / 9};
   profile.probes = {1e10 / 7, 1e9 / 3, 1e8 / 9};
   profile.notes = {"first", "second: with - marks"};

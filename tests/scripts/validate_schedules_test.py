@@ -26,14 +26,15 @@ class SchedulesTest(FakeToolsTest):
         status, said = self.run_script(validate_schedules, "--rounds", "2", "--rates", "200,50", "--json", str(report))
         self.assertEqual(status, 0, said)
         rows = json.loads(report.read_text())
-        self.assertEqual([(row["rate"], row["schedule"], row["algorithm"]) for row in rows],
-                         [(rate, *schedule) for rate in (200, 50) for schedule in validate_schedules.SCHEDULES])
+        self.assertEqual([(row["rate"], row["schedule"], row["algorithm"], row["gathered"], row["shards_by"]) for row in rows],
+                         [(rate, *row) for rate in (200, 50) for row in validate_schedules.SCHEDULES])
         self.assertEqual(rows[0]["iterations_s"], [2.0, 2.0])
         self.assertAlmostEqual(rows[0]["error"], 0.05)
-        self.assertIn("error: median 5.0 %, p90 5.0 %, 8 of 8 inside their interval", said)
+        self.assertIn("error: median 5.0 %, p90 5.0 %, 20 of 20 inside their interval", said)
         calls = (self.folder / "bin/calls").read_text()
         self.assertIn("--schedule local(steps=12, fragments=4, overlap=1)", calls)
         self.assertIn("--plan all --algorithm int4block", calls)
+        self.assertRegex(calls, r"--plan \S+plan_int4block_int8block\.yaml --shards-by ring .*--schedule fsdp ")
 
     def test_wrong_values_are_a_failure(self):
         status, said = self.run_script(validate_schedules, "--rounds", "1", "--rates", "200", WRONG="1")

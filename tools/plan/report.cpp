@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "costs/all_reduce.hpp"
+#include "costs/collectives.hpp"
 #include "costs/description.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"

@@ -1,4 +1,4 @@
-#include "costs/all_reduce.hpp"
+#include "costs/collectives.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -53,4 +53,23 @@ TEST_CASE("a measured all-reduce keeps its efficiency on another link and with o
   CHECK_THAT(costs.diagnostic(6), Contains("interpolated between 4 and 8"));
   CHECK_THAT(costs.diagnostic(16), Contains("extrapolated from 8"));
   CHECK_THAT(costs.diagnostic(2), Contains("extrapolated from 4"));
+}
+
+TEST_CASE("what gathers and scatters shards costs what was measured, else half an all-reduce") {
+  Profile profile = profile_with({{4, line(1e-3, 2e-9)}});
+  CHECK(ShardCosts(profile).gather_s(4, 1000, profile.link) == (1e-3 + 2e-9 * 1000) / 2);
+  CHECK(ShardCosts(profile).diagnostic(4).empty());
+  // In four messages of 1 us and 1000 bytes each, of which one stays.
+  CHECK(ShardCosts(profile).all_to_all_s(4, 4000, profile.link) == Approx(3e-6 + 3e-6 + 2e-6));
+  profile.all_gather = {{4, line(3e-3, 1e-9)}};
+  profile.reduce_scatter = {{4, line(5e-3, 1e-9)}};
+  profile.all_to_all = {{4, line(7e-3, 1e-9)}};
+  const ShardCosts costs(profile);
+  CHECK(costs.gather_s(4, 1000, profile.link) == 3e-3 + 1e-6);
+  CHECK(costs.reduce_scatter_s(4, 1000, profile.link) == 5e-3 + 1e-6);
+  CHECK(costs.all_to_all_s(4, 1000, profile.link) == 7e-3 + 1e-6);
+  CHECK_THAT(costs.diagnostic(8), Contains("all-gather of 8 nodes") && Contains("from 4"));
+  // Three times an ideal ring of 4, which holds for 8.
+  profile.all_gather = {{4, line(3 * 3 * 3e-6, 3 * 0.75e-9)}};
+  CHECK(ShardCosts(profile).gather_s(8, 8000, profile.link) == Approx(3 * 7 * (3e-6 + 1e-6)));
 }
