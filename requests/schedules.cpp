@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/quantity.hpp"
+#include "models/time_options.hpp"
 #include "planner/rules/alone.hpp"
 #include "planner/schedules/scenario.hpp"
 #include "planner/schedules/sharded.hpp"
@@ -177,6 +179,33 @@ void find_bandwidths(ScheduleAnswer& answer, const std::vector<Asked>& schedules
       });
 }
 
+/// Lays baselines beside the chosen plan, where parameters may be in shards.
+void compare(ScheduleAnswer& answer, const Hooks& hooks) {
+  const Problem& problem = answer.prepared.problem;
+  const bool sharded = std::ranges::any_of(
+      answer.plans, [](const ScheduledPlan& one) { return one.plan.schedule.is_sharded(); });
+  if (!sharded) return;
+  look_for_interrupt(hooks);
+  answer.baselines = simulate_sharded_baselines(problem, answer.request.optimizer);
+  const ShardedComparison comparison = {
+      .plan = answer.plans[answer.chosen],
+      .baselines = answer.baselines,
+      .memory_bytes = memory_limit(answer.request).value_or(INT64_MAX),
+      .spread = costs::spread_of(answer.prepared.profile)};
+  answer.verdict = judge_shards(problem, comparison);
+  const models::Model& model = answer.prepared.model;
+  Comparison times = {.planned_s = comparison.plan.iteration_s, .baselines = {}};
+  if (const ShardedBaseline* const rival = comparison.fastest_uncompressed()) {
+    times.uncompressed = {.name = std::string(rival->row->name),
+                          .plan = {rival->found->plan, {}, rival->found->iteration_s}};
+  }
+  weaken(models::missing_times(model), answer.verdict, times);
+  if (answer.prepared.request.times.compute_time.empty()) {
+    answer.verdict.sentence.insert(0,
+                                   other_hardware(model.source, answer.prepared.profile.hardware));
+  }
+}
+
 void write(const ScheduleAnswer& answer, const Hooks& hooks) {
   const PlanRequest& request = answer.request;
   const ScheduledPlan& found = answer.plans[answer.chosen];
@@ -213,6 +242,7 @@ void find(ScheduleAnswer& answer, const Hooks& hooks) {
   answer.plans = plan_schedules(prepared.problem, schedules, request.optimizer);
   answer.chosen = choose_schedule(answer.plans, prepared.problem.tolerance,
                                   memory_limit(request).value_or(INT64_MAX));
+  compare(answer, hooks);
   write(answer, hooks);
 }
 
@@ -249,6 +279,35 @@ Json document_of(const Problem& problem, const ScheduledPlan& plan) {
                            {"gathered", plan.memory.gathered},
                            {"reductions", plan.memory.reductions}}},
       {"gives_up", gives_up(plan)}};
+}
+
+/// Adds the verdict, and baselines by their names as other plans have them.
+void add_baselines(const ScheduleAnswer& answer, Json& report) {
+  const Problem& problem = answer.prepared.problem;
+  const costs::Spread spread = costs::spread_of(answer.prepared.profile);
+  Json times, p10, p90, faster_than, rows = Json::list();
+  for (const ShardedBaseline& one : answer.baselines) {
+    const std::string name(one.row->name);
+    times[name] = p10[name] = p90[name] = faster_than[name] = Json();
+    if (!one.found) continue;
+    const sim::Interval range = sim::interval(one.found->response, spread);
+    times[name] = one.found->iteration_s;
+    p10[name] = range.p10_s;
+    p90[name] = range.p90_s;
+    faster_than[name] =
+        sim::saving(answer.plans[answer.chosen].response, one.found->response, spread).probability;
+    Json row = document_of(problem, *one.found);
+    row["name"] = name;
+    rows.push_back(std::move(row));
+  }
+  report.update(Json{{"advice", to_string(answer.verdict.answer)},
+                     {"advice_probability", answer.verdict.probability},
+                     {"verdict", sentence(answer.verdict.sentence)},
+                     {"baselines", times},
+                     {"baselines_p10", p10},
+                     {"baselines_p90", p90},
+                     {"faster_than", faster_than},
+                     {"baseline_plans", rows}});
 }
 
 }  // namespace
@@ -318,6 +377,7 @@ io::Document document(const ScheduleAnswer& answer) {
   const ScheduledPlan& chosen = answer.plans[answer.chosen];
   Json report = document_of(answer.prepared.problem, chosen);
   report.update({{"schedules", rows}, {"chosen", chosen.plan.schedule.text()}});
+  if (!answer.baselines.empty()) add_baselines(answer, report);
   return report;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/advice/advice.hpp"
+#include "planner/analysis/sharded_verdict.hpp"
 #include "planner/schedules/required_bandwidth.hpp"
 #include "planner/schedules/scheduled.hpp"
 #include "requests/hooks.hpp"
@@ -27,7 +28,10 @@ struct ScheduleAnswer {
   const planner::PreparedRequest prepared;
   std::vector<planner::ScheduledPlan> plans;  ///< one for each schedule that was asked for
   std::size_t chosen = 0;                     ///< of `plans`
-  std::vector<BandwidthTable> bandwidths;     ///< of required_bandwidth, instead
+  /// Beside plans of which one at least is of a sharded schedule: what others do with such a job.
+  std::vector<planner::ShardedBaseline> baselines;
+  planner::Verdict verdict;                ///< on the chosen plan, where there are baselines
+  std::vector<BandwidthTable> bandwidths;  ///< of required_bandwidth, instead
 };
 
 /// Compares the schedules, and writes the plan of the one that is chosen if an output is named

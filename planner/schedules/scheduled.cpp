@@ -148,7 +148,8 @@ class ScheduleSearch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-/// What a plan of the problem's schedule comes to.
+}  // namespace
+
 ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, std::string_view optimizer) {
   ScheduledPlan found;
   found.plan = std::move(plan);
@@ -177,8 +178,6 @@ ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, std::string_
   found.memory = state_memory(problem.model, found.plan, find_optimizer(optimizer));
   return found;
 }
-
-}  // namespace
 
 ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& schedule,
                             std::string_view optimizer) {

@@ -33,6 +33,10 @@ struct ScheduledPlan {
 /// The row of optimizers() whose state is counted unless another is asked for.
 inline constexpr std::string_view kUsualOptimizer = "adamw";
 
+/// What a plan comes to as its schedule repeats it; of a sharded one `problem` is a GpuProblem's.
+/// Throws as simulate().
+ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, std::string_view optimizer);
+
 /// The plan that takes least for this schedule: the best of the rules none, fp16, SeCoPa's and all,
 /// in each of the problem's strategies, and then fragment by fragment whatever of the problem's
 /// algorithms and numbers of partitions makes a step shorter by more than the problem's tolerance,

@@ -1,13 +1,16 @@
 #include "planner/schedules/sharded.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "io/error.hpp"
+#include "planner/analysis/sharded_verdict.hpp"
 #include "planner/baselines/zeropp.hpp"
 #include "planner/schedules/scenario.hpp"
 #include "planner/schedules/scheduled.hpp"
+#include "planner/schedules/sharded_baselines.hpp"
 #include "planner/schedules/state_memory.hpp"
 #include "sim/folding.hpp"
 #include "tests/planner/tool_run.hpp"
@@ -196,6 +199,123 @@ TEST_CASE("what does not fit into memory is not chosen") {
                     Contains("nothing fits into `gpu_memory`: 100B at least"));
 }
 
+std::vector<std::string> names_of(const std::vector<ShardedBaseline>& baselines) {
+  std::vector<std::string> names;
+  for (const ShardedBaseline& one : baselines) names.emplace_back(one.row->name);
+  return names;
+}
+
+TEST_CASE("sharded plans are compared with FSDP2, FSDP1, HSDP and ZeRO++ as they come") {
+  Job job(transformer(4, 1024, 0.1), 4, 1.25e9);
+  const std::vector<ShardedBaseline> in_bf16 = simulate_sharded_baselines(job.problem());
+  CHECK(names_of(in_bf16) ==
+        std::vector<std::string>{"fsdp2", "fsdp1", "fsdp1_post", "hsdp", "zeropp"});
+  const GpuProblem gpus(job.problem());
+  casync::Plan raw = {.strategy = "allreduce", .nodes = 32, .algorithms = {}, .decisions = {}};
+  raw.decisions.resize(job.model.gradients.size());
+  raw.schedule = casync::Schedule::parse("fsdp");
+  CHECK(in_bf16[0].found->iteration_s == step_of(gpus.problem(), raw));
+  CHECK(in_bf16[1].found->iteration_s == in_bf16[0].found->iteration_s);
+  CHECK(in_bf16[2].found->iteration_s >= in_bf16[0].found->iteration_s);
+  CHECK(in_bf16[3].found->plan.schedule.text() == "hsdp(shard=8)");
+  CHECK(in_bf16[4].found->iteration_s == step_of(gpus.problem(), zeropp(gpus.problem())));
+
+  // In fp32, what FSDP2 sends in bf16 is what a model in bf16 sends, and casts cost nothing.
+  for (models::Gradient& gradient : job.model.gradients) gradient.dtype = models::Dtype::kFloat32;
+  const std::vector<ShardedBaseline> in_fp32 = simulate_sharded_baselines(job.problem());
+  CHECK(names_of(in_fp32) == std::vector<std::string>{"fsdp2", "fsdp2_bf16", "fsdp1", "fsdp1_post",
+                                                      "hsdp", "hsdp_bf16", "zeropp"});
+  CHECK(in_fp32[0].found->iteration_s > 1.5 * in_fp32[1].found->iteration_s);
+  CHECK(in_fp32[1].found->iteration_s == Approx(in_bf16[0].found->iteration_s).epsilon(1e-2));
+
+  const Job one_host(transformer(2, 64, 0.1), 1, 1.25e9);
+  CHECK(names_of(simulate_sharded_baselines(one_host.problem())) ==
+        std::vector<std::string>{"fsdp2", "fsdp1", "fsdp1_post", "zeropp"});
+}
+
+/// Baselines and plans of given times.
+struct Beside {
+  const Job job{transformer(2, 64, 1), 4, 1e9};
+  const Problem problem = job.problem();
+  std::vector<ShardedBaseline> baselines;
+  ScheduledPlan plan = taking(1, "fsdp(communicators=separate)");
+  std::int64_t memory_bytes = INT64_MAX;
+
+  static ScheduledPlan taking(double time_s, const char* schedule) {
+    ScheduledPlan made;
+    made.plan.schedule = casync::Schedule::parse(schedule);
+    made.iteration_s = time_s;
+    made.response = {.time_s = time_s, .links_s = time_s};
+    made.memory.parameters = 10;
+    return made;
+  }
+  void add(std::string_view name, double time_s, const char* schedule = "fsdp") {
+    const auto rows = sharded_baselines();
+    const auto row = std::ranges::find(rows, name, &ShardedBaselineRow::name);
+    baselines.push_back({.row = &*row, .found = taking(time_s, schedule)});
+    if (row->compresses) baselines.back().found->plan.algorithms = {algorithm("int4block")};
+  }
+  Verdict verdict() const {
+    return judge_shards(problem, {.plan = plan,
+                                  .baselines = baselines,
+                                  .memory_bytes = memory_bytes,
+                                  .spread = {.links = 0.1, .model = 0.03}});
+  }
+};
+
+TEST_CASE("a sharded plan that compresses is measured by the best that compresses nothing") {
+  Beside beside;
+  beside.plan.compressed = 3;
+  beside.add("fsdp2", 2);
+  const Verdict over_default = beside.verdict();
+  CHECK(over_default.answer == Answer::kCompress);
+  CHECK(over_default.probability.value() > 0.99);
+  CHECK_THAT(over_default.sentence,
+             Contains("compress (99 % sure): fsdp(communicators=separate) takes 1s") &&
+                 Contains("saves 1s of 2s (50.0 %") && Contains("over FSDP2 by default"));
+  beside.add("hsdp", 1.003, "hsdp(shard=8)");
+  const Verdict over_hsdp = beside.verdict();
+  CHECK(over_hsdp.answer == Answer::kDoNotCompress);
+  CHECK_THAT(over_hsdp.sentence, Contains("HSDP takes 1.003s") &&
+                                     Contains("saving 0.3 % is not worth its loss") &&
+                                     Contains("it saves 1s of 2s (50.0 %"));
+  beside.baselines.back().found->iteration_s = 1.02;
+  beside.baselines.back().found->response = {.time_s = 1.02, .links_s = 1.02};
+  CHECK(beside.verdict().answer == Answer::kTooClose);
+  beside.baselines.back().found->memory.parameters = 11;
+  beside.memory_bytes = 10;  // what does not fit is no rival
+  CHECK(beside.verdict().answer == Answer::kCompress);
+  CHECK_THAT(beside.verdict().sentence, Contains("HSDP takes 1.02s and does not fit"));
+  beside.memory_bytes = 9;
+  CHECK_THAT(beside.verdict().sentence,
+             Contains("nothing without compression fits") &&
+                 Contains("FSDP2 by default does not fit into `gpu_memory`"));
+}
+
+TEST_CASE("a sharded plan that compresses nothing is measured by PyTorch's defaults and ZeRO++") {
+  Beside beside;
+  beside.add("fsdp2", 1.3);
+  beside.add("zeropp", 0.999, "fsdp(reshard=8)");
+  const Verdict raw = beside.verdict();
+  CHECK(raw.answer == Answer::kDoNotCompress);
+  CHECK_THAT(raw.sentence, Contains("do not compress: fsdp(communicators=separate) takes 1s") &&
+                               Contains("it saves 300ms of 1.3s (23.1 %") &&
+                               Contains("over FSDP2 by default (99 % sure)"));
+  beside.baselines.pop_back();
+  beside.add("zeropp", 0.5, "fsdp(reshard=8)");
+  const Verdict elsewhere = beside.verdict();
+  CHECK(elsewhere.answer == Answer::kCompress);
+  CHECK_THAT(elsewhere.sentence,
+             Contains("compress, but otherwise (99 % sure): ZeRO++ takes 500ms") &&
+                 Contains("give `schedule` fsdp(reshard=8) and `algorithm` int4block"));
+  beside.baselines.pop_back();
+  beside.baselines.front().found->iteration_s = 1.001;
+  CHECK_THAT(beside.verdict().sentence, Contains("FSDP2 by default takes as long"));
+  beside.baselines.front().found->iteration_s = 0.9;
+  CHECK_THAT(beside.verdict().sentence,
+             Contains("FSDP2 by default takes 900ms, less than this plan"));
+}
+
 TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules", "[tool]") {
   const Workplace place;
   place.write("gpus.yaml",
@@ -213,6 +333,16 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
   CHECK(answer.at("schedules")[1].at("peak_memory_bytes") <
         answer.at("schedules")[0].at("peak_memory_bytes"));
   CHECK(answer.at("peak_memory").at("gathered").get<std::int64_t>() >= 0);
+  CHECK(answer.at("baselines").size() == 7);  // gpt2 is in fp32
+  CHECK(answer.at("baselines").at("fsdp2") >= answer.at("baselines").at("fsdp2_bf16"));
+  CHECK(answer.at("baselines_p10").at("zeropp") < answer.at("baselines_p90").at("zeropp"));
+  CHECK(answer.at("baseline_plans").size() == 7);
+  CHECK(answer.at("advice_probability").is_number());
+  CHECK_THAT(answer.at("verdict").get<std::string>(), Contains("compress"));
+  const ToolRun text_form = place.run("hipress-plan " + job + "--schedule fsdp");
+  CHECK_THAT(text_form.out, Contains("compared with\nfsdp2: fsdp ") && Contains("ZeRO++ takes"));
+  const ToolRun of_ddp = place.run("hipress-plan " + job + "--gpu-memory 16GB --json");
+  CHECK(!nlohmann::json::parse(of_ddp.out).contains("baselines"));
 
   const ToolRun sharded = place.run(
       "hipress-plan " + job + "--algorithm int8block --json --schedule fsdp --output plan.yaml");

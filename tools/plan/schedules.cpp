@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <ostream>
 #include <string>
 
 #include "costs/assumed_spread.hpp"
 #include "io/quantity.hpp"
+#include "io/spelling.hpp"
 #include "requests/schedules.hpp"
 #include "sim/compute_utilisation.hpp"
 
@@ -52,12 +54,41 @@ std::string describe_memory(const StateMemory& memory) {
   return text;
 }
 
-void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
+double busy(const ScheduledPlan& plan) {
+  return sim::share_of_compute(plan.compute_s, plan.iteration_s - plan.compute_s);
+}
+
+constexpr const char* kRow = "{:<44}{:<28}{:>6}  {:<12}{:<14}{:<12}{:<12}{}\n";
+
+void print_row(std::ostream& out, const std::string& name, const ScheduledPlan& plan,
+               const costs::Spread& spread) {
+  const sim::Interval range = sim::interval(plan.response, spread);
+  out << fmt::format(
+      fmt::runtime(kRow), name,
+      fmt::format("{} ({} to {})", io::format_duration(plan.iteration_s, 3),
+                  io::format_duration(range.p10_s, 3), io::format_duration(range.p90_s, 3)),
+      fmt::format("{:.1f} %", 100 * busy(plan)),
+      fmt::format("{} of {}", plan.compressed, plan.plan.decisions.size()), plan.plan.strategy,
+      io::format_amount(static_cast<std::int64_t>(plan.traffic.bytes_per_step), 3),
+      io::format_bit_rate(plan.traffic.peak_bits_per_s / 8, 3),
+      io::format_amount(plan.memory.total(), 3));
+}
+
+/// What others do with the job, in the same columns.
+void print_baselines(std::ostream& out, const ScheduleAnswer& answer) {
   const costs::Spread spread = costs::spread_of(answer.prepared.profile);
-  const ScheduledPlan& chosen = answer.plans[answer.chosen];
-  const auto busy = [](const ScheduledPlan& plan) {
-    return sim::share_of_compute(plan.compute_s, plan.iteration_s - plan.compute_s);
-  };
+  out << "\ncompared with\n";
+  for (const ShardedBaseline& one : answer.baselines) {
+    const std::string name(one.row->name);
+    if (one.found) {
+      print_row(out, name + ": " + one.found->plan.schedule.text(), *one.found, spread);
+    } else {
+      out << fmt::format("{:<44}not simulated: {}\n", name, io::as_command_line(one.diagnostic));
+    }
+  }
+}
+
+void print_chosen(std::ostream& out, const ScheduledPlan& chosen) {
   out << fmt::format("{}: {} a step, {:.1f} % of it computation\n", chosen.plan.schedule.text(),
                      io::format_duration(chosen.iteration_s), 100 * busy(chosen));
   if (chosen.lower_bound_s > 0) {
@@ -66,21 +97,20 @@ void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
                        100 * (1 - chosen.lower_bound_s / chosen.iteration_s));
   }
   if (const std::string lost = requests::gives_up(chosen); !lost.empty()) out << lost << "\n";
-  out << fmt::format("\n{:<44}{:<28}{:>6}  {:<12}{:<14}{:<12}{:<12}{}\n", "schedule",
-                     "step (in 8 runs of 10)", "busy", "compressed", "by", "a step", "at most",
-                     "memory");
+}
+
+void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
+  const costs::Spread spread = costs::spread_of(answer.prepared.profile);
+  const ScheduledPlan& chosen = answer.plans[answer.chosen];
+  if (!answer.baselines.empty()) out << io::as_command_line(answer.verdict.sentence) << '\n';
+  print_chosen(out, chosen);
+  out << '\n'
+      << fmt::format(fmt::runtime(kRow), "schedule", "step (in 8 runs of 10)", "busy", "compressed",
+                     "by", "a step", "at most", "memory");
   for (const ScheduledPlan& plan : answer.plans) {
-    const sim::Interval range = sim::interval(plan.response, spread);
-    out << fmt::format(
-        "{:<44}{:<28}{:>4.1f} %  {:<12}{:<14}{:<12}{:<12}{}\n", plan.plan.schedule.text(),
-        fmt::format("{} ({} to {})", io::format_duration(plan.iteration_s, 3),
-                    io::format_duration(range.p10_s, 3), io::format_duration(range.p90_s, 3)),
-        100 * busy(plan), fmt::format("{} of {}", plan.compressed, plan.plan.decisions.size()),
-        plan.plan.strategy,
-        io::format_amount(static_cast<std::int64_t>(plan.traffic.bytes_per_step), 3),
-        io::format_bit_rate(plan.traffic.peak_bits_per_s / 8, 3),
-        io::format_amount(plan.memory.total(), 3));
+    print_row(out, plan.plan.schedule.text(), plan, spread);
   }
+  if (!answer.baselines.empty()) print_baselines(out, answer);
   const bool sharded = std::ranges::any_of(
       answer.plans, [](const ScheduledPlan& plan) { return plan.plan.schedule.is_sharded(); });
   if (sharded) out << "\nbytes of sharded schedules are a GPU's, within its host too";

@@ -1,0 +1,174 @@
+#include "planner/analysis/sharded_verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "io/quantity.hpp"
+
+namespace hipress::planner {
+namespace {
+
+template <class Condition>
+const ShardedBaseline* fastest(const ShardedComparison& comparison, Condition condition) {
+  const ShardedBaseline* best = nullptr;
+  for (const ShardedBaseline& one : comparison.baselines) {
+    if (!one.found || one.found->memory.total() > comparison.memory_bytes) continue;
+    if (!condition(*one.row)) continue;
+    if (best == nullptr || one.found->iteration_s < best->found->iteration_s) best = &one;
+  }
+  return best;
+}
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string sure(double probability) {
+  return fmt::format("{:.0f} % sure", 100 * std::min(probability, 0.99));
+}
+
+class Judge {
+ public:
+  Judge(const Problem& problem, const ShardedComparison& comparison)
+      : problem_(problem), comparison_(comparison), plan_(comparison.plan) {}
+
+  Verdict verdict() const {
+    Verdict made = plan_.compressed > 0 ? with_compression() : without_compression();
+    made.sentence += about_default() + about_others();
+    return made;
+  }
+
+ private:
+  std::string time_of(const ScheduledPlan& plan) const {
+    return with_interval(plan.iteration_s, plan.response, comparison_.spread);
+  }
+
+  std::string plan_and_time() const {
+    return plan_.plan.schedule.text() + " takes " + time_of(plan_) + " a step";
+  }
+
+  sim::Saving saving(const ScheduledPlan& first, const ScheduledPlan& second,
+                     double margin = 0) const {
+    return sim::saving(first.response, second.response, comparison_.spread, margin);
+  }
+
+  /// "saves 50ms of 150ms (33.3 %, 30 to 36) over HSDP".
+  std::string what_it_saves(const ShardedBaseline& rival) const {
+    const double rival_s = rival.found->iteration_s;
+    const sim::Saving range = saving(plan_, *rival.found);
+    return fmt::format("saves {} of {} ({}, {:.0f} to {:.0f}) over {}",
+                       io::format_duration(rival_s - plan_.iteration_s),
+                       io::format_duration(rival_s), percent(1 - plan_.iteration_s / rival_s),
+                       100 * range.p10, 100 * range.p90, rival.row->title);
+  }
+
+  Verdict with_compression() const {
+    const ShardedBaseline* const rival = comparison_.fastest_uncompressed();
+    if (rival == nullptr) {
+      return {.answer = Answer::kTooClose,
+              .sentence = "too close to call: " + plan_and_time() +
+                          "; nothing without compression fits into `gpu_memory`"};
+    }
+    const double saved = 1 - plan_.iteration_s / rival->found->iteration_s;
+    const double probability = saving(plan_, *rival->found).probability;
+    if (saved > problem_.tolerance && probability >= kSure) {
+      return {Answer::kCompress, probability,
+              fmt::format("compress ({}): {}; {}", sure(probability), plan_and_time(),
+                          what_it_saves(*rival))};
+    }
+    const std::string both =
+        fmt::format("{} takes {}, this plan, {}, {}", rival->row->title, time_of(*rival->found),
+                    plan_.plan.schedule.text(), time_of(plan_));
+    if (saved > problem_.tolerance) {
+      return {Answer::kTooClose, probability,
+              fmt::format("too close to call: {} ({} saved; compression is faster with {:.0f} % "
+                          "probability)",
+                          both, percent(saved), 100 * probability)};
+    }
+    const double worth = saving(plan_, *rival->found, problem_.tolerance).probability;
+    const std::string why = saved > 0
+                                ? fmt::format("saving {} is not worth its loss (tolerance {})",
+                                              percent(saved), percent(problem_.tolerance))
+                                : percent(-saved) + " longer";
+    return {Answer::kDoNotCompress, 1 - worth, fmt::format("do not compress: {}: {}", both, why)};
+  }
+
+  Verdict without_compression() const {
+    const ShardedBaseline* const best =
+        fastest(comparison_, [](const ShardedBaselineRow& row) { return row.compresses; });
+    if (best == nullptr) return {Answer::kDoNotCompress, {}, "do not compress: " + plan_and_time()};
+    const double probability = saving(*best->found, plan_, problem_.tolerance).probability;
+    const bool pays = best->found->iteration_s < plan_.iteration_s * (1 - problem_.tolerance);
+    if (!pays || probability < kSure) {
+      return {Answer::kDoNotCompress, 1 - probability, "do not compress: " + plan_and_time()};
+    }
+    return {Answer::kCompress, probability,
+            fmt::format("compress, but otherwise ({}): {} takes {} a step, this plan, {}, {} (give "
+                        "`schedule` {} and `algorithm` {})",
+                        sure(probability), best->row->title, time_of(*best->found),
+                        plan_.plan.schedule.text(), time_of(plan_),
+                        best->found->plan.schedule.text(), algorithms_of(best->found->plan))};
+  }
+
+  static std::string algorithms_of(const casync::Plan& plan) {
+    std::string names;
+    for (const casync::Algorithm& one : plan.algorithms) {
+      names += (names.empty() ? "" : ",") + one.name;
+    }
+    return names;
+  }
+
+  /// What the plan saves of PyTorch's defaults, unless that is said.
+  std::string about_default() const {
+    const ShardedBaseline* const best = comparison_.fastest_default();
+    if (best == nullptr) return "; FSDP2 by default does not fit into `gpu_memory`";
+    if (plan_.compressed > 0 && best == comparison_.fastest_uncompressed()) return "";
+    const double saved = 1 - plan_.iteration_s / best->found->iteration_s;
+    const std::string time = io::format_duration(best->found->iteration_s);
+    if (std::abs(saved) <= problem_.tolerance) {
+      return fmt::format("; {} takes as long", best->row->title);
+    }
+    if (saved < 0) return fmt::format("; {} takes {}, less than this plan", best->row->title, time);
+    return fmt::format("; it {} ({})", what_it_saves(*best),
+                       sure(saving(plan_, *best->found).probability));
+  }
+
+  /// "; ZeRO++ takes 180ms, less than this plan", of those that the sentence does not name.
+  std::string about_others() const {
+    std::string text;
+    for (const ShardedBaseline& one : comparison_.baselines) {
+      const std::string_view name = one.row->name;
+      if (!one.found || (name != "zeropp" && name != "hsdp")) continue;
+      if (&one == comparison_.fastest_uncompressed() && plan_.compressed > 0) continue;
+      text +=
+          fmt::format("; {} takes {}", one.row->title, io::format_duration(one.found->iteration_s));
+      if (one.found->memory.total() > comparison_.memory_bytes) {
+        text += " and does not fit";
+      } else if (one.found->iteration_s < plan_.iteration_s * (1 - problem_.tolerance)) {
+        text += ", less than this plan";
+      }
+    }
+    return text;
+  }
+
+  const Problem& problem_;
+  const ShardedComparison& comparison_;
+  const ScheduledPlan& plan_;
+};
+
+}  // namespace
+
+const ShardedBaseline* ShardedComparison::fastest_default() const {
+  return fastest(*this, [](const ShardedBaselineRow& row) { return row.is_default; });
+}
+
+const ShardedBaseline* ShardedComparison::fastest_uncompressed() const {
+  return fastest(*this, [](const ShardedBaselineRow& row) { return !row.compresses; });
+}
+
+Verdict judge_shards(const Problem& problem, const ShardedComparison& comparison) {
+  return Judge(problem, comparison).verdict();
+}
+
+}  // namespace hipress::planner
