@@ -141,8 +141,8 @@ Fields fields(PlanRequest& request) {
       .from(1, kMaxJobs);
   made.add("schedule", &request.schedules,
            "When gradients are synchronised: " + describe_schedules() +
-               "; several are compared, as are several values of a parameter with | between them "
-               "(default: ddp)")
+               "; several are compared, as are several values of a parameter with | between them; "
+               "BEST compares ddp, fsdp and hsdp (default: ddp)")
       .repeated();
   made.add("gpu_memory", &request.gpu_memory,
            "Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer "

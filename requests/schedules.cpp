@@ -17,7 +17,7 @@
 #include "planner/schedules/sharded.hpp"
 #include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
-#include "requests/shared_fields.hpp"
+#include "requests/asked_schedules.hpp"
 #include "sim/compute_utilisation.hpp"
 #include "sim/parallel.hpp"
 
@@ -57,40 +57,6 @@ std::vector<double> utilizations_of(const PlanRequest& request) {
     if (comma == std::string_view::npos) return found;
     list.remove_prefix(comma + 1);
   }
-}
-
-std::optional<std::int64_t> memory_limit(const PlanRequest& request) {
-  if (request.gpu_memory.empty()) return std::nullopt;
-  return io::parse_size(request.gpu_memory, "`gpu_memory`");
-}
-
-/// A schedule, and how it was asked for.
-struct Asked {
-  casync::Schedule schedule;
-  std::string text;
-};
-
-/// Of a text that stands for several, those that fit the model and the nodes.
-std::vector<Asked> schedules_of(const PlanRequest& request, const Problem& problem) {
-  std::vector<Asked> schedules;
-  for (const std::string& text : request.schedules) {
-    std::vector<casync::Schedule> of_text = read_schedules(text, problem.model);
-    const bool is_set = of_text.size() > 1;
-    if (is_set) {
-      const std::string first = refusal_of_nodes(problem, of_text.front());
-      std::erase_if(of_text, [&](const casync::Schedule& one) {
-        return !refusal_of_nodes(problem, one).empty();
-      });
-      if (of_text.empty()) throw io::InputError("`schedule`: " + first);
-    }
-    for (casync::Schedule& one : of_text) {
-      if (std::ranges::find(schedules, one, &Asked::schedule) != schedules.end()) continue;
-      std::string name = is_set ? one.text() : text;
-      schedules.push_back({std::move(one), std::move(name)});
-    }
-  }
-  if (schedules.empty()) schedules.push_back({{}, casync::Schedule().text()});
-  return schedules;
 }
 
 /// Everything compressed with that one, or nothing, each gradient in one partition per node.
@@ -155,7 +121,7 @@ BandwidthTable table_of(const Problem& problem, const std::string& algorithm,
   return best;
 }
 
-void find_bandwidths(ScheduleAnswer& answer, const std::vector<Asked>& schedules,
+void find_bandwidths(ScheduleAnswer& answer, const std::vector<AskedSchedule>& schedules,
                      const Hooks& hooks) {
   const Problem& problem = answer.prepared.problem;
   if (problem.nodes < 2) {
@@ -229,8 +195,8 @@ void write(const ScheduleAnswer& answer, const Hooks& hooks) {
 void find(ScheduleAnswer& answer, const Hooks& hooks) {
   const PlanRequest& request = answer.request;
   const PreparedRequest& prepared = answer.prepared;
-  const std::vector<Asked> asked = schedules_of(request, prepared.problem);
-  if (request.required_bandwidth) return find_bandwidths(answer, asked, hooks);
+  AskedSchedules asked = asked_schedules(request, prepared.problem);
+  if (request.required_bandwidth) return find_bandwidths(answer, asked.schedules, hooks);
   if (!request.output.empty()) {
     io::require_writable(request.output);
     io::refuse_input(request.output);
@@ -238,7 +204,8 @@ void find(ScheduleAnswer& answer, const Hooks& hooks) {
   }
   look_for_interrupt(hooks);
   std::vector<casync::Schedule> schedules;
-  for (const Asked& one : asked) schedules.push_back(one.schedule);
+  for (const AskedSchedule& one : asked.schedules) schedules.push_back(one.schedule);
+  answer.left_out = std::move(asked.left_out);
   answer.plans = plan_schedules(prepared.problem, schedules, request.optimizer);
   answer.chosen = choose_schedule(answer.plans, prepared.problem.tolerance,
                                   memory_limit(request).value_or(INT64_MAX));
@@ -323,6 +290,12 @@ std::string gives_up(const ScheduledPlan& plan) {
   return text.empty() ? text : plan.plan.schedule.text() + ": " + text;
 }
 
+std::optional<std::string> why_not_chosen(const ScheduleAnswer& answer, const ScheduledPlan& plan) {
+  const ScheduledPlan& chosen = answer.plans[answer.chosen];
+  if (&plan == &chosen) return std::nullopt;
+  return reason_against(plan, chosen, memory_limit(answer.request).value_or(INT64_MAX));
+}
+
 void refuse_unused(const PlanRequest& request) {
   if (request.optimizer != kUsualOptimizer && !request.is_of_schedules()) {
     throw io::InputError(
@@ -331,6 +304,9 @@ void refuse_unused(const PlanRequest& request) {
   if (request.required_bandwidth && !request.gpu_memory.empty()) {
     throw io::InputError(
         "`gpu_memory` chooses plans, and `required_bandwidth` finds none: leave one of them out");
+  }
+  if (asks_for_best(request) && !request.required_bandwidth && request.gpu_memory.empty()) {
+    throw io::InputError("`schedule` BEST chooses by memory, too: give `gpu_memory`, such as 80GB");
   }
   if (request.utilization.empty() || request.required_bandwidth) return;
   throw io::InputError("`utilization` is of `required_bandwidth`: give that too, or leave it out");
@@ -372,12 +348,21 @@ io::Document document(const ScheduleAnswer& answer) {
   }
   Json rows = Json::list();
   for (const ScheduledPlan& plan : answer.plans) {
-    rows.push_back(document_of(answer.prepared.problem, plan));
+    Json row = document_of(answer.prepared.problem, plan);
+    if (!answer.baselines.empty()) row["not_chosen"] = why_not_chosen(answer, plan);
+    rows.push_back(std::move(row));
   }
   const ScheduledPlan& chosen = answer.plans[answer.chosen];
   Json report = document_of(answer.prepared.problem, chosen);
   report.update({{"schedules", rows}, {"chosen", chosen.plan.schedule.text()}});
   if (!answer.baselines.empty()) add_baselines(answer, report);
+  if (asks_for_best(answer.request)) {
+    Json left_out = Json::list();
+    for (const LeftOutSchedule& one : answer.left_out) {
+      left_out.push_back({{"schedule", one.schedule}, {"reason", one.reason}});
+    }
+    report["left_out"] = left_out;
+  }
   return report;
 }
 

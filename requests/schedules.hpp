@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "planner/analysis/sharded_verdict.hpp"
 #include "planner/schedules/required_bandwidth.hpp"
 #include "planner/schedules/scheduled.hpp"
+#include "requests/asked_schedules.hpp"
 #include "requests/hooks.hpp"
 #include "requests/plan_request.hpp"
 
@@ -31,6 +33,7 @@ struct ScheduleAnswer {
   /// Beside plans of which one at least is of a sharded schedule: what others do with such a job.
   std::vector<planner::ShardedBaseline> baselines;
   planner::Verdict verdict;                ///< on the chosen plan, where there are baselines
+  std::vector<LeftOutSchedule> left_out;   ///< of BEST
   std::vector<BandwidthTable> bandwidths;  ///< of required_bandwidth, instead
 };
 
@@ -44,6 +47,10 @@ io::Document document(const ScheduleAnswer& answer);
 
 /// "local(steps=100): ranks train alone …", what the schedule gives up; empty: nothing.
 std::string gives_up(const planner::ScheduledPlan& plan);
+
+/// "takes 12.0 % longer": why this one of the answer's plans is not the chosen one; none: it is.
+std::optional<std::string> why_not_chosen(const ScheduleAnswer& answer,
+                                          const planner::ScheduledPlan& plan);
 
 /// InputError for `utilization`, `optimizer` and `gpu_memory` without what they are of.
 void refuse_unused(const PlanRequest& request);

@@ -211,6 +211,15 @@ std::vector<ScheduledPlan> plan_schedules(const Problem& problem,
   return plans;
 }
 
+namespace {
+
+/// In the order in which it counts.
+auto what_is_given_up(const ScheduledPlan& plan) {
+  return std::tie(plan.steps, plan.late, plan.given_up);
+}
+
+}  // namespace
+
 std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double tolerance,
                             std::int64_t memory_bytes) {
   double limit_s = std::numeric_limits<double>::infinity();
@@ -220,20 +229,49 @@ std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double toleran
     least = std::min(least, plan.memory.total());
     if (fits(plan)) limit_s = std::min(limit_s, plan.iteration_s * (1 + tolerance));
   }
-  const auto gives_up = [&](std::size_t i) {
-    return std::tie(plans[i].steps, plans[i].late, plans[i].given_up);
-  };
   std::optional<std::size_t> chosen;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (!fits(plans[i]) || plans[i].iteration_s > limit_s) continue;
-    if (!chosen || gives_up(i) < gives_up(*chosen)) chosen = i;
+    if (!chosen || what_is_given_up(plans[i]) < what_is_given_up(plans[*chosen])) chosen = i;
   }
   if (chosen) return *chosen;
+  refuse_memory(least);
+}
+
+StateMemory memory_of_schedule(const Problem& problem, const casync::Schedule& schedule,
+                               std::string_view optimizer) {
+  casync::Plan plan = {
+      .strategy = "allreduce", .nodes = problem.nodes, .algorithms = {}, .decisions = {}};
+  if (schedule.is_sharded()) plan.nodes = GpuProblem(problem).problem().nodes;
+  plan.decisions.resize(problem.model.gradients.size());
+  plan.schedule = schedule;
+  return state_memory(problem.model, plan, find_optimizer(optimizer));
+}
+
+std::string does_not_fit(std::int64_t bytes, std::int64_t memory_bytes) {
+  return fmt::format("does not fit: {} of a GPU's {}", io::format_amount(bytes, 3),
+                     io::format_amount(memory_bytes, 3));
+}
+
+void refuse_memory(std::int64_t least_bytes) {
   throw io::InputError(
       fmt::format("nothing fits into `gpu_memory`: {} at least, without activations; give more "
-                  "GPUs, `schedule` "
-                  "fsdp, an `optimizer` with less state, or more memory",
-                  io::format_amount(least)));
+                  "GPUs, `schedule` fsdp, an `optimizer` with less state, or more memory",
+                  io::format_amount(least_bytes)));
+}
+
+std::string reason_against(const ScheduledPlan& plan, const ScheduledPlan& chosen,
+                           std::int64_t memory_bytes) {
+  if (plan.memory.total() > memory_bytes) {
+    return does_not_fit(plan.memory.total(), memory_bytes);
+  }
+  const double longer = plan.iteration_s / chosen.iteration_s - 1;
+  if (what_is_given_up(chosen) < what_is_given_up(plan)) {
+    return longer > 0 ? fmt::format("takes {:.1f} % longer and gives up more", 100 * longer)
+                      : fmt::format("gives up more and saves {:.1f} %", -100 * longer);
+  }
+  if (longer > 0) return fmt::format("takes {:.1f} % longer", 100 * longer);
+  return "is as fast within the tolerance, and was asked for later";
 }
 
 }  // namespace hipress::planner

@@ -58,4 +58,18 @@ std::vector<ScheduledPlan> plan_schedules(const Problem& problem,
 std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double tolerance,
                             std::int64_t memory_bytes = INT64_MAX);
 
+/// What each plan of the schedule keeps of a GPU's memory.
+StateMemory memory_of_schedule(const Problem& problem, const casync::Schedule& schedule,
+                               std::string_view optimizer);
+
+/// "does not fit: 128GB of a GPU's 80GB".
+std::string does_not_fit(std::int64_t bytes, std::int64_t memory_bytes);
+
+/// Throws io::InputError, since at least so many bytes are needed, and are more than there are.
+[[noreturn]] void refuse_memory(std::int64_t least_bytes);
+
+/// Why choose_schedule() took `chosen` and not this plan, as a predicate: "takes 12.0 % longer".
+std::string reason_against(const ScheduledPlan& plan, const ScheduledPlan& chosen,
+                           std::int64_t memory_bytes);
+
 }  // namespace hipress::planner

@@ -87,7 +87,7 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                            optimizer's state in shards over all nodes (FSDP, ZeRO-3)) or hsdp(shard, reshard, prefetch, in_flight,
                            communicators) (parameters, gradients and the optimizer's state in shards over groups of neighbours,
                            between which gradients are averaged (HSDP)); several are compared, as are several values of a
-                           parameter with | between them (default: ddp)
+                           parameter with | between them; BEST compares ddp, fsdp and hsdp (default: ddp)
     gpu_memory             Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer state take more
                            are not chosen (default: whatever is needed)
     optimizer              Whose state is counted as memory: adamw (two moments in fp32), adamw8bit (two moments in 8 bits),

@@ -199,6 +199,22 @@ TEST_CASE("what does not fit into memory is not chosen") {
                     Contains("nothing fits into `gpu_memory`: 100B at least"));
 }
 
+TEST_CASE("why a schedule is not chosen is said") {
+  ScheduledPlan chosen, other;
+  chosen.iteration_s = 1;
+  chosen.memory.parameters = other.memory.parameters = 10;
+  other.iteration_s = 1.125;
+  CHECK(reason_against(other, chosen, 20) == "takes 12.5 % longer");
+  CHECK(reason_against(other, chosen, 9) == "does not fit: 10B of a GPU's 9B");
+  other.given_up.place = 2;
+  CHECK(reason_against(other, chosen, 20) == "takes 12.5 % longer and gives up more");
+  other.iteration_s = 0.996;
+  CHECK(reason_against(other, chosen, 20) == "gives up more and saves 0.4 %");
+  other.given_up = {};
+  CHECK(reason_against(other, chosen, 20) ==
+        "is as fast within the tolerance, and was asked for later");
+}
+
 std::vector<std::string> names_of(const std::vector<ShardedBaseline>& baselines) {
   std::vector<std::string> names;
   for (const ShardedBaseline& one : baselines) names.emplace_back(one.row->name);
@@ -361,6 +377,23 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
   CHECK_THAT(place.read("t.json"), Contains("AllGather transformer.h.0") &&
                                        Contains("\"gather\"") && Contains("\"reduce\""));
 
+  const ToolRun best =
+      place.run("hipress-plan " + job + "--json --gpu-memory 1.5GB --schedule BEST");
+  REQUIRE(best.status == 0);
+  const auto choice = nlohmann::json::parse(best.out);
+  // GPT-2 has 124 million parameters in fp32, of 16 bytes each with gradients and adamw's state.
+  CHECK(choice.at("left_out")[0].at("schedule") == "ddp");
+  CHECK_THAT(choice.at("left_out")[0].at("reason").get<std::string>(),
+             Contains("does not fit: 1.99GB of a GPU's 1.5GB"));
+  std::size_t chosen = 0;
+  for (const auto& row : choice.at("schedules")) {
+    chosen += row.at("not_chosen").is_null() ? 1 : 0;
+    CHECK(row.at("peak_memory_bytes") <= 1'500'000'000);
+  }
+  CHECK(chosen == 1);
+  CHECK_THAT(place.run("hipress-plan " + job + "--gpu-memory 80GB --schedule BEST").out,
+             Contains("not chosen\n") && Contains("hsdp(shard=8, reshard=false)"));
+
   const auto refuses = [&](const std::string& command, const std::string& why) {
     const ToolRun run = place.run(command);
     CHECK(run.status == 2);
@@ -369,6 +402,9 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
   refuses("hipress-sim " + job + "--plan none --schedule 'hsdp(shard=5)'",
           "shard=5 does not divide 32 nodes");
   refuses("hipress-plan " + job + "--schedule fsdp --gpu-memory 1kB",
+          "nothing fits into --gpu-memory");
+  refuses("hipress-plan " + job + "--schedule BEST", "give --gpu-memory, such as 80GB");
+  refuses("hipress-plan " + job + "--schedule BEST --gpu-memory 1kB",
           "nothing fits into --gpu-memory");
   refuses("hipress-plan " + job + "--schedule fsdp --gpu-memory much", "--gpu-memory");
   refuses("hipress-plan " + job + "--schedule fsdp --optimizer lion", "known are adamw");

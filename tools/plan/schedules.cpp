@@ -88,6 +88,19 @@ void print_baselines(std::ostream& out, const ScheduleAnswer& answer) {
   }
 }
 
+void print_not_chosen(std::ostream& out, const ScheduleAnswer& answer) {
+  if (answer.plans.size() + answer.left_out.size() == 1) return;
+  out << "\nnot chosen\n";
+  for (const ScheduledPlan& plan : answer.plans) {
+    if (const auto why = requests::why_not_chosen(answer, plan)) {
+      out << fmt::format("{:<44}{}\n", plan.plan.schedule.text(), *why);
+    }
+  }
+  for (const requests::LeftOutSchedule& one : answer.left_out) {
+    out << fmt::format("{:<44}{}\n", one.schedule, one.reason);
+  }
+}
+
 void print_chosen(std::ostream& out, const ScheduledPlan& chosen) {
   out << fmt::format("{}: {} a step, {:.1f} % of it computation\n", chosen.plan.schedule.text(),
                      io::format_duration(chosen.iteration_s), 100 * busy(chosen));
@@ -110,7 +123,12 @@ void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
   for (const ScheduledPlan& plan : answer.plans) {
     print_row(out, plan.plan.schedule.text(), plan, spread);
   }
-  if (!answer.baselines.empty()) print_baselines(out, answer);
+  if (!answer.baselines.empty()) {
+    print_not_chosen(out, answer);
+    print_baselines(out, answer);
+  } else if (!answer.left_out.empty()) {
+    print_not_chosen(out, answer);
+  }
   const bool sharded = std::ranges::any_of(
       answer.plans, [](const ScheduledPlan& plan) { return plan.plan.schedule.is_sharded(); });
   if (sharded) out << "\nbytes of sharded schedules are a GPU's, within its host too";
