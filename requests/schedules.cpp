@@ -297,6 +297,10 @@ std::optional<std::string> why_not_chosen(const ScheduleAnswer& answer, const Sc
 }
 
 void refuse_unused(const PlanRequest& request) {
+  if (!request.request.wrap.empty() && !request.is_of_schedules()) {
+    throw io::InputError(
+        "`wrap` is of layers, which ddp has not: give `schedule`, such as fsdp, or leave it out");
+  }
   if (request.optimizer != kUsualOptimizer && !request.is_of_schedules()) {
     throw io::InputError(
         "`optimizer` is of `schedule` and `gpu_memory`: give one of them, or leave it out");

@@ -28,6 +28,9 @@ void add(Fields& fields, plans::Trust& trust);
 /// "ddp (the mean of …) or local(steps, …) (…)": the schedules, for help.
 std::string describe_schedules();
 
+/// Adds `wrap`, a rule for the layers of schedules.
+void add_wrap(Fields& fields, std::string& rule);
+
 /// The schedule that the field `schedule` says. InputError for one that there is not, or that does
 /// not fit the model.
 casync::Schedule read_schedule(const std::string& text, const models::Model& model);

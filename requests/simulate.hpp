@@ -34,6 +34,7 @@ struct SimulateRequest {
   plans::Trust trust;
   int steady = 0;        ///< iterations back to back; 0: one, with a barrier at its end
   std::string schedule;  ///< empty: as a plan YAML says, else ddp
+  std::string wrap;      ///< as models::wrap() takes it; empty: layers as the model says
   std::string transfer_order = "ready";
   std::string jitter;  ///< empty: none
   std::uint64_t seed = 0;

@@ -14,6 +14,7 @@
 #include "costs/levels.hpp"
 #include "io/error.hpp"
 #include "io/yaml.hpp"
+#include "models/wrap.hpp"
 #include "planner/baselines/named_plans.hpp"
 #include "planner/baselines/zeropp.hpp"
 #include "plans/broadcast.hpp"
@@ -80,6 +81,7 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   const std::string strategy = strategy_of(line);
   std::vector<std::string> assumed;
   models::Model model = plans::read_input(line.input, line.plan, strategy, line.times, assumed);
+  if (!line.wrap.empty()) models::wrap(line.wrap, model);
   say(hooks, assumed);
   costs::LoadedMachines machines = load_machines(line);
   say(hooks, machines.diagnostics);

@@ -62,6 +62,9 @@ void warn_of_estimates(const Scenario& scenario, const Prediction& prediction, c
 void warn_of(const SimulateRequest& request, const Simulated& simulated, const Hooks& hooks) {
   warn_of_estimates(simulated.scenario, simulated.prediction, hooks);
   warn_of_unused(simulated.scenario, simulated.prediction, request, hooks);
+  if (!request.wrap.empty() && simulated.scenario.plan.schedule == casync::Schedule()) {
+    warn(hooks, "`wrap` has no effect: schedule ddp has no layers");
+  }
 }
 
 }  // namespace hipress::requests

@@ -7,6 +7,7 @@
 #include "costs/levels.hpp"
 #include "io/memory.hpp"
 #include "kernels/codec/algorithm_list.hpp"
+#include "models/wrap.hpp"
 #include "planner/advice/advice.hpp"
 #include "planner/choices/choices.hpp"
 #include "planner/rules/secopa_costs.hpp"
@@ -27,6 +28,7 @@ costs::Cluster for_plan(const costs::Cluster& cluster, const std::string& plan) 
 /// The model, with the times that the options give it.
 models::Model read_model(const Request& request, std::vector<std::string>& diagnostics) {
   models::Model model = models::read_model(request.input);
+  if (!request.wrap.empty()) models::wrap(request.wrap, model);
   diagnostics = models::apply(request.times, model);
   return model;
 }

@@ -31,6 +31,7 @@ struct Request {
   std::uint32_t nodes = 0;          ///< 0: the cluster file's, else 16, as SeCoPa.py's
   costs::MachineOptions machines;   ///< none named: those that SeCoPa was published with
   models::TimeOptions times;        ///< that the model has not, or that are scaled
+  std::string wrap = {};            ///< as models::wrap() takes it; empty: layers as the model says
   std::string algorithms = "onebit,fp16";  ///< that the plan may use, with commas; or none
   std::string coarsest;                    ///< empty: any
   std::vector<std::string> accuracy;       ///< as parse_accuracy() takes it

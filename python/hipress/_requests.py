@@ -22,12 +22,12 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
          grouping: Optional[Text] = None, transfer_order: Optional[Text] = None, network: Optional[Text] = None,
          budget: Optional[float] = None, evaluations: Optional[int] = None, tolerance: Optional[float] = None,
          seed: Optional[int] = None, jobs: Optional[int] = None, schedule: Optional[Sequence[str]] = None,
-         gpu_memory: Optional[Text] = None, optimizer: Optional[Text] = None, required_bandwidth: bool = False,
-         utilization: Optional[Text] = None, output: Optional[Text] = None, trust_plan: bool = False,
-         explain: bool = False, compare: Optional[Text] = None, plan: Optional[Text] = None, robust: bool = False,
-         jitter: Optional[Text] = None, bandwidth_uncertainty: Optional[float] = None,
-         replicas: Optional[int] = None, disable_pass: Optional[Text] = None,
-         progress: Optional[Callable[[Progress], Any]] = None) -> Plan:
+         wrap: Optional[Text] = None, gpu_memory: Optional[Text] = None, optimizer: Optional[Text] = None,
+         required_bandwidth: bool = False, utilization: Optional[Text] = None, output: Optional[Text] = None,
+         trust_plan: bool = False, explain: bool = False, compare: Optional[Text] = None,
+         plan: Optional[Text] = None, robust: bool = False, jitter: Optional[Text] = None,
+         bandwidth_uncertainty: Optional[float] = None, replicas: Optional[int] = None,
+         disable_pass: Optional[Text] = None, progress: Optional[Callable[[Progress], Any]] = None) -> Plan:
     """Decides which gradients to compress, and into how many partitions to cut them, as hipress-plan does. Answers as the tool
     prints with --json: a Plan, whose attributes are that object's keys. Arguments are the tool's long options; those that are
     None are not given.
@@ -88,6 +88,9 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                            communicators) (parameters, gradients and the optimizer's state in shards over groups of neighbours,
                            between which gradients are averaged (HSDP)); several are compared, as are several values of a
                            parameter with | between them; BEST compares ddp, fsdp and hsdp (default: ddp)
+    wrap                   Layers that schedules handle as one: patterns of module names with commas, such as transformer.h.*, or
+                           a number of elements, 100M, from which on a module is one; the rest is one layer (default: what the
+                           model file says, or its names)
     gpu_memory             Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer state take more
                            are not chosen (default: whatever is needed)
     optimizer              Whose state is counted as memory: adamw (two moments in fp32), adamw8bit (two moments in 8 bits),
@@ -122,7 +125,7 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                         "accuracy": accuracy, "search": search, "grouping": grouping,
                         "transfer_order": transfer_order, "network": network, "budget": budget,
                         "evaluations": evaluations, "tolerance": tolerance, "seed": seed, "jobs": jobs,
-                        "schedule": schedule, "gpu_memory": gpu_memory, "optimizer": optimizer,
+                        "schedule": schedule, "wrap": wrap, "gpu_memory": gpu_memory, "optimizer": optimizer,
                         "required_bandwidth": required_bandwidth or None, "utilization": utilization,
                         "output": output, "trust_plan": trust_plan or None, "explain": explain or None,
                         "compare": compare, "plan": plan, "robust": robust or None, "jitter": jitter,
@@ -145,8 +148,8 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
              batch_threshold: Optional[Text] = None, batch_wait: Optional[Text] = None,
              batch_limit: Optional[Text] = None, density: Optional[float] = None, raw_allreduce: bool = False,
              no_pipelining: bool = False, no_bulk: bool = False, no_selection: bool = False,
-             trust_plan: bool = False, schedule: Optional[Text] = None, steady: Union[int, bool, None] = None,
-             sensitivity: bool = False, explain_interval: bool = False) -> Simulation:
+             trust_plan: bool = False, schedule: Optional[Text] = None, wrap: Optional[Text] = None,
+             steady: Union[int, bool, None] = None, sensitivity: bool = False, explain_interval: bool = False) -> Simulation:
     """Predicts one iteration of a plan: when every gradient is synchronised, and what that waits for, as hipress-sim does. Answers
     as the tool prints with --json: a Simulation, whose attributes are that object's keys. Arguments are the tool's long options;
     those that are None are not given.
@@ -205,6 +208,9 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
                       over all nodes (FSDP, ZeRO-3)) or hsdp(shard, reshard, prefetch, in_flight, communicators) (parameters,
                       gradients and the optimizer's state in shards over groups of neighbours, between which gradients are
                       averaged (HSDP)) (default: what a plan YAML says, else ddp)
+    wrap              Layers that schedules handle as one: patterns of module names with commas, such as transformer.h.*, or a
+                      number of elements, 100M, from which on a module is one; the rest is one layer (default: what the model file
+                      says, or its names)
     steady            Iterations back to back, without a barrier: the period that so many (8) settle to
     sensitivity       Also simulate with bandwidth, latency, codecs, compute … each 10 % better
     explain_interval  Say how much of the interval comes of kernels, links, computation and the simulator's own error
@@ -224,8 +230,9 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
                               "batch_limit": batch_limit, "density": density,
                               "raw_allreduce": raw_allreduce or None, "no_pipelining": no_pipelining or None,
                               "no_bulk": no_bulk or None, "no_selection": no_selection or None,
-                              "trust_plan": trust_plan or None, "schedule": schedule, "steady": steady,
-                              "sensitivity": sensitivity or None, "explain_interval": explain_interval or None}))
+                              "trust_plan": trust_plan or None, "schedule": schedule, "wrap": wrap,
+                              "steady": steady, "sensitivity": sensitivity or None,
+                              "explain_interval": explain_interval or None}))
 
 
 def sweep(spec: Union[Text, Mapping[str, Any]], *, output: Optional[Text] = None, jobs: Optional[int] = None,

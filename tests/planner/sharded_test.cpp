@@ -377,6 +377,23 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
   CHECK_THAT(place.read("t.json"), Contains("AllGather transformer.h.0") &&
                                        Contains("\"gather\"") && Contains("\"reduce\""));
 
+  // GPT-2's blocks in two layers each, and all else in one; the plan YAML names no layers.
+  const std::string wrapped = job + "--wrap 'transformer.h.*.attn, transformer.h.*.mlp' ";
+  const ToolRun in_halves =
+      place.run("hipress-plan " + wrapped +
+                "--algorithm int8block --json --schedule fsdp --output halves.yaml");
+  REQUIRE(in_halves.status == 0);
+  const ToolRun halves = place.run("hipress-sim --json " + wrapped + "--plan halves.yaml");
+  REQUIRE(halves.status == 0);
+  CHECK(nlohmann::json::parse(halves.out).at("iteration_s").get<double>() ==
+        Approx(nlohmann::json::parse(in_halves.out).at("predicted_iteration_s").get<double>())
+            .epsilon(1e-9));
+  CHECK(nlohmann::json::parse(halves.out).at("iteration_s") !=
+        nlohmann::json::parse(simulated.out).at("iteration_s"));
+  CHECK_THAT(place.run("hipress-sim " + job + "--plan none --wrap 1M").err,
+             Contains("--wrap has no effect: schedule ddp has no layers"));
+  CHECK(place.run("hipress-sim " + job + "--plan none --wrap 1M --schedule fsdp").status == 0);
+
   const ToolRun best =
       place.run("hipress-plan " + job + "--json --gpu-memory 1.5GB --schedule BEST");
   REQUIRE(best.status == 0);
@@ -403,6 +420,10 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
           "shard=5 does not divide 32 nodes");
   refuses("hipress-plan " + job + "--schedule fsdp --gpu-memory 1kB",
           "nothing fits into --gpu-memory");
+  refuses("hipress-plan " + job + "--wrap 1M", "--wrap is of layers, which ddp has not");
+  refuses("hipress-plan " + job + "--wrap 1G --schedule fsdp", "no module has so many");
+  refuses("hipress-sim " + job + "--plan none --wrap 'h.*' --schedule fsdp",
+          "--wrap: no module is called 'h.*'");
   refuses("hipress-plan " + job + "--schedule BEST", "give --gpu-memory, such as 80GB");
   refuses("hipress-plan " + job + "--schedule BEST --gpu-memory 1kB",
           "nothing fits into --gpu-memory");

@@ -1,0 +1,197 @@
+#include "models/wrap.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+
+namespace hipress::models {
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+Names split(std::string_view text, char separator) {
+  Names parts;
+  while (true) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    parts.push_back(text.substr(0, end));
+    if (end == text.size()) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+/// Whether a component of a name is one that the pattern's stands for.
+bool matches(std::string_view pattern, std::string_view name) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name;
+  if (!name.starts_with(pattern.substr(0, star))) return false;
+  const std::string_view rest = pattern.substr(star + 1);
+  for (std::size_t begin = star; begin <= name.size(); ++begin) {
+    if (matches(rest, name.substr(begin))) return true;
+  }
+  return false;
+}
+
+/// The module of that many components that a parameter is in.
+std::string_view module_of(std::string_view parameter, const Names& components, std::size_t depth) {
+  const std::string_view last = components[depth - 1];
+  return parameter.substr(0,
+                          static_cast<std::size_t>(last.data() - parameter.data()) + last.size());
+}
+
+/// Of the modules that a parameter is in, the innermost that a pattern matches; empty: none.
+std::string_view matched(std::string_view parameter, const std::vector<Names>& patterns) {
+  const Names components = split(parameter, '.');
+  std::size_t depth = 0;
+  for (const Names& pattern : patterns) {
+    if (pattern.size() <= depth || pattern.size() >= components.size()) continue;
+    if (std::equal(pattern.begin(), pattern.end(), components.begin(), matches)) {
+      depth = pattern.size();
+    }
+  }
+  return depth == 0 ? std::string_view() : module_of(parameter, components, depth);
+}
+
+void wrap_matches(std::string_view rule, Model& model) {
+  std::vector<Names> patterns;
+  for (const std::string_view part : split(rule, ',')) {
+    const std::string_view pattern = trimmed(part);
+    patterns.push_back(split(pattern, '.'));
+    if (std::ranges::any_of(patterns.back(), [](std::string_view one) { return one.empty(); })) {
+      throw io::InputError(fmt::format(
+          "`wrap` must be patterns of module names, such as transformer.h.*, or a number "
+          "of elements, such as 100M; got {}",
+          io::quote(std::string(rule))));
+    }
+    const bool known = std::ranges::any_of(model.gradients, [&](const Gradient& gradient) {
+      return !matched(gradient.name, {patterns.back()}).empty();
+    });
+    if (known) continue;
+    throw io::InputError(fmt::format(
+        "`wrap`: no module is called {}; parameters are called such as {}: give the names of "
+        "modules above them, with * for any part of a component",
+        io::quote(std::string(pattern)), io::quote(model.gradients.front().name)));
+  }
+  for (Gradient& gradient : model.gradients) {
+    const std::string_view module = matched(gradient.name, patterns);
+    gradient.layer = module.empty() ? kRootLayer : module;
+  }
+}
+
+/// A module as the names of parameters tell it.
+struct Module {
+  std::map<std::string_view, Module> children;
+  std::vector<std::size_t> parameters;  ///< of its own: places in the model
+  std::int64_t elements = 0;            ///< with those of its children
+
+  bool is_list() const {
+    const auto is_number = [](const auto& child) {
+      return std::ranges::all_of(child.first, [](char one) { return one >= '0' && one <= '9'; });
+    };
+    return parameters.empty() && std::ranges::all_of(children, is_number);
+  }
+};
+
+Module tree_of(const Model& model) {
+  Module root;
+  for (std::size_t g = 0; g < model.gradients.size(); ++g) {
+    const Gradient& gradient = model.gradients[g];
+    Names components = split(gradient.name, '.');
+    components.pop_back();
+    Module* module = &root;
+    module->elements += gradient.elements;
+    for (const std::string_view component : components) {
+      module = &module->children[component];
+      module->elements += gradient.elements;
+    }
+    module->parameters.push_back(g);
+  }
+  return root;
+}
+
+/// Wraps modules of so many elements by their size.
+class SizeRule {
+ public:
+  SizeRule(std::int64_t least, Model& model) : least_(least), model_(model) {
+    for (Gradient& gradient : model_.gradients) gradient.layer.clear();
+  }
+
+  void apply() {
+    const Module root = tree_of(model_);
+    for (const auto& [name, child] : root.children) wrap_in(child, std::string(name));
+    if (largest_ < least_) {
+      throw io::InputError(fmt::format(
+          "`wrap` {} elements: no module has so many, the largest that can be wrapped has {}; give "
+          "less",
+          least_, largest_));
+    }
+    for (Gradient& gradient : model_.gradients) {
+      if (gradient.layer.empty()) gradient.layer = kRootLayer;
+    }
+  }
+
+ private:
+  /// How many of a module's elements are wrapped then.
+  std::int64_t wrap_in(const Module& module, const std::string& name) {
+    if (!module.is_list()) largest_ = std::max(largest_, module.elements);
+    std::int64_t wrapped = 0;
+    for (const auto& [child, inner] : module.children) {
+      wrapped += wrap_in(inner, name + "." + std::string(child));
+    }
+    if (module.is_list() || module.elements - wrapped < least_) return wrapped;
+    name_all(module, name);
+    return module.elements;
+  }
+
+  void name_all(const Module& module, const std::string& name) {
+    for (const std::size_t g : module.parameters) {
+      if (model_.gradients[g].layer.empty()) model_.gradients[g].layer = name;
+    }
+    for (const auto& child : module.children) name_all(child.second, name);
+  }
+
+  const std::int64_t least_;
+  Model& model_;
+  std::int64_t largest_ = 0;
+};
+
+/// "100M", "1.5B", "250000".
+std::int64_t elements_in(std::string_view rule) {
+  constexpr std::string_view kUnits = "kMGB";
+  constexpr double kFactors[] = {1e3, 1e6, 1e9, 1e9};
+  const std::size_t unit = kUnits.find(rule.back());
+  std::string_view digits = rule;
+  if (unit != std::string_view::npos) digits.remove_suffix(1);
+  const double number = io::parse_number(digits, "`wrap`, a number of elements such as 100M,");
+  const double elements = number * (unit == std::string_view::npos ? 1 : kFactors[unit]);
+  if (elements >= 1 && elements <= static_cast<double>(kMaxElements)) {
+    return static_cast<std::int64_t>(std::llround(elements));
+  }
+  throw io::InputError(fmt::format("`wrap` must be at least one element and at most {}, got {}",
+                                   kMaxElements, io::quote(std::string(rule))));
+}
+
+}  // namespace
+
+void wrap(std::string_view rule, Model& model) {
+  rule = trimmed(rule);
+  if (!rule.empty() && rule.front() >= '0' && rule.front() <= '9') {
+    return SizeRule(elements_in(rule), model).apply();
+  }
+  wrap_matches(rule, model);
+}
+
+}  // namespace hipress::models

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string_view>
+
+#include "models/model.hpp"
+
+namespace hipress::models {
+
+/// The layer of what a rule wraps nowhere else.
+inline constexpr std::string_view kRootLayer = "(root)";
+
+/// Makes what a rule wraps the model's layers (Gradient::layer), by the names of its gradients:
+/// `blocks.3.mlp.weight` is a parameter of module `blocks.3.mlp`. All that is wrapped nowhere is of
+/// kRootLayer.
+///
+/// Patterns with commas between them, "transformer.h.*, lm_head", wrap each module whose name they
+/// match component by component, where * stands for any part of one. A parameter is of the
+/// innermost one. A number of elements, "100M", wraps as FSDP1's size_based_auto_wrap_policy does:
+/// from the inside out each module that has so many, without those wrapped in it, and that is no
+/// list, whose children are all numbers.
+///
+/// io::InputError that names `wrap` for a rule that is neither, and for one that wraps nothing.
+void wrap(std::string_view rule, Model& model);
+
+}  // namespace hipress::models
