@@ -43,6 +43,15 @@ std::string difference_between_nodes(const costs::Cluster& cluster) {
   return cluster.cores_per_host > 0 ? "nodes share the cores of hosts" : "";
 }
 
+std::string difference_between_groups(const costs::Cluster& cluster) {
+  costs::Cluster flat = cluster;
+  flat.host_link.reset();
+  flat.rack.reset();
+  flat.slow_links.clear();
+  flat.link.burst_bytes = 0;
+  return difference_between_nodes(flat);
+}
+
 Fold parse_fold(std::string_view name) {
   if (name == "auto") return Fold::kExactly;
   if (name == "never") return Fold::kNever;
@@ -56,13 +65,7 @@ casync::Foldability foldability(const Scenario& scenario) {
   if (scenario.plan.nodes == 1) return {Foldability::kImpossible, "there is one node"};
   if (scenario.jitter) return {Foldability::kImpossible, "every node draws its own jitter"};
   if (scenario.plan.schedule.is_sharded()) {
-    // Groups are all alike, or not simulated.
-    costs::Cluster flat = scenario.cluster;
-    flat.host_link.reset();
-    flat.rack.reset();
-    flat.slow_links.clear();
-    flat.link.burst_bytes = 0;
-    std::string why = difference_between_nodes(flat);
+    std::string why = difference_between_groups(scenario.cluster);
     if (!why.empty()) return {Foldability::kImpossible, std::move(why)};
     return casync::foldable(scenario.model, scenario.plan);
   }

@@ -21,6 +21,9 @@ Fold parse_fold(std::string_view name);  ///< auto, never, always; else InputErr
 /// does.
 std::string difference_between_nodes(const costs::Cluster& cluster);
 
+/// The same for the plans of sharded schedules, whose groups are all alike, or not simulated.
+std::string difference_between_groups(const costs::Cluster& cluster);
+
 /// Whether a scenario's graph can be folded, by its plan and its cluster.
 casync::Foldability foldability(const Scenario& scenario);
 

@@ -11,6 +11,7 @@
 #include "io/error.hpp"
 #include "io/memory.hpp"
 #include "io/processors.hpp"
+#include "planner/baselines/zeropp.hpp"
 #include "sim/parallel.hpp"
 
 namespace hipress::sweep {
@@ -73,7 +74,8 @@ void SweepPlans::make(const PlanKey& key, std::int64_t evaluations, Made& made) 
     // Every core may plan at once.
     const planner::Machines machines{
         .profile = inputs_.profile(at),
-        .cluster = inputs_.cluster(at),
+        .cluster = key.name == planner::kZeroPlusPlus ? costs::of_gpus(inputs_.cluster(at))
+                                                      : inputs_.cluster(at),
         .network = sim::parse_network(value(at, kNetwork).text),
         .memory_bytes = static_cast<double>(io::available_memory()) /
                         static_cast<double>(io::usable_cores().size())};
@@ -84,6 +86,22 @@ void SweepPlans::make(const PlanKey& key, std::int64_t evaluations, Made& made) 
                                  .limits = {.evaluations = evaluations}});
   } catch (const io::InputError& error) {
     made.complaint = error.what();
+  }
+}
+
+bool SweepPlans::is_sharded(const Point& point, Role role) const {
+  if (role != Role::kPoint) return false;
+  const AxisValue& schedule = value(point, kSchedule);
+  if (schedule.line == 0 && value(point, kPlan).text == planner::kZeroPlusPlus) return true;
+  return casync::Schedule::parse(schedule.text).is_sharded();
+}
+
+std::uint32_t SweepPlans::nodes(const Point& point, Role role) const {
+  if (!is_sharded(point, role)) return static_cast<std::uint32_t>(*value(point, kNodes).number);
+  try {
+    return costs::of_gpus(inputs_.base_cluster(point)).nodes;
+  } catch (const io::InputError& error) {
+    inputs_.spec.fail(kCluster, value(point, kCluster), error.what());
   }
 }
 
@@ -127,6 +145,7 @@ plans::ResolvedPlan SweepPlans::named_or_read(const Point& point,
 
 void SweepPlans::set_schedule(const Point& point, casync::Plan& plan) const {
   const AxisValue& asked = value(point, kSchedule);
+  if (asked.line == 0 && plan.schedule.is_sharded()) return;  // the plan's own
   try {
     plan.schedule = casync::Schedule::parse(asked.text);
     plan.schedule.timetable(inputs_.model(point));
@@ -136,12 +155,11 @@ void SweepPlans::set_schedule(const Point& point, casync::Plan& plan) const {
 }
 
 plans::ResolvedPlan SweepPlans::resolve(const Point& point, Role role) const {
-  const plans::PlanContext context = {
-      .model = inputs_.model(point),
-      .strategy = value(point, kTopology).text,
-      .nodes = static_cast<std::uint32_t>(*value(point, kNodes).number),
-      .algorithm = value(point, kAlgorithm).text,
-      .trust = inputs_.spec.trust};
+  const plans::PlanContext context = {.model = inputs_.model(point),
+                                      .strategy = value(point, kTopology).text,
+                                      .nodes = nodes(point, role),
+                                      .algorithm = value(point, kAlgorithm).text,
+                                      .trust = inputs_.spec.trust};
   plans::ResolvedPlan resolved;
   try {
     if (role == Role::kUncompressed) {

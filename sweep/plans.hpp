@@ -39,6 +39,10 @@ class SweepPlans {
   void require_codecs(const Point& point, Role role, const casync::Plan& plan) const;
 
  private:
+  /// Whether the point's parameters are in shards, so that every GPU is a node.
+  bool is_sharded(const Point& point, Role role) const;
+  /// How many nodes a plan has: the axis's, or all of their GPUs.
+  std::uint32_t nodes(const Point& point, Role role) const;
   /// What a plan that is made depends on: the values of some axes, and its name.
   struct PlanKey {
     std::vector<std::uint32_t> values;

@@ -105,7 +105,9 @@ AxisValue parse_factor(const YamlNode& node) {
 constexpr std::array<AxisRow, kAxes> kAxisRows = {{
     {"model", "model", "shipped models and files: vgg19", "", "required", parse_text, false},
     {"topology", "topology", "what `topology` takes: ring", "ps", "", parse_topology, false},
-    {"nodes", "nodes", "numbers of nodes N: 16", "16", "", parse_nodes, true},
+    {"nodes", "nodes",
+     "numbers of nodes N: 16; with a sharded schedule all their GPUs are nodes of the plan", "16",
+     "", parse_nodes, true},
     {"plan", "plan",
      "plan files, none, all, threshold[:ELEMENTS], an algorithm's name, or one that is made "
      "(below)",

@@ -77,6 +77,13 @@ bool alike(const costs::Cluster& machines) {
   return machines.nodes > 1 && difference_between_nodes(machines).empty();
 }
 
+/// Whether one of the plan's nodes stands for all.
+bool alike(const costs::Cluster& cluster, const casync::Plan& plan) {
+  const costs::Cluster machines = costs::with_nodes(cluster, plan.nodes);
+  if (!plan.schedule.is_sharded()) return alike(machines);
+  return machines.nodes > 1 && difference_between_groups(machines).empty();
+}
+
 /// How often this one would run while the other does once.
 double speedup(const Outcome& outcome, const Outcome& baseline) {
   if (outcome.iteration.count() == 0) return 1;
@@ -177,6 +184,7 @@ std::vector<std::uint32_t> Sweep::State::graph_key(const Point& point, Role role
   const costs::Cluster& machines = inputs_.base_cluster(point);
   key.push_back(machines.gpus_per_node);
   key.push_back(alike(machines) ? 1 : 0);
+  key.push_back(difference_between_groups(machines).empty() ? 1 : 0);
   return key;
 }
 
@@ -191,7 +199,7 @@ std::size_t Sweep::State::find_graph(const Point& point, Role role) {
   const casync::Plan plan = plans_.resolve(point, role).plan;
   plans_.require_codecs(point, role, plan);
   const double whole = whole_tasks(point, plan);
-  const bool folds = alike(costs::with_nodes(inputs_.base_cluster(point), plan.nodes)) &&
+  const bool folds = alike(inputs_.base_cluster(point), plan) &&
                      casync::foldable(model, plan).kind == casync::Foldability::kExact;
   const bool repeats = !plan.schedule.timetable(model).is_uniform();
   const double tasks = whole * (repeats ? kPeriods : 1) / (folds ? plan.nodes : 1);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <sstream>
 
+#include "costs/levels.hpp"
 #include "io/error.hpp"
 #include "sim/graph_size.hpp"
 #include "sim/scenario.hpp"
@@ -143,6 +144,67 @@ TEST_CASE_METHOD(SweepFixture, "axis schedule gives a step's mean over a period"
   CHECK_THROWS_WITH(
       Sweep(read_sweep(spec(kBase + "schedule: 'local(fragments=9)'\n")), {}, kNoPlans),
       Contains("schedule") && Contains("give at most as many"));
+}
+
+TEST_CASE_METHOD(SweepFixture,
+                 "of sharded schedules every GPU is a node, and baselines keep hosts") {
+  const std::string gpus = folder.file(
+      "gpus.yaml", "nodes: 4\ngpus_per_node: 4\ngpu_link: {bandwidth: 10GB/s, overhead: 1us}\n");
+  const std::string uneven =
+      folder.file("uneven.yaml",
+                  "nodes: 4\ngpus_per_node: 4\ngpu_link: {bandwidth: 10GB/s, overhead: 1us}\n"
+                  "compute_speed: {3: 0.5}\n");
+  const SweepSpec read = read_sweep(spec(kBase + "topology: ring\nnodes: 4\nplan: [none, fp16]\n"
+                                                 "schedule: [ddp, fsdp, 'hsdp(shard=4)']\n"
+                                                 "cluster: [gpus.yaml, uneven.yaml]\n"));
+  const std::vector<SweepRow> rows = Sweep(read, {}, kNoPlans).run(1, {});
+  REQUIRE(rows.size() == 12);
+  for (const SweepRow& row : rows) {
+    const AxisValue& schedule = read.values[kSchedule][row.point[kSchedule]];
+    CAPTURE(schedule.text);
+    Scenario scenario = {.model = models::read_model(folder.path("two.yaml")),
+                         .plan = {},
+                         .profile = costs::read_profile(folder.path("cheap.yaml")),
+                         .cluster = {}};
+    const std::string& file = row.point[kCluster] == 0 ? gpus : uneven;
+    scenario.cluster = costs::read_cluster(file, scenario.profile, 4);
+    if (schedule.text != "ddp") scenario.cluster = costs::of_gpus(scenario.cluster);
+    scenario.plan = plans::resolve_plan(read.values[kPlan][row.point[kPlan]].text,
+                                        {.model = scenario.model,
+                                         .strategy = "ring",
+                                         .nodes = scenario.cluster.nodes,
+                                         .algorithm = "onebit"})
+                        .plan;
+    scenario.plan.schedule = casync::Schedule::parse(schedule.text);
+    scenario.plan.gpus_per_node = scenario.cluster.gpus_per_node;
+    CHECK(row.iteration == simulate(scenario, expand(scenario)).iteration);
+  }
+  // Half as fast on one host.
+  CHECK(rows[3].compute > rows[2].compute);
+}
+
+TEST_CASE_METHOD(SweepFixture, "ZeRO++ in a sweep is made for the GPUs of each point") {
+  folder.file("gpus.yaml",
+              "nodes: 4\ngpus_per_node: 4\ngpu_link: {bandwidth: 10GB/s, overhead: 1us}\n");
+  const SweepSpec read = read_sweep(
+      spec("model: two.yaml\nprofile: h100-400g\nnodes: 4\nplan: zeropp\ncluster: gpus.yaml\n"
+           "bandwidth: [1Gbps, 100Gbps]\n"));
+  const std::vector<SweepRow> rows = Sweep(read, {}).run(1, {});
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].iteration > rows[1].iteration);
+  folder.file("sites.yaml",
+              "nodes: 8\ngpus_per_node: 4\ngpu_link: {bandwidth: 10GB/s, overhead: 1us}\n"
+              "sites: {nodes: 2, link: {bandwidth: 1Gbps}}\n");
+  const auto refused = [&](const std::string& what) {
+    return complaint([&] {
+      const SweepSpec of_sites = read_sweep(spec("model: two.yaml\nprofile: h100-400g\nnodes: 4\n" +
+                                                 what + "\ncluster: sites.yaml\n"));
+      Sweep(of_sites, {}).run(1, {});
+    });
+  };
+  for (const char* what : {"plan: zeropp", "plan: none\nschedule: fsdp"}) {
+    CHECK_THAT(refused(what), Contains("give nodes on hosts of their own, without sites"));
+  }
 }
 
 TEST_CASE_METHOD(SweepFixture, "a sweep is folded where nodes are alike, with the same rows") {
