@@ -337,15 +337,20 @@ double flows_out_of(std::uint32_t place, std::uint32_t nodes, std::uint32_t stri
 
 std::string unlike_groups(const Cluster& cluster, std::uint32_t nodes, std::uint32_t stride) {
   if (!is_hierarchical(cluster)) return {};
-  if (!fills_hosts(cluster)) return "hosts have different numbers of nodes";
+  if (!fills_hosts(cluster)) {
+    return "hosts have different numbers of nodes; give a number of nodes that nodes_per_host "
+           "divides";
+  }
+  constexpr std::string_view kRemedy =
+      "give numbers (shard, reshard, exchange_within) that divide that one, or multiples of it";
   const std::uint32_t each = nodes_per_host(cluster);
   if (!divide_alike(nodes, stride, each)) {
-    return fmt::format("groups of {} nodes, {} apart, are on hosts of {} in different ways", nodes,
-                       stride, each);
+    return fmt::format("groups of {} nodes, {} apart, are on hosts of {} in different ways; {}",
+                       nodes, stride, each, kRemedy);
   }
   if (cluster.rack && !divide_alike(nodes, stride, each * cluster.rack->hosts)) {
-    return fmt::format("groups of {} nodes, {} apart, are in racks of {} in different ways", nodes,
-                       stride, each * cluster.rack->hosts);
+    return fmt::format("groups of {} nodes, {} apart, are in racks of {} in different ways; {}",
+                       nodes, stride, each * cluster.rack->hosts, kRemedy);
   }
   return {};
 }

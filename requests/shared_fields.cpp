@@ -107,6 +107,10 @@ void add_wrap(Fields& fields, std::string& rule) {
 }
 
 casync::Schedule read_schedule(const std::string& text, const models::Model& model) {
+  if (text == "BEST" || text == "best") {
+    throw io::InputError(fmt::format("`schedule` BEST is what hipress-plan chooses; give one of {}",
+                                     casync::schedule_names()));
+  }
   const std::vector<casync::Schedule> schedules = read_schedules(text, model);
   if (schedules.size() == 1) return schedules.front();
   throw io::InputError(fmt::format("`schedule`: {} stands for {} schedules; give one",

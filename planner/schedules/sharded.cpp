@@ -1,6 +1,7 @@
 #include "planner/schedules/sharded.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -133,6 +134,18 @@ class ShardSearch {
   std::vector<std::int8_t> gathers_, reductions_;
 };
 
+/// Why the groups of neighbours, or those of their replicas, are not alike; empty: they are.
+std::string refusal_of_groups(const Problem& gpus, const casync::Sharding& sharding) {
+  const std::uint32_t shards = sharding.shards(gpus.nodes);
+  const std::array<std::pair<std::uint32_t, std::uint32_t>, 3> groups = {
+      {{shards, 1}, {sharding.gathers_among(gpus.nodes), 1}, {gpus.nodes / shards, shards}}};
+  for (const auto& [nodes, stride] : groups) {
+    std::string why = costs::unlike_groups(gpus.machines->cluster, nodes, stride);
+    if (!why.empty()) return why;
+  }
+  return {};
+}
+
 }  // namespace
 
 bool may_gather(const Problem& problem, const std::string& algorithm) {
@@ -164,7 +177,8 @@ std::string refusal_of_nodes(const Problem& problem, const casync::Schedule& sch
                       .decisions = {}};
     plan.decisions.resize(problem.model.gradients.size());
     plan.schedule = schedule;
-    casync::make_layout(problem.model, plan);
+    const casync::Layout layout = casync::make_layout(problem.model, plan);
+    return refusal_of_groups(GpuProblem(problem).problem(), *layout.timetable.sharding);
   } catch (const std::invalid_argument& error) {
     return error.what();
   }

@@ -157,6 +157,13 @@ TEST_CASE("a schedule of a set that does not fit the nodes is left out") {
   CHECK(why("hsdp(shard=8)").empty());
   CHECK(why("ddp").empty());
   CHECK_THAT(why("hsdp(shard=5)"), Contains("shard=5 does not divide 32 nodes"));
+  CHECK(why("hsdp(shard=4)").empty());
+  CHECK(why("hsdp(shard=16, reshard=4)").empty());
+  // Of 24 GPUs on hosts of 8, every other 12 begin amid a host.
+  const Job three(transformer(2, 64, 1), 3, 1e9);
+  CHECK_THAT(refusal_of_nodes(three.problem(), casync::Schedule::parse("hsdp(shard=12)")),
+             Contains("groups of 12 nodes, 1 apart, are on hosts of 8 in different ways; give "
+                      "numbers (shard, reshard"));
 }
 
 TEST_CASE("memory is counted by schedule and optimizer") {
@@ -420,6 +427,13 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
           "shard=5 does not divide 32 nodes");
   refuses("hipress-plan " + job + "--schedule fsdp --gpu-memory 1kB",
           "nothing fits into --gpu-memory");
+  place.write("uneven.yaml", "nodes: 8\nnodes_per_host: 3\nhost_link: {bandwidth: 300GB/s}\n");
+  refuses(
+      "hipress-sim --input gpt2 --compute-time 200ms --profile h100-400g --plan none "
+      "--cluster uneven.yaml --schedule fsdp",
+      "hosts have different numbers of nodes; give a number of nodes that nodes_per_host divides");
+  refuses("hipress-sim " + job + "--plan none --schedule BEST",
+          "BEST is what hipress-plan chooses");
   refuses("hipress-plan " + job + "--wrap 1M", "--wrap is of layers, which ddp has not");
   refuses("hipress-plan " + job + "--wrap 1G --schedule fsdp", "no module has so many");
   refuses("hipress-sim " + job + "--plan none --wrap 'h.*' --schedule fsdp",

@@ -13,7 +13,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts/reproduce_sharded.py"
 MODELS = ROOT / "scripts/transformer_models.py"
-TOOLS = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else None
+TOOLS = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else None
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import transformer_models  # noqa: E402  (found through the path above)
@@ -85,6 +85,35 @@ class ModelsTest(unittest.TestCase):
         self.assertAlmostEqual(ready[-1], 2)
         self.assertEqual(ready[-1], ready[-2])  # the look-up of embeddings takes nothing
         self.assertIn("forward: 0.75s\n", transformer_models.model_yaml("llama3_8b", 3.0, checkpointing=True))
+
+    def answer(self, tool, model, gpus, *options):
+        """What the tool says of that model on hosts of 8 GPUs."""
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "model.yaml").write_text(model)
+            (pathlib.Path(folder) / "gpus.yaml").write_text(
+                f"nodes: {gpus // 8}\ngpus_per_node: 8\ngpu_link: {{bandwidth: 300GB/s, overhead: 5us}}\n"
+                "link: {bandwidth: 400Gbps, overhead: 5us, latency: 5us}\n")
+            done = subprocess.run([f"{TOOLS}/{tool}", "--input", "model.yaml", "--cluster", "gpus.yaml", "--profile",
+                                   "h100-400g", "--json", *options], cwd=folder, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_plans_of_large_models_say_how_far_from_the_bound_they_are(self):
+        for name, step_s, gpus in (("llama3_8b", 1.0, 8), ("llama3_8b", 1.0, 512), ("llama3_70b", 4.0, 64), ("llama3_70b", 4.0, 512)):
+            plan = self.answer("hipress-plan", transformer_models.model_yaml(name, step_s), gpus, "--algorithm",
+                               "int8block,int4block", "--gpu-memory", "80GB", "--schedule", "BEST")
+            self.assertTrue(0 <= plan["gap"] < 0.05, (name, gpus, plan["gap"]))
+            self.assertLessEqual(plan["peak_memory_bytes"], 80e9)
+            self.assertEqual(plan["left_out"][0]["schedule"], "ddp")
+
+    def test_thousands_of_gpus_are_simulated_as_one(self):
+        model = transformer_models.model_yaml("llama3_405b", 20.0)
+        hsdp = self.answer("hipress-sim", model, 16384, "--plan", "none", "--schedule", "hsdp(shard=512)")
+        self.assertEqual((hsdp["folding"], hsdp["orbits"]), ("exact", 1))
+        layers = transformer_models.model_yaml("llama3_8b", 1.0, layers=100)
+        for plan in ("none", "zeropp"):
+            fsdp = self.answer("hipress-sim", layers, 1024, "--plan", plan, "--schedule", "fsdp")
+            self.assertEqual((fsdp["folding"], fsdp["orbits"]), ("exact", 1))
 
     def test_it_writes_files_and_refuses_what_makes_no_sense(self):
         with tempfile.TemporaryDirectory() as folder:
