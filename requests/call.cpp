@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <new>
 #include <optional>
@@ -15,20 +14,14 @@
 #include "io/document.hpp"
 #include "io/interrupt_flag.hpp"
 #include "requests/request.hpp"
+#include "runtime/c_interface.hpp"
 #include "runtime/hipress.h"
-#include "runtime/last_error.hpp"
 
 namespace {
 
 using namespace hipress;
 using io::Document;
-
-/// A copy for the caller to free; null without memory.
-char* copy_of(const std::string& text) noexcept {
-  auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
-  if (copy != nullptr) std::memcpy(copy, text.c_str(), text.size() + 1);
-  return copy;
-}
+using runtime::copy_of;
 
 requests::Hooks hooks_of(const hipress_call_options& options) {
   requests::Hooks hooks;

@@ -4,29 +4,29 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <memory>
-#include <new>
 #include <numeric>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "io/error.hpp"
 #include "job/connect.hpp"
 #include "job/exhaustion.hpp"
 #include "models/model.hpp"
-#include "models/shape.hpp"
+#include "runtime/c_interface.hpp"
 #include "runtime/engine.hpp"
-#include "runtime/last_error.hpp"
 #include "transport/store.hpp"
 
 using namespace hipress;
+using runtime::dtype_of;
+using runtime::gradients_of;
+using runtime::guarded;
+using runtime::required;
+using runtime::text_of;
 
 struct hipress_engine {
   std::unique_ptr<transport::Endpoint> endpoint;
@@ -46,123 +46,9 @@ struct hipress_model {
 
 namespace {
 
-/// Of this thread's last call that failed.
-struct LastError {
-  std::string text;
-  int culprit = -1;
-};
-thread_local LastError last_error;
-
-}  // namespace
-
-hipress_status runtime::note(hipress_status status, const char* text, int culprit) noexcept {
-  try {
-    last_error = {text, culprit};
-  } catch (const std::bad_alloc&) {
-    last_error.text.clear();
-    last_error.culprit = culprit;
-  }
-  return status;
-}
-
-namespace {
-
-using runtime::note;
-
-/// Messages name fields as requests do; these are members of hipress_options.
-std::string in_c(std::string message) {
-  for (const auto& [field, member] :
-       {std::pair<std::string_view, std::string_view>{"`interface`", "`network`"},
-        {"`secret_file`", "`secret`"}}) {
-    const std::size_t at = message.find(field);
-    if (at != std::string::npos) message.replace(at, field.size(), member);
-  }
-  return message;
-}
-
-/// Calls `work`; what it throws becomes a status.
-template <class Work>
-hipress_status guarded(const Work& work) noexcept {
-  try {
-    work();
-    return HIPRESS_OK;
-  } catch (const transport::PeerError& error) {
-    return note(HIPRESS_LOST, error.what(), error.culprit);
-  } catch (const io::InputError& error) {
-    return note(HIPRESS_INVALID, in_c(error.what()).c_str());
-  } catch (const std::logic_error& error) {  // std::invalid_argument is one
-    return note(HIPRESS_INVALID, error.what());
-  } catch (const std::exception& error) {
-    return note(HIPRESS_FAILED, error.what());
-  } catch (...) {
-    return note(HIPRESS_FAILED, "unknown error");
-  }
-}
-
-std::string text_of(const char* text) { return text == nullptr ? "" : text; }
-
-/// A C program may have left any number there, and one that is no enumerator must not be read as
-/// one.
-models::Dtype dtype_of(const hipress_type& type) {
-  std::underlying_type_t<hipress_type> number;
-  std::memcpy(&number, &type, sizeof number);
-  switch (number) {
-    case HIPRESS_FLOAT32:
-      return models::Dtype::kFloat32;
-    case HIPRESS_FLOAT16:
-      return models::Dtype::kFloat16;
-    case HIPRESS_BFLOAT16:
-      return models::Dtype::kBfloat16;
-  }
-  throw std::invalid_argument(fmt::format(
-      "type {} is none of HIPRESS_FLOAT32, HIPRESS_FLOAT16 and HIPRESS_BFLOAT16", number));
-}
-
 hipress_type type_of(models::Dtype dtype) {
   if (dtype == models::Dtype::kFloat16) return HIPRESS_FLOAT16;
   return dtype == models::Dtype::kBfloat16 ? HIPRESS_BFLOAT16 : HIPRESS_FLOAT32;
-}
-
-std::vector<std::int64_t> shape_of(const hipress_gradient& gradient) {
-  const int count = gradient.dimensions;
-  const auto refuse = [&](const char* remedy) {
-    throw std::invalid_argument(fmt::format("gradient {}: {} dimensions: {}",
-                                            io::quote(text_of(gradient.name)), count, remedy));
-  };
-  if (count == 0) return {};
-  if (count < 0 || count > static_cast<int>(models::kMaxDimensions)) {
-    refuse("give 1 to 16, or 0 where the shape is not known");
-  }
-  if (gradient.shape == nullptr) refuse("shape is null; point it at them, or set dimensions to 0");
-  return {gradient.shape, gradient.shape + count};
-}
-
-/// Messages and plan files hold a name as it is, so that none may end a line or move a cursor.
-std::string name_of(const hipress_gradient& gradient, std::size_t number) {
-  std::string name = text_of(gradient.name);
-  const bool is_printable = std::ranges::none_of(name, [](char one) {
-    const auto byte = static_cast<unsigned char>(one);
-    return byte < 0x20 || byte == 0x7f;
-  });
-  if (is_printable) return name;
-  throw std::invalid_argument(fmt::format(
-      "gradient {} is called {}: a name has no control characters", number, io::quote(name)));
-}
-
-std::vector<runtime::Gradient> gradients_of(const hipress_gradient* gradients, std::size_t count,
-                                            const std::uint32_t* fragments) {
-  if (gradients == nullptr || count == 0) throw std::invalid_argument("no gradients are given");
-  std::vector<runtime::Gradient> all;
-  for (const hipress_gradient& one : std::span(gradients, count)) {
-    all.push_back(
-        {.name = name_of(one, all.size()),
-         .elements = one.elements,
-         .type = dtype_of(one.type),
-         .shape = shape_of(one),
-         .ready_s = one.ready_s,
-         .fragment = fragments == nullptr ? std::nullopt : std::optional(fragments[all.size()])});
-  }
-  return all;
 }
 
 void check(const hipress_options& options) {
@@ -277,12 +163,6 @@ std::unique_ptr<hipress_engine> open_engine(const hipress_options& options,
           .seed = options.seed, .timeout_s = options.timeout_s, .device = made->device.get()});
   made->notes = made->engine->notes();
   return made;
-}
-
-template <class T>
-T& required(T* argument, const char* name) {
-  if (argument == nullptr) throw std::invalid_argument(fmt::format("{} is null", name));
-  return *argument;
 }
 
 }  // namespace
@@ -457,9 +337,5 @@ const hipress_gradient* hipress_model_gradients(const hipress_model* model, size
 }
 
 void hipress_free_model(hipress_model* model) { delete model; }
-
-const char* hipress_last_error(void) { return last_error.text.c_str(); }
-
-int hipress_culprit(void) { return last_error.culprit; }
 
 }  // extern "C"

@@ -190,6 +190,84 @@ HIPRESS_API void hipress_abort(hipress_engine* engine, const char* reason);
  * failure. Not while another thread uses the engine. Null is nothing. */
 HIPRESS_API void hipress_close(hipress_engine* engine);
 
+/** What a plan decides for the job of `ranks` ranks whose parameters are in shards, as a JSON object: {"schedule", "named",
+ * "shard", "reshard", "prefetch", "in_flight", "separate_communicators", "exchange_within", "gradients":
+ * [{"algorithm", "gather"}...]}, in the order of the list, with null for what travels raw. `plan` and `algorithm` are as in
+ * hipress_options; of a plan that is named ("named": true) "schedule" is null, and its gathers are raw. "shard" is the
+ * number of neighbours that have all shards, "reshard" that of those who keep them between forward and backward, 1 for
+ * layers that stay whole. HIPRESS_INVALID, with file and line, as hipress_open(), also for a plan of another schedule, and
+ * for an algorithm that gathers or reductions of shards cannot be sent in. `*result` is for hipress_free_result(). */
+HIPRESS_API hipress_status hipress_read_sharded_plan(const char* plan, const char* algorithm, int ranks,
+                                                     const hipress_gradient* gradients, size_t count, char** result);
+
+/** A compression algorithm for programs that carry messages themselves, in memory of the host, and what its encoders keep
+ * between steps. One thread at a time. */
+typedef struct hipress_codec hipress_codec;
+
+/** What is known of an algorithm. */
+typedef struct hipress_codec_traits {
+  int varies;         /**< 1: messages are as long as the data make them; 0: always hipress_codec_bytes() */
+  int keeps;          /**< 1: encoders keep what they leave out, where hipress_encode::state_elements asks for it */
+  int half_precision; /**< 1: a message is an array of numbers of `message_type`, which can be added */
+  hipress_type message_type;
+} hipress_codec_traits;
+
+/** Values to encode. Members that an initialiser leaves out are zero. */
+typedef struct hipress_encode {
+  const void* values;
+  int64_t elements;
+  hipress_type type;
+  float divisor;          /**< values are divided by it first; 0: by 1 */
+  uint64_t step;          /**< random draws differ by step, node, gradient and role; so do those of different elements */
+  uint32_t node;
+  uint32_t gradient;
+  uint32_t role;
+  int64_t first_element;  /**< of the gradient: where the values begin */
+  int64_t state_elements; /**< of the gradient, whose residual is kept under its number and role, added to the values, and
+                               replaced by what the message leaves out; 0: none is */
+  void* message;          /**< 16-byte aligned */
+  int64_t capacity;       /**< bytes, at least hipress_codec_bytes() */
+  int64_t message_bytes;  /**< out: bytes that are used */
+} hipress_encode;
+
+/** Messages to decode: `values` become the sum of what they decode to, in their order, divided by `divisor`; it is reckoned
+ * in fp32 and rounded once. */
+typedef struct hipress_decode {
+  const void* const* messages; /**< 16-byte aligned */
+  const int64_t* message_bytes;
+  size_t count;
+  void* values;
+  int64_t elements;
+  hipress_type type;
+  float divisor; /**< 0: 1 */
+} hipress_decode;
+
+/** Makes a codec of an algorithm's text, such as int8block(block=128), with the seed of its random draws, and leaves it in
+ * `*codec` (null after an error). HIPRESS_INVALID for a text that is none, a program (x.pse), and an algorithm whose
+ * messages are of whole gradients alone. */
+HIPRESS_API hipress_status hipress_codec_open(const char* algorithm, uint64_t seed, hipress_codec** codec);
+
+/** Leaves in `*traits` what is known of its algorithm. */
+HIPRESS_API hipress_status hipress_codec_describe(const hipress_codec* codec, hipress_codec_traits* traits);
+
+/** The bytes of a message of so many elements, or the most where that varies; a multiple of 4. -1 after an error. */
+HIPRESS_API int64_t hipress_codec_bytes(const hipress_codec* codec, int64_t elements);
+
+/** Makes a message of each of `count` values. HIPRESS_INVALID, and nothing is encoded, for one that does not fit. */
+HIPRESS_API hipress_status hipress_codec_encode(hipress_codec* codec, hipress_encode* encodes, size_t count);
+
+/** Decodes and adds. HIPRESS_FAILED for a message that is damaged. */
+HIPRESS_API hipress_status hipress_codec_decode(const hipress_codec* codec, const hipress_decode* decodes, size_t count);
+
+/** Writes what its encoders keep between steps to a file, which appears at once and complete. */
+HIPRESS_API hipress_status hipress_codec_save(hipress_codec* codec, const char* path);
+
+/** Goes on from such a file. HIPRESS_INVALID if it is damaged; nothing has changed then. */
+HIPRESS_API hipress_status hipress_codec_load(hipress_codec* codec, const char* path);
+
+/** Frees it. Null is nothing. */
+HIPRESS_API void hipress_codec_close(hipress_codec* codec);
+
 /** How far a request is. */
 typedef struct hipress_progress {
   const char* stage; /**< "search", or of sweeps "plans" and "simulations"; lives until the function returns */

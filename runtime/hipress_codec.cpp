@@ -1,0 +1,192 @@
+// The codecs of hipress.h, for programs that carry messages themselves.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernels/codec/algorithm_list.hpp"
+#include "kernels/codec/codec.hpp"
+#include "kernels/codec/state_store.hpp"
+#include "runtime/c_interface.hpp"
+#include "runtime/hipress.h"
+
+using namespace hipress;
+using runtime::guarded;
+using runtime::required;
+
+struct hipress_codec {
+  std::string algorithm;
+  std::unique_ptr<kernels::Codec> codec;
+  std::uint64_t seed = 0;
+  kernels::StateStore states;
+};
+
+namespace {
+
+kernels::ValueType value_type(const hipress_type& type) {
+  switch (runtime::dtype_of(type)) {
+    case models::Dtype::kFloat16:
+      return kernels::ValueType::kFloat16;
+    case models::Dtype::kBfloat16:
+      return kernels::ValueType::kBfloat16;
+    default:
+      return kernels::ValueType::kFloat32;
+  }
+}
+
+hipress_type type_of(kernels::ValueType type) {
+  if (type == kernels::ValueType::kFloat16) return HIPRESS_FLOAT16;
+  return type == kernels::ValueType::kBfloat16 ? HIPRESS_BFLOAT16 : HIPRESS_FLOAT32;
+}
+
+float divisor_of(float given) { return given == 0 ? 1.0f : given; }
+
+bool keeps(const kernels::Codec& codec) {
+  return codec.traits().error_feedback && codec.traits().state_arrays > 0;
+}
+
+std::unique_ptr<hipress_codec> made(const std::string& algorithm, std::uint64_t seed) {
+  if (kernels::program_file(algorithm)) {
+    throw std::invalid_argument(
+        fmt::format("algorithm {} is a program, which this call does not run; name one of {}",
+                    algorithm, kernels::algorithm_names()));
+  }
+  auto made = std::make_unique<hipress_codec>();
+  made->algorithm = algorithm;
+  made->codec = kernels::make_codec(algorithm);
+  made->seed = seed;
+  if (made->codec->traits().additive || made->codec->traits().stages > 1) {
+    throw std::invalid_argument(
+        fmt::format("{} compresses whole gradients, between which nothing is decoded; take another "
+                    "algorithm for slices, such as int8block",
+                    algorithm));
+  }
+  return made;
+}
+
+/// The codec's view of it. Its residual is looked up only when all of a call fit.
+kernels::EncodeItem item_of(const hipress_codec& codec, hipress_encode& encode) {
+  const std::int64_t room = codec.codec->encoded_bytes(encode.elements);
+  if (encode.capacity < room) {
+    throw std::invalid_argument(
+        fmt::format("a message of {} elements by {} takes {} bytes, and there is room for {}",
+                    encode.elements, codec.algorithm, room, encode.capacity));
+  }
+  encode.message_bytes = room;
+  return {.values = encode.values,
+          .type = value_type(encode.type),
+          .elements = encode.elements,
+          .divisor = divisor_of(encode.divisor),
+          .state = {},
+          .message = static_cast<std::byte*>(encode.message),
+          .key = {.seed = codec.seed,
+                  .step = encode.step,
+                  .node = encode.node,
+                  .gradient = encode.gradient,
+                  .role = encode.role,
+                  .first_element = encode.first_element},
+          .message_bytes = &encode.message_bytes};
+}
+
+void encode(hipress_codec& codec, std::span<hipress_encode> encodes) {
+  std::vector<kernels::EncodeItem> items;
+  for (hipress_encode& one : encodes) items.push_back(item_of(codec, one));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const hipress_encode& one = encodes[i];
+    if (one.state_elements == 0 || !keeps(*codec.codec)) continue;
+    items[i].state = codec.states.slice_of(*codec.codec, fmt::format("{}", one.gradient), one.role,
+                                           one.state_elements, one.first_element, one.elements);
+  }
+  codec.codec->encode(items);
+}
+
+void decode(const hipress_codec& codec, std::span<const hipress_decode> decodes) {
+  std::vector<kernels::DecodeItem> items;
+  std::vector<std::vector<const std::byte*>> messages;
+  for (const hipress_decode& one : decodes) {
+    required(one.messages, "messages");
+    required(one.message_bytes, "message_bytes");
+    if (one.count == 0) throw std::invalid_argument("there are no messages to decode");
+    std::vector<const std::byte*>& list = messages.emplace_back();
+    for (const void* message : std::span(one.messages, one.count)) {
+      list.push_back(static_cast<const std::byte*>(message));
+    }
+    const bool alone = one.count == 1 && divisor_of(one.divisor) == 1;
+    items.push_back({.messages = list,
+                     .message_bytes = {one.message_bytes, one.count},
+                     .elements = one.elements,
+                     .values = one.values,
+                     .type = value_type(one.type),
+                     .mode = alone ? kernels::DecodeMode::kOverwrite : kernels::DecodeMode::kAdd,
+                     .sum_divisor = divisor_of(one.divisor)});
+    auto* const values = static_cast<std::byte*>(one.values);
+    if (alone || values == nullptr || one.elements <= 0) continue;
+    std::fill_n(values, one.elements * kernels::bytes_per_value(items.back().type), std::byte{});
+  }
+  codec.codec->decode(items);
+}
+
+template <class T>
+std::span<T> list_of(T* list, std::size_t count, const char* name) {
+  if (count == 0) return {};
+  return {&required(list, name), count};
+}
+
+}  // namespace
+
+extern "C" {
+
+hipress_status hipress_codec_open(const char* algorithm, uint64_t seed, hipress_codec** codec) {
+  if (codec != nullptr) *codec = nullptr;
+  return guarded(
+      [&] { required(codec, "codec") = made(&required(algorithm, "algorithm"), seed).release(); });
+}
+
+hipress_status hipress_codec_describe(const hipress_codec* codec, hipress_codec_traits* traits) {
+  return guarded([&] {
+    const kernels::CodecTraits& known = required(codec, "codec").codec->traits();
+    required(traits, "traits") = {.varies = known.varies ? 1 : 0,
+                                  .keeps = keeps(*codec->codec) ? 1 : 0,
+                                  .half_precision = known.half_precision ? 1 : 0,
+                                  .message_type = type_of(known.message_values)};
+  });
+}
+
+int64_t hipress_codec_bytes(const hipress_codec* codec, int64_t elements) {
+  std::int64_t bytes = -1;
+  guarded([&] {
+    if (elements < 0) {
+      throw std::invalid_argument(fmt::format("{} elements: give 0 or more", elements));
+    }
+    bytes = required(codec, "codec").codec->encoded_bytes(elements);
+  });
+  return bytes;
+}
+
+hipress_status hipress_codec_encode(hipress_codec* codec, hipress_encode* encodes, size_t count) {
+  return guarded([&] { encode(required(codec, "codec"), list_of(encodes, count, "encodes")); });
+}
+
+hipress_status hipress_codec_decode(const hipress_codec* codec, const hipress_decode* decodes,
+                                    size_t count) {
+  return guarded([&] { decode(required(codec, "codec"), list_of(decodes, count, "decodes")); });
+}
+
+hipress_status hipress_codec_save(hipress_codec* codec, const char* path) {
+  return guarded([&] { required(codec, "codec").states.save(&required(path, "path")); });
+}
+
+hipress_status hipress_codec_load(hipress_codec* codec, const char* path) {
+  return guarded([&] { required(codec, "codec").states.load(&required(path, "path")); });
+}
+
+void hipress_codec_close(hipress_codec* codec) { delete codec; }
+
+}  // extern "C"

@@ -1,0 +1,131 @@
+// Plans of sharded schedules, for programs whose own collectives carry the shards.
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "casync/plan.hpp"
+#include "io/document.hpp"
+#include "io/error.hpp"
+#include "kernels/codec/codec.hpp"
+#include "models/model.hpp"
+#include "plans/plan_file.hpp"
+#include "runtime/c_interface.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/hipress.h"
+
+using namespace hipress;
+using io::Document;
+using runtime::guarded;
+using runtime::required;
+using runtime::text_of;
+
+namespace {
+
+const char* name_of(casync::Prefetch prefetch) {
+  if (prefetch == casync::Prefetch::kPre) return "pre";
+  return prefetch == casync::Prefetch::kPost ? "post" : "none";
+}
+
+/// Nothing feeds back what a gather leaves out, so it takes what leaves little.
+void require_gather(const std::string& algorithm, const kernels::CodecTraits& traits) {
+  const kernels::AlgorithmRow* const row = kernels::find_algorithm(algorithm);
+  const bool lossless = row != nullptr && row->lossless;
+  const bool in_blocks = kernels::parameter_value(algorithm, "block").has_value();
+  if (in_blocks || lossless || traits.half_precision) return;
+  throw io::InputError(
+      fmt::format("parameters are gathered as {}, and nothing feeds back what that leaves out; "
+                  "gather raw, or by a block format, a cast or a lossless codec",
+                  algorithm));
+}
+
+void require_reduction(const std::string& algorithm, const kernels::CodecTraits& traits) {
+  if (!traits.additive && traits.stages == 1 && !traits.own_optimizer) return;
+  throw io::InputError(fmt::format(
+      "gradients are reduced by {}, which {}; take an algorithm that compresses "
+      "slices, such as int4block",
+      algorithm, traits.own_optimizer ? "is an optimizer of its own" : "takes whole gradients"));
+}
+
+/// The name of what a gradient travels as; null: raw.
+Document algorithm_of(const plans::ResolvedPlan& resolved, std::int8_t algorithm,
+                      void (*require)(const std::string&, const kernels::CodecTraits&)) {
+  if (algorithm == casync::kRaw) return nullptr;
+  const auto place = static_cast<std::size_t>(algorithm);
+  const std::string& name = resolved.plan.algorithms[place].name;
+  require(name, resolved.codecs[place]->traits());
+  return name;
+}
+
+/// Each gradient is a layer of its own: the caller knows which of them travel together.
+models::Model model_of(const hipress_gradient* gradients, std::size_t count) {
+  models::Model model = runtime::model_of(runtime::gradients_of(gradients, count, nullptr));
+  for (models::Gradient& gradient : model.gradients) gradient.layer = gradient.name;
+  return model;
+}
+
+void require_sharded(const std::string& file, const casync::Schedule& schedule) {
+  if (schedule.is_sharded()) return;
+  throw io::InputError(fmt::format(
+      "plan {} is for schedule {}, and here parameters are in shards: plan for schedule fsdp or "
+      "hsdp, or train with DistributedDataParallel",
+      file, schedule.text()));
+}
+
+Document described(const std::string& plan, const plans::PlanContext& context) {
+  const plans::ResolvedPlan resolved = plans::resolve_plan(plan, context);
+  const bool named = plans::is_named_plan(plan, context);
+  if (!named) require_sharded(plan, resolved.plan.schedule);
+  const casync::Timetable table = resolved.plan.schedule.timetable(context.model);
+  const casync::Sharding sharding = table.sharding.value_or(casync::Sharding{});
+  Document::List gradients;
+  for (std::uint32_t g = 0; g < context.model.gradients.size(); ++g) {
+    const casync::Plan& decided = resolved.plan;
+    const std::int8_t reduction = decided.decisions[g].algorithm;
+    gradients.push_back(
+        Document({{"algorithm", algorithm_of(resolved, reduction, require_reduction)},
+                  {"gather", algorithm_of(resolved, decided.gather_of(g), require_gather)}}));
+  }
+  const std::uint32_t nodes = context.nodes;
+  return {{"schedule", named ? Document(nullptr) : Document(resolved.plan.schedule.text())},
+          {"named", named},
+          {"shard", sharding.shards(nodes)},
+          {"reshard", sharding.stays_whole() ? 1 : sharding.gathers_among(nodes)},
+          {"prefetch", name_of(sharding.prefetch)},
+          {"in_flight", sharding.in_flight},
+          {"separate_communicators", sharding.separate_communicators},
+          {"exchange_within", resolved.plan.exchange_within},
+          {"gradients", Document::list(std::move(gradients))}};
+}
+
+}  // namespace
+
+extern "C" {
+
+hipress_status hipress_read_sharded_plan(const char* plan, const char* algorithm, int ranks,
+                                         const hipress_gradient* gradients, size_t count,
+                                         char** result) {
+  if (result != nullptr) *result = nullptr;
+  return guarded([&] {
+    required(result, "result");
+    if (ranks < 1) throw std::invalid_argument(fmt::format("{} ranks: give 1 or more", ranks));
+    const std::string file = &required(plan, "plan");
+    const models::Model model = model_of(gradients, count);
+    const std::optional<std::string> topology = plans::topology_of_plan(file);
+    const plans::PlanContext context{.model = model,
+                                     .strategy = topology.value_or("ring"),
+                                     .nodes = static_cast<std::uint32_t>(ranks),
+                                     .algorithm = text_of(algorithm)};
+    *result = runtime::copy_of(described(file, context).print());
+    if (*result == nullptr) throw std::bad_alloc();
+  });
+}
+
+}  // extern "C"

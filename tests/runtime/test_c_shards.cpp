@@ -1,0 +1,220 @@
+// What the C interface has for programs whose own collectives carry messages: codecs, and plans of
+// sharded schedules.
+#include <unistd.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "runtime/hipress.h"
+
+using Catch::Contains;
+
+namespace {
+
+constexpr std::int64_t kElements = 512;
+
+std::string last_error() { return hipress_last_error(); }
+
+/// A file of the test's own, which ends with it.
+class File {
+ public:
+  explicit File(const std::string& name, const std::string& content = {})
+      : path_(std::filesystem::temp_directory_path() / (std::to_string(getpid()) + name)) {
+    if (!content.empty()) std::ofstream(path_) << content;
+  }
+  ~File() { std::filesystem::remove(path_); }
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// A codec and room for a message of kElements.
+struct Coder {
+  explicit Coder(const char* algorithm, std::uint64_t seed = 1) {
+    REQUIRE(hipress_codec_open(algorithm, seed, &codec) == HIPRESS_OK);
+    capacity = hipress_codec_bytes(codec, kElements);
+  }
+  Coder(const Coder&) = delete;
+  Coder& operator=(const Coder&) = delete;
+  ~Coder() { hipress_codec_close(codec); }
+
+  std::vector<std::byte> encoded(const std::vector<float>& values, std::uint64_t step,
+                                 std::int64_t state_elements) const {
+    auto* const room = static_cast<std::byte*>(std::aligned_alloc(64, 64 * 64));
+    hipress_encode encode = {};
+    encode.values = values.data();
+    encode.elements = kElements;
+    encode.step = step;
+    encode.state_elements = state_elements;
+    encode.message = room;
+    encode.capacity = capacity;
+    CHECK(hipress_codec_encode(codec, &encode, 1) == HIPRESS_OK);
+    std::vector<std::byte> message(room, room + encode.message_bytes);
+    std::free(room);
+    return message;
+  }
+
+  hipress_codec* codec = nullptr;
+  std::int64_t capacity = 0;
+};
+
+std::vector<float> ramp() {
+  std::vector<float> values(kElements);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 64 - 4;
+  return values;
+}
+
+const hipress_gradient kGradients[] = {{"a", 100, HIPRESS_FLOAT32, 0, nullptr, 0},
+                                       {"b", 60, HIPRESS_FLOAT32, 0, nullptr, 0}};
+
+std::string plan_of(const std::string& top, const std::string& first) {
+  return "schema: hipress.plan/1\nmodel: m\ntopology: allreduce\nnodes: 4\n" + top +
+         "search: given\nnetwork: fair\nprofile: p\ntool: t\ngradients:\n"
+         "- {name: a, elements: 100, algorithm: int4block, K: 1, " +
+         first + "}\n- {name: b, elements: 60, algorithm: none, K: 1}\n";
+}
+
+hipress_status read_plan(const std::string& path, std::string& found) {
+  char* text = nullptr;
+  const hipress_status status =
+      hipress_read_sharded_plan(path.c_str(), "onebit", 4, kGradients, 2, &text);
+  found = text == nullptr ? "" : text;
+  hipress_free_result(text);
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("runtime: codecs in C: the mean of what two messages decode to, rounded once") {
+  const Coder half("fp16");
+  hipress_codec_traits traits;
+  REQUIRE(hipress_codec_describe(half.codec, &traits) == HIPRESS_OK);
+  CHECK(traits.half_precision == 1);
+  CHECK(traits.message_type == HIPRESS_FLOAT16);
+  CHECK(traits.keeps == 0);
+  CHECK(half.capacity == 2 * kElements);
+  // Multiples of 1/64 below 4 in magnitude have 8 bits: fp16 has them all. (x + x) / 2 = x.
+  const std::vector<float> values = ramp();
+  alignas(16) std::array<std::byte, 2 * kElements> room;
+  const std::vector<std::byte> message = half.encoded(values, 0, 0);
+  std::copy(message.begin(), message.end(), room.begin());
+  const std::array<const void*, 2> messages = {room.data(), room.data()};
+  const std::array<std::int64_t, 2> bytes = {2 * kElements, 2 * kElements};
+  std::vector<float> mean(kElements, 7);
+  hipress_decode decode = {.messages = messages.data(),
+                           .message_bytes = bytes.data(),
+                           .count = 2,
+                           .values = mean.data(),
+                           .elements = kElements,
+                           .type = HIPRESS_FLOAT32,
+                           .divisor = 2};
+  REQUIRE(hipress_codec_decode(half.codec, &decode, 1) == HIPRESS_OK);
+  CHECK(mean == values);
+  // And of one message alone, which overwrites.
+  std::fill(mean.begin(), mean.end(), 7.0f);
+  decode.count = 1;
+  decode.divisor = 0;
+  REQUIRE(hipress_codec_decode(half.codec, &decode, 1) == HIPRESS_OK);
+  CHECK(mean == values);
+}
+
+TEST_CASE(
+    "runtime: codecs in C: residuals are kept, saved and loaded, and draws go by step and seed") {
+  const std::vector<float> values = ramp();
+  const Coder drawn("int4block");
+  CHECK(drawn.capacity == 16 + 8 * 4 + 256);  // a header, 8 blocks' steps, and half bytes
+  CHECK(drawn.encoded(values, 1, 0) == drawn.encoded(values, 1, 0));
+  CHECK(drawn.encoded(values, 1, 0) != drawn.encoded(values, 2, 0));
+  CHECK(Coder("int4block", 2).encoded(values, 1, 0) != drawn.encoded(values, 1, 0));
+
+  const Coder first("onebit");
+  hipress_codec_traits traits;
+  REQUIRE(hipress_codec_describe(first.codec, &traits) == HIPRESS_OK);
+  CHECK(traits.keeps == 1);
+  // With a residual the same values in the same step make another message.
+  const File file("-state");
+  const auto without = first.encoded(values, 3, kElements);
+  REQUIRE(hipress_codec_save(first.codec, file.path().c_str()) == HIPRESS_OK);
+  const auto with = first.encoded(values, 3, kElements);
+  CHECK(with != without);
+  const Coder other("onebit");
+  REQUIRE(hipress_codec_load(other.codec, file.path().c_str()) == HIPRESS_OK);
+  CHECK(other.encoded(values, 3, kElements) == with);
+}
+
+TEST_CASE("runtime: codecs in C: what does not fit is refused in words") {
+  hipress_codec* codec = nullptr;
+  CHECK(hipress_codec_open("int9block", 1, &codec) == HIPRESS_INVALID);
+  CHECK(codec == nullptr);
+  CHECK_THAT(last_error(), Contains("int9block") && Contains("int8block"));
+  CHECK(hipress_codec_open("powersgd(rank=4)", 1, &codec) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("whole gradients"));
+  CHECK(hipress_codec_open("mine.pse", 1, &codec) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("is a program"));
+  CHECK(hipress_codec_open(nullptr, 1, &codec) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("algorithm is null"));
+
+  const Coder coder("int8block");
+  CHECK(hipress_codec_bytes(coder.codec, -1) == -1);
+  const std::vector<float> values = ramp();
+  alignas(16) std::array<std::byte, 64> room;
+  hipress_encode encode = {};
+  encode.values = values.data();
+  encode.elements = kElements;
+  encode.message = room.data();
+  encode.capacity = 64;
+  CHECK(hipress_codec_encode(coder.codec, &encode, 1) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("takes 544 bytes, and there is room for 64"));
+  std::vector<float> to(kElements);
+  const void* const message = room.data();
+  const std::int64_t bytes = 64;
+  hipress_decode decode = {};
+  decode.messages = &message;
+  decode.message_bytes = &bytes;
+  decode.count = 1;
+  decode.values = to.data();
+  decode.elements = kElements;
+  CHECK(hipress_codec_decode(coder.codec, &decode, 1) == HIPRESS_FAILED);
+  CHECK_THAT(last_error(), Contains("64 bytes"));
+}
+
+TEST_CASE("runtime: plans of shards in C: what is decided, by gradient") {
+  const File file("-plan.yaml", plan_of("schedule: fsdp(reshard=false)\nexchange_within: 2\n",
+                                        "gather: int8block"));
+  std::string found;
+  CHECK(read_plan(file.path(), found) == HIPRESS_OK);
+  CHECK(
+      found ==
+      R"json({"schedule":"fsdp(reshard=false)","named":false,"shard":4,"reshard":1,)json"
+      R"json("prefetch":"pre","in_flight":2,"separate_communicators":false,)json"
+      R"json("exchange_within":2,"gradients":[{"algorithm":"int4block","gather":"int8block"},)json"
+      R"json({"algorithm":null,"gather":null}]})json");
+  // A named plan is of reductions alone.
+  CHECK(read_plan("int8block", found) == HIPRESS_OK);
+  CHECK_THAT(found, Contains(R"("schedule":null,"named":true,"shard":4,"reshard":4)") &&
+                        Contains(R"({"algorithm":"int8block","gather":null})"));
+}
+
+TEST_CASE("runtime: plans of shards in C: what cannot be trained so is refused") {
+  std::string found;
+  const File averaged("-ddp.yaml", plan_of("", ""));
+  CHECK(read_plan(averaged.path(), found) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("is for schedule ddp"));
+  CHECK(found.empty());
+  const File coarse("-coarse.yaml", plan_of("schedule: fsdp\n", "gather: onebit"));
+  CHECK(read_plan(coarse.path(), found) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("gathered as onebit"));
+  CHECK(read_plan("powersgd(rank=1)", found) == HIPRESS_OK);  // which leaves vectors raw
+  CHECK(read_plan("nowhere", found) == HIPRESS_INVALID);
+  char* text = nullptr;
+  CHECK(hipress_read_sharded_plan("none", "onebit", 0, kGradients, 2, &text) == HIPRESS_INVALID);
+  CHECK(hipress_read_sharded_plan(nullptr, "onebit", 2, kGradients, 2, &text) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("plan is null"));
+}
