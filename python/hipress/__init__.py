@@ -21,10 +21,11 @@ from hipress._results import Plan, Result, Simulation, Sweep, Trace
 from hipress._version import version as _version
 
 if TYPE_CHECKING:
+    from hipress._attach import attach as attach
     from hipress._capture import Capture as Capture
     from hipress._ddp import Hook as Hook
-    from hipress._ddp import attach as attach
     from hipress._ddp import synchronise as synchronise
+    from hipress._fsdp import ShardedHook as ShardedHook
     from hipress._local import LocalUpdates as LocalUpdates
     from hipress._verify import Verification as Verification
     from hipress._verify import verify as verify
@@ -33,12 +34,12 @@ __version__ = _version()
 
 __all__ = ["Capture", "EnvironmentFailure", "Error", "Gradient", "HipressError", "HipressWarning", "Hook", "InputError",
            "Interrupted", "InvalidRequest", "LibraryError", "LocalUpdates", "Plan", "Progress", "RankLost", "Result",
-           "Simulation", "Sweep", "Trace", "UnmetError", "Verification", "answer", "attach", "capture", "import_trace",
+           "ShardedHook", "Simulation", "Sweep", "Trace", "UnmetError", "Verification", "answer", "attach", "capture", "import_trace",
            "library_path", "plan", "simulate", "sweep", "synchronise", "verify"]
 
 #: What needs torch, and the module that has it.
-_NEED_TORCH = {"Capture": "_capture", "Hook": "_ddp", "LocalUpdates": "_local", "Verification": "_verify", "attach": "_ddp",
-               "synchronise": "_ddp", "verify": "_verify"}
+_NEED_TORCH = {"Capture": "_capture", "Hook": "_ddp", "LocalUpdates": "_local", "ShardedHook": "_fsdp", "Verification": "_verify",
+               "attach": "_attach", "synchronise": "_ddp", "verify": "_verify"}
 
 
 def __getattr__(name: str) -> Any:

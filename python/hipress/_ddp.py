@@ -47,28 +47,9 @@ def hook_of(ddp: torch.nn.Module) -> "Hook":
         raise InvalidRequest("this model has no hipress hook: call hipress.attach(model) first") from None
 
 
-def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "onebit", topology: Optional[str] = None,
-           model: Optional[_Path] = None, timeout: Optional[float] = None, seed: int = 1, rendezvous: Optional[str] = None,
-           network: Optional[str] = None) -> "Hook":
-    """Synchronises the gradients of a DistributedDataParallel as a plan says, and returns the hook, which holds what a checkpoint
-    needs (state_dict, load_state_dict) and ends with close(), or with the process. Every rank calls it, before the first step.
-
-    ddp         the DistributedDataParallel, or what torch.compile made of it
-    plan        a file of hipress-plan, or none, all, or an algorithm such as fp16 or powersgd(rank=4)
-    algorithm   of plan entries that are compressed but name none
-    topology    ring, ps, allreduce or allgather; default: the plan file's, or ring
-    model       the model YAML that the plan was made of, as hipress.capture writes it: bulk groups then see its ready times
-    timeout     seconds without progress after which the job has failed: a rank that evaluates or saves meanwhile must come
-                back within it; default: that of DDP's process group. A rank whose process ends is noticed at once
-    seed        of random draws
-    rendezvous  where ranks meet: file:///shared/folder or redis://host:port; default: PyTorch's own key-value store
-    network     network interface or address to use; default: loopback on one machine, else the first interface of
-                GLOO_SOCKET_IFNAME, else the address from which MASTER_ADDR is reached
-
-    Gradients are averaged as DDP does. InvalidRequest for what cannot be synchronised, RankLost if another rank fails, Error for
-    what else goes wrong. In a program that composes hooks, Hook(ddp, ...) and synchronise are the two parts of it."""
-    hook = Hook(ddp, plan, algorithm=algorithm, topology=topology, model=model, timeout=timeout, seed=seed, rendezvous=rendezvous,
-                network=network)
+def attach_ddp(ddp: torch.nn.Module, **options: Any) -> "Hook":
+    """Makes a DistributedDataParallel's hook, with the arguments of Hook, and registers it."""
+    hook = Hook(ddp, **options)
     try:
         unwrapped(ddp).register_comm_hook(hook, synchronise)
     except BaseException:
@@ -87,31 +68,56 @@ def synchronise(state: "Hook", bucket: GradBucket) -> torch.futures.Future[torch
 #: What else is trained in parallel, by the names of classes, and why it has no hook.
 _OTHERS = {
     "ReplicateModule": "replicate() has no DistributedDataParallel to attach to: use DistributedDataParallel(model) instead of it",
-    "FSDPModule": "fully_shard() leaves each rank a part of every gradient, and a plan averages whole ones: use "
-                  "DistributedDataParallel(model) instead of it",
-    "FullyShardedDataParallel": "FSDP leaves each rank a part of every gradient, and a plan averages whole ones: "
-                                "use DistributedDataParallel(model) instead of it",
+    "FSDPModule": "fully_shard() leaves each rank a part of every gradient, and this is of whole ones: hipress.attach(model) trains it "
+                  "with a plan of schedule fsdp, or use DistributedDataParallel(model) instead of it",
+    "FullyShardedDataParallel": "FSDP leaves each rank a part of every gradient, and this is of whole ones: hipress.attach(model) reduces "
+                                "them as a plan of schedule fsdp says, or use DistributedDataParallel(model) instead of it",
     "DataParallel": "DataParallel averages within one process: start a process for each device, and use "
                     "DistributedDataParallel(model) instead of it",
 }
 
 
-def unwrapped(model: Any, caller: str = "hipress.attach") -> DistributedDataParallel:
-    """The DistributedDataParallel that a model is, or that torch.compile was given. InvalidRequest for all else."""
+#: What fully_shard() makes of a module's class.
+_SHARDED = "FSDPModule"
+
+
+def is_of(model: Any, name: str) -> bool:
+    """Whether a module is of PyTorch's class of that name, which this torch may lack."""
+    return any(parent.__name__ == name and parent.__module__.startswith("torch.") for parent in type(model).__mro__)
+
+
+def uncompiled(model: Any) -> Any:
+    """What torch.compile was given, or else the model itself."""
     # Not by getattr: other wrappers hand the attributes of what they wrap on.
     while isinstance(model, torch.nn.Module) and "_orig_mod" in model._modules:
         model = model._modules["_orig_mod"]
+    return model
+
+
+def _refuse_sharded(plan: str) -> None:
+    """Plans of other models than DistributedDataParallel's. (The library refuses those for local updates.)"""
+    schedule = _said_by(plan, "schedule", "ddp")
+    if schedule.startswith(("fsdp", "hsdp")):
+        raise InvalidRequest(f"{plan} is for schedule {schedule}, and the model is a DistributedDataParallel: shard it by fully_shard(model) "
+                             "instead, or plan for schedule ddp")
+
+
+def unwrapped(model: Any, caller: str = "hipress.attach") -> DistributedDataParallel:
+    """The DistributedDataParallel that a model is, or that torch.compile was given. InvalidRequest for all else."""
+    model = uncompiled(model)
     if isinstance(model, DistributedDataParallel):
         return model
     asked = f"{caller} takes a DistributedDataParallel, got {type(model).__name__}"
     if not isinstance(model, torch.nn.Module):
         raise InvalidRequest(f"{asked}, which is no torch.nn.Module: give it the model that DistributedDataParallel(...) returned")
-    for parent in type(model).__mro__:
-        if parent.__name__ in _OTHERS and parent.__module__.startswith("torch."):
-            raise InvalidRequest(f"{asked}: {_OTHERS[parent.__name__]}")
+    for name, why in _OTHERS.items():
+        if is_of(model, name):
+            raise InvalidRequest(f"{asked}: {why}")
     if _is_replicated(model):
         raise InvalidRequest(f"{asked}: {_OTHERS['ReplicateModule']}")
-    raise InvalidRequest(f"{asked}: wrap the model first, with DistributedDataParallel(model)")
+    if any(is_of(part, _SHARDED) for part in model.modules()):
+        raise InvalidRequest(f"{asked}, parts of which are sharded: call fully_shard(model) for the whole, too, and give that")
+    raise InvalidRequest(f"{asked}: wrap the model first, with DistributedDataParallel(model) or fully_shard(model)")
 
 
 def _is_replicated(model: torch.nn.Module) -> bool:
@@ -402,6 +408,7 @@ class Hook:
             raise InvalidRequest("hipress.attach was called for this model before; a model takes one hook")
         _refuse_other_hooks(ddp)
         plan, algorithm = str(plan), str(algorithm)
+        _refuse_sharded(plan)
         parameters = _parameters_of(ddp)
         order = _model_file.ready_times(model) if model is not None else {}
         gradients = _gradients_of(parameters, order)

@@ -72,6 +72,29 @@ class CCallOptions(ctypes.Structure):
                 ("progress", CallProgress), ("interrupt", ctypes.POINTER(ctypes.c_ubyte))]
 
 
+class CCodecTraits(ctypes.Structure):
+    """hipress_codec_traits."""
+
+    _fields_ = [("varies", ctypes.c_int), ("keeps", ctypes.c_int), ("half_precision", ctypes.c_int),
+                ("message_type", ctypes.c_int)]
+
+
+class CEncode(ctypes.Structure):
+    """hipress_encode."""
+
+    _fields_ = [("values", ctypes.c_void_p), ("elements", ctypes.c_int64), ("type", ctypes.c_int), ("divisor", ctypes.c_float),
+                ("step", ctypes.c_uint64), ("node", ctypes.c_uint32), ("gradient", ctypes.c_uint32), ("role", ctypes.c_uint32),
+                ("first_element", ctypes.c_int64), ("state_elements", ctypes.c_int64), ("message", ctypes.c_void_p),
+                ("capacity", ctypes.c_int64), ("message_bytes", ctypes.c_int64)]
+
+
+class CDecode(ctypes.Structure):
+    """hipress_decode."""
+
+    _fields_ = [("messages", ctypes.c_void_p), ("message_bytes", ctypes.c_void_p), ("count", ctypes.c_size_t),
+                ("values", ctypes.c_void_p), ("elements", ctypes.c_int64), ("type", ctypes.c_int), ("divisor", ctypes.c_float)]
+
+
 class Gradient:
     """A gradient that every rank submits once per iteration: `name` as in plans, `shape` from the outermost dimension (none: a
     scalar), `type` one of FLOAT32, FLOAT16, BFLOAT16, `ready_s` seconds after backward began (0: not known)."""
@@ -109,6 +132,16 @@ _FUNCTIONS = {
     "hipress_read_model": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(_POINTER)]),
     "hipress_model_gradients": (ctypes.POINTER(CGradient), [_POINTER, ctypes.POINTER(ctypes.c_size_t)]),
     "hipress_free_model": (None, [_POINTER]),
+    "hipress_read_sharded_plan": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int, ctypes.POINTER(CGradient),
+                                                 ctypes.c_size_t, ctypes.POINTER(_POINTER)]),
+    "hipress_codec_open": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_uint64, ctypes.POINTER(_POINTER)]),
+    "hipress_codec_describe": (ctypes.c_int, [_POINTER, ctypes.POINTER(CCodecTraits)]),
+    "hipress_codec_bytes": (ctypes.c_int64, [_POINTER, ctypes.c_int64]),
+    "hipress_codec_encode": (ctypes.c_int, [_POINTER, ctypes.POINTER(CEncode), ctypes.c_size_t]),
+    "hipress_codec_decode": (ctypes.c_int, [_POINTER, ctypes.POINTER(CDecode), ctypes.c_size_t]),
+    "hipress_codec_save": (ctypes.c_int, [_POINTER, ctypes.c_char_p]),
+    "hipress_codec_load": (ctypes.c_int, [_POINTER, ctypes.c_char_p]),
+    "hipress_codec_close": (None, [_POINTER]),
     "hipress_call_options_init": (None, [_POINTER]),
     "hipress_call_with": (ctypes.c_int, [ctypes.POINTER(CCallOptions), ctypes.c_char_p, ctypes.POINTER(_POINTER)]),
     "hipress_free_result": (None, [_POINTER]),

@@ -1,0 +1,114 @@
+"""FSDP1, FullyShardedDataParallel: its communication hook reduces gradients as a plan says. Gathers are PyTorch's own."""
+
+from typing import Any, Iterator, List, Sequence, Tuple
+
+import torch
+import torch.distributed as dist
+
+from hipress._ddp import is_of
+from hipress._engine import InvalidRequest
+from hipress._fsdp import Plan, Reduction, ShardedHook, Unit, plain_name
+from hipress._library import Gradient
+
+#: What a plan calls the ways to gather ahead of a backward pass.
+_PREFETCHES = {"BACKWARD_PRE": "pre", "BACKWARD_POST": "post", "None": "none"}
+_INSTEAD = "shard the model by fully_shard(), which gathers and reduces as a plan says"
+
+
+def is_fsdp1(model: Any) -> bool:
+    """Whether a module is a FullyShardedDataParallel."""
+    return is_of(model, "FullyShardedDataParallel")
+
+
+def _wrapped(model: Any) -> Iterator[Tuple[str, Any]]:
+    """All that FullyShardedDataParallel wraps, by name, with parameters of their own."""
+    for name, module in model.named_modules():
+        if is_fsdp1(module) and getattr(module, "_handle", None) is not None:
+            yield plain_name(name), module
+
+
+def _parameters_of(name: str, module: Any) -> List[Tuple[str, int]]:
+    flat = module._handle.flat_param
+    return [(plain_name(f"{name}.{one}" if name else one), shape.numel()) for one, shape in zip(flat._fqns, flat._shapes)]
+
+
+class _Plain:
+    """What FSDP1 does without a hook."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def __call__(self, output_tensor: torch.Tensor, input_tensor: torch.Tensor, **_unused: Any) -> None:
+        before, after = self._module._gradient_predivide_factor, self._module._gradient_postdivide_factor
+        if before > 1:
+            input_tensor.div_(before)
+        dist.reduce_scatter_tensor(output_tensor, input_tensor, group=self._module.process_group)
+        if after > 1:
+            output_tensor.div_(after)
+
+
+def _reduce(state: Tuple[Reduction, Any], gradient: torch.Tensor, shard: torch.Tensor) -> None:
+    """The communication hook: the mean of the gradients, divided to shards."""
+    reduction, group = state
+    reduction(output_tensor=shard, input_tensor=gradient, group=group, op=dist.ReduceOp.AVG)
+
+
+def _refuse_strategy(modules: Sequence[Tuple[str, Any]]) -> None:
+    for name, module in modules:
+        strategy = getattr(module.sharding_strategy, "name", str(module.sharding_strategy))
+        if strategy == "NO_SHARD":
+            raise InvalidRequest(f"module '{name}' has NO_SHARD, which divides nothing: use DistributedDataParallel(model), which averages the "
+                                 "same, with a plan of schedule ddp")
+        if strategy not in ("FULL_SHARD", "SHARD_GRAD_OP"):
+            raise InvalidRequest(f"module '{name}' has {strategy}, for which FSDP1 takes no hook: {_INSTEAD}")
+        if getattr(module, "_comm_hook", None) is not None:
+            raise InvalidRequest(f"module '{name}' has a communication hook, and FSDP1 takes one: wrap the model again, without it")
+
+
+def _check(plan: Plan, units: Sequence[Unit], modules: Sequence[Tuple[str, Any]]) -> None:
+    """FSDP1 has no setters: what it does must be what was planned."""
+    for unit in units:
+        if unit.gather is not None:
+            raise InvalidRequest(f"{plan.file} gathers group '{unit.name}' as {unit.gather}, and FSDP1 lets nobody gather otherwise: {_INSTEAD}")
+    if plan.schedule is None:
+        return
+    where = f"{plan.file} is for schedule {plan.schedule}"
+    if plan.separate or plan.in_flight != 2:
+        raise InvalidRequest(f"{where}, and FSDP1 has one communicator and two layers in flight: {_INSTEAD}")
+    for name, module in modules:
+        whole = module.sharding_strategy.name == "SHARD_GRAD_OP"
+        if plan.reshard != (1 if whole else plan.shard):
+            raise InvalidRequest(f"{where}, and module '{name}' has {module.sharding_strategy.name}: FULL_SHARD is reshard=true, and SHARD_GRAD_OP "
+                                 "reshard=false")
+        prefetch = _PREFETCHES[str(getattr(module.backward_prefetch, "name", None))]
+        if prefetch != plan.prefetch:
+            raise InvalidRequest(f"{where}, and module '{name}' gathers ahead as prefetch={prefetch}: give it the backward_prefetch that was "
+                                 "planned (pre: BACKWARD_PRE, post: BACKWARD_POST, none: None)")
+
+
+def attach_fsdp1(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHook:
+    """Registers a plan's reductions as the hook of a FullyShardedDataParallel. Every rank calls it, before the first step."""
+    modules = list(_wrapped(model))
+    if not modules or not hasattr(model, "_comm_hook") or not model.check_is_root():
+        raise InvalidRequest(f"this FullyShardedDataParallel takes no hook (it is not the outermost, or torch {torch.__version__} has another "
+                             f"one): {_INSTEAD}")
+    _refuse_strategy(modules)
+    units = [Unit(number, name, _parameters_of(name, module)) for number, (name, module) in enumerate(modules)]
+    group = model.process_group
+    hook = ShardedHook(units, seed, group, plan)
+    if plan != "none":
+        gradients = [Gradient(name, (elements,)) for unit in units for name, elements in unit.parameters]
+        read = Plan(plan, algorithm, hook.shard, gradients)
+        hook.decide(read)
+        _check(read, units, modules)
+    hook.agree(seed)
+    if plan == "none":
+        return hook
+    model.register_comm_hook(None, _reduce)
+    for unit, (_, module) in zip(units, modules):
+        module._comm_hook_state = (Reduction(hook, unit, _Plain(module)), group)
+        hook.undone_by(lambda module=module: setattr(module, "_comm_hook", None))  # type: ignore[misc]
+    return hook
+
+
+__all__ = ["attach_fsdp1", "is_fsdp1"]
