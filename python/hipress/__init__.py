@@ -34,8 +34,8 @@ __version__ = _version()
 
 __all__ = ["Capture", "EnvironmentFailure", "Error", "Gradient", "HipressError", "HipressWarning", "Hook", "InputError",
            "Interrupted", "InvalidRequest", "LibraryError", "LocalUpdates", "Plan", "Progress", "RankLost", "Result",
-           "ShardedHook", "Simulation", "Sweep", "Trace", "UnmetError", "Verification", "answer", "attach", "capture", "import_trace",
-           "library_path", "plan", "simulate", "sweep", "synchronise", "verify"]
+           "ShardedHook", "Simulation", "Sweep", "Trace", "UnmetError", "Verification", "answer", "attach", "capture",
+           "import_trace", "library_path", "plan", "simulate", "sweep", "synchronise", "verify"]
 
 #: What needs torch, and the module that has it.
 _NEED_TORCH = {"Capture": "_capture", "Hook": "_ddp", "LocalUpdates": "_local", "ShardedHook": "_fsdp", "Verification": "_verify",

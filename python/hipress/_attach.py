@@ -29,8 +29,8 @@ def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "oneb
 def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "onebit", topology: Optional[str] = None,
            model: Optional[_Path] = None, timeout: Optional[float] = None, seed: int = 1, rendezvous: Optional[str] = None,
            network: Optional[str] = None) -> Union[Hook, ShardedHook]:
-    """Trains a model as a plan says, and returns the hook, which holds what a checkpoint needs (state_dict, load_state_dict) and ends
-    with close(), or with the process. Every rank calls it, before the first step.
+    """Trains a model as a plan says, and returns the hook, which holds what a checkpoint needs (state_dict, load_state_dict) and
+    ends with close(), or with the process. Every rank calls it, before the first step.
 
     ddp         the DistributedDataParallel; or the module that fully_shard() was called for, or a FullyShardedDataParallel; or what
                 torch.compile made of one
@@ -51,10 +51,10 @@ def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "oneb
     A DistributedDataParallel's gradients are averaged as DDP does. In a program that composes hooks, Hook(ddp, ...) and synchronise
     are the two parts of it.
 
-    fully_shard() modules gather parameters and reduce gradients as the plan's gather and algorithm say, each parameter group as one,
-    by messages that the module's own process groups carry; what goes raw is PyTorch's. A named plan is of reductions alone. Of the
-    plan's schedule, reshard=true or false (of modules below the root) and communicators are set; shard, reshard=M, prefetch and
-    in_flight must be what the modules have. Tensors on a GPU are compressed in host memory, which no GPU has run yet. A
+    fully_shard() modules gather parameters and reduce gradients as the plan's gather and algorithm say, each parameter group as
+    one, by messages that the module's own process groups carry; what goes raw is PyTorch's. A named plan is of reductions alone.
+    Of the plan's schedule, reshard=true or false (of modules below the root) and communicators are set; shard, reshard=M, prefetch
+    and in_flight must be what the modules have. Tensors on a GPU are compressed in host memory; no GPU has run it. A
     FullyShardedDataParallel reduces so with FULL_SHARD and SHARD_GRAD_OP, and gathers as PyTorch does.
 
     InvalidRequest for what cannot be trained so, RankLost if another rank of a DistributedDataParallel fails, Error for what else
@@ -65,7 +65,8 @@ def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "oneb
         if is_kind(inner):
             given = [name for name, value in of_ddp.items() if value is not None]
             if given:
-                raise InvalidRequest(f"{given[0]} is of DistributedDataParallel, and a {type(inner).__name__} has its shards carried by PyTorch's "
+                raise InvalidRequest(f"{given[0]} is of DistributedDataParallel, and a {type(inner).__name__} has its shards "
+                                     "carried by PyTorch's "
                                      "own process groups: leave it out")
             return attach_kind(inner, str(plan), str(algorithm), seed)
     return _ddp.attach_ddp(ddp, plan=plan, algorithm=algorithm, seed=seed, **of_ddp)

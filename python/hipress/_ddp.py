@@ -68,9 +68,11 @@ def synchronise(state: "Hook", bucket: GradBucket) -> torch.futures.Future[torch
 #: What else is trained in parallel, by the names of classes, and why it has no hook.
 _OTHERS = {
     "ReplicateModule": "replicate() has no DistributedDataParallel to attach to: use DistributedDataParallel(model) instead of it",
-    "FSDPModule": "fully_shard() leaves each rank a part of every gradient, and this is of whole ones: hipress.attach(model) trains it "
+    "FSDPModule": "fully_shard() leaves each rank a part of every gradient, and this is of whole ones: hipress.attach(model) "
+                  "trains it "
                   "with a plan of schedule fsdp, or use DistributedDataParallel(model) instead of it",
-    "FullyShardedDataParallel": "FSDP leaves each rank a part of every gradient, and this is of whole ones: hipress.attach(model) reduces "
+    "FullyShardedDataParallel": "FSDP leaves each rank a part of every gradient, and this is of whole ones: hipress.attach(model) "
+                                "reduces "
                                 "them as a plan of schedule fsdp says, or use DistributedDataParallel(model) instead of it",
     "DataParallel": "DataParallel averages within one process: start a process for each device, and use "
                     "DistributedDataParallel(model) instead of it",
@@ -98,7 +100,8 @@ def _refuse_sharded(plan: str) -> None:
     """Plans of other models than DistributedDataParallel's. (The library refuses those for local updates.)"""
     schedule = _said_by(plan, "schedule", "ddp")
     if schedule.startswith(("fsdp", "hsdp")):
-        raise InvalidRequest(f"{plan} is for schedule {schedule}, and the model is a DistributedDataParallel: shard it by fully_shard(model) "
+        raise InvalidRequest(f"{plan} is for schedule {schedule}, and the model is a DistributedDataParallel: shard it by "
+                             "fully_shard(model) "
                              "instead, or plan for schedule ddp")
 
 
@@ -229,7 +232,8 @@ def _gloo_interface() -> str:
     named = [name.strip() for name in os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")]
     found = next((name for name in named if name and not named[0].startswith("^")), "")
     if found and found not in (name for _, name in socket.if_nameindex()):
-        raise InvalidRequest(f"GLOO_SOCKET_IFNAME begins with the interface '{found}', which this machine does not have (ip address "
+        raise InvalidRequest(f"GLOO_SOCKET_IFNAME begins with the interface '{found}', which this machine does not have (ip "
+                             "address "
                              "show lists them): correct it, or give attach() another network")
     return found
 

@@ -1,6 +1,8 @@
 """FSDP: parameters are gathered and gradients reduced as a plan says, by the process group's own collectives on our messages."""
 
+import contextlib
 import ctypes
+import functools
 import json
 import os
 import weakref
@@ -82,12 +84,24 @@ def _require_type(values: torch.Tensor) -> None:
                              "fully_shard() modules of float32, float16 or bfloat16 alone, or plan these raw")
 
 
-class DecodingWork(Work):  # type: ignore[misc]
-    """A collective under way, and what is done when it has ended."""
+@contextlib.contextmanager
+def _on_host(output: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Where the values are written that it shall have: itself, or memory of the host, from which it is copied."""
+    if output.device.type == "cpu" and output.is_contiguous():
+        yield output
+        return
+    values = torch.empty(output.shape, dtype=output.dtype)
+    yield values
+    output.copy_(values)
 
-    def __init__(self, work: Any, then: Callable[[], None]) -> None:
+
+class DecodingWork(Work):
+    """A collective under way, what it sends, and what is done when it has ended."""
+
+    def __init__(self, work: Any, sent: torch.Tensor, then: Callable[[], None]) -> None:
         super().__init__()
-        self._work, self._then = work, then  # type: Any, Optional[Callable[[], None]]
+        self._work, self._sent = work, sent
+        self._then: Optional[Callable[[], None]] = then
 
     def wait(self, *timeout: Any) -> bool:
         """Returns when the output is there."""
@@ -122,23 +136,25 @@ class Gather(_Collective):
             return self.plain(output_tensor=output_tensor, input_tensor=input_tensor, group=group, async_op=async_op)
         with self._hook.ending():
             if half is not None:
-                work, then = self._cast(output_tensor, input_tensor, group, half)
+                work = self._cast(output_tensor, input_tensor, group, half)
             else:
-                work, then = self._encoded(algorithm, output_tensor, input_tensor, group)
+                work = self._encoded(algorithm, output_tensor, input_tensor, group)
             if async_op:
-                return DecodingWork(work, then)
+                return work
             work.wait()
-            then()
             return None
 
     @staticmethod
-    def _cast(output: torch.Tensor, shard: torch.Tensor, group: Any, half: torch.dtype) -> Tuple[Any, Callable[[], None]]:
+    def _cast(output: torch.Tensor, shard: torch.Tensor, group: Any, half: torch.dtype) -> DecodingWork:
         sent = shard.to(half)
         arrived = torch.empty(output.shape, dtype=half, device=output.device)
-        work = dist.all_gather_into_tensor(arrived, sent, group=group, async_op=True)
-        return work, lambda: (output.copy_(arrived), sent, None)[-1]
 
-    def _encoded(self, algorithm: str, output: torch.Tensor, shard: torch.Tensor, group: Any) -> Tuple[Any, Callable[[], None]]:
+        def widen() -> None:
+            output.copy_(arrived)
+
+        return DecodingWork(dist.all_gather_into_tensor(arrived, sent, group=group, async_op=True), sent, widen)
+
+    def _encoded(self, algorithm: str, output: torch.Tensor, shard: torch.Tensor, group: Any) -> DecodingWork:
         unit, messages = self._unit, self._hook.messages
         slots, sizes = messages.encode(algorithm, shard, 1, Draws(unit.number, messages.node, _GATHERED, unit.gathers), False)
         unit.gathers += 1
@@ -147,18 +163,12 @@ class Gather(_Collective):
         room = aligned(max(lengths))
         sent = slots[0, :room].to(output.device)
         arrived = torch.empty(ranks * room, dtype=torch.uint8, device=output.device)
-        work = dist.all_gather_into_tensor(arrived, sent, group=group, async_op=True)
 
         def decode() -> None:
-            rows = arrived.cpu().view(ranks, room)
-            if output.device.type == "cpu" and output.is_contiguous():
-                return codec.decode(rows, lengths, output)
-            values = torch.empty(output.shape, dtype=output.dtype)
-            codec.decode(rows, lengths, values)
-            output.copy_(values)
-            return None
+            with _on_host(output) as values:
+                codec.decode(arrived.cpu().view(ranks, room), lengths, values)
 
-        return work, lambda: (decode(), sent, None)[-1]  # sent lives until the collective has ended
+        return DecodingWork(dist.all_gather_into_tensor(arrived, sent, group=group, async_op=True), sent, decode)
 
 
 class Reduction(_Collective):
@@ -204,12 +214,8 @@ class Reduction(_Collective):
         draws = Draws(self._unit.number, messages.node, role, step)
         slots, sizes = messages.encode(algorithm, gradient, ranks, draws, codec.keeps)
         arrived = _exchanged(slots, sizes, output.device, group, codec.varies)
-        if output.device.type == "cpu" and output.is_contiguous():
-            return codec.add(arrived, output, divisor)
-        values = torch.empty(output.shape, dtype=output.dtype)
-        codec.add(arrived, values, divisor)
-        output.copy_(values)
-        return None
+        with _on_host(output) as values:
+            codec.add(arrived, values, divisor)
 
 
 def _all_lengths(length: int, device: torch.device, group: Any) -> List[int]:
@@ -232,20 +238,18 @@ def _exchanged(slots: torch.Tensor, sizes: List[int], device: torch.device, grou
     packed = torch.cat([row[:size] for row, size in zip(slots, sent)]).to(device)
     flat = torch.empty(sum(rooms), dtype=torch.uint8, device=device)
     dist.all_to_all_single(flat, packed, rooms, sent, group=group)
-    return [part[:size] for part, size in zip(flat.cpu().split(rooms), theirs)]
+    return [part[:size] for part, size in zip(torch.split(flat.cpu(), rooms), theirs)]
 
 
 def _divisor_of(op: Any, ranks: int) -> float:
     """By what a sum is divided: FSDP asks for means, sums, and sums of products with a factor (set_gradient_divide_factor)."""
-    state = op.__getstate__() if hasattr(op, "__getstate__") else None
-    kind, factor = state if isinstance(state, tuple) else (op, None)  # a ReduceOp, or the name of one
-    named = str(kind).rpartition(".")[2]
-    if named == "AVG":
+    if op == dist.ReduceOp.AVG:
         return float(ranks)
-    if named == "SUM":
+    if op == dist.ReduceOp.SUM:
         return 1.0
-    if named == "PREMUL_SUM" and factor is not None:
-        return 1.0 / float(factor)
+    state = op.__getstate__() if isinstance(op, dist.ReduceOp) else None  # of a sum of products: that, and the factor
+    if isinstance(state, tuple) and state[0] == dist.ReduceOp.PREMUL_SUM and state[1] is not None:
+        return 1.0 / float(state[1])
     raise InvalidRequest(f"gradients are reduced by {op}, and a plan averages or sums: leave it to fully_shard()")
 
 
@@ -281,7 +285,8 @@ class Plan:
         for name, decided in found[1:]:
             if decided != found[0][1]:
                 raise InvalidRequest(
-                    f"{self.file} decides parameters of one group differently, which travel as one: {_said(*found[0])}, {_said(name, decided)} "
+                    f"{self.file} decides parameters of one group differently, which travel as one: {_said(*found[0])}, "
+                    f"{_said(name, decided)} "
                     f"(group {unit.name or 'of the root'}); give both one decision, or have fully_shard() wrap them apart")
         if found:
             unit.gather, unit.reduction = found[0][1]
@@ -318,7 +323,8 @@ def _sharded_modules(model: torch.nn.Module) -> Iterator[Tuple[str, Any, Any]]:
         seen.add(id(_state_of(module)))
         groups = _groups_of(module)
         if len(groups) > 1:
-            raise InvalidRequest(f"module '{plain_name(name)}' has {len(groups)} parameter groups, of which FSDP2 takes no other collectives: "
+            raise InvalidRequest(f"module '{plain_name(name)}' has {len(groups)} parameter groups, of which FSDP2 takes no other "
+                                 "collectives: "
                                  "call fully_shard() without a shard_placement_fn of several meshes")
         for group in groups:
             yield plain_name(name), module, group
@@ -346,7 +352,8 @@ def _sizes_of(group: Any) -> Tuple[int, int]:
 def _require_setters(module: Any) -> None:
     missing = [name for name in ("set_custom_all_gather", "set_custom_reduce_scatter") if not hasattr(module, name)]
     if missing:
-        raise InvalidRequest(f"this torch ({torch.__version__}) has no FSDPModule.{missing[0]}, by which a plan takes the collectives over: "
+        raise InvalidRequest(f"this torch ({torch.__version__}) has no FSDPModule.{missing[0]}, by which a plan takes the "
+                             "collectives over: "
                              "install a later one, or attach with plan=\"none\"")
 
 
@@ -363,7 +370,8 @@ def _apply_schedule(plan: Plan, model: Any, units: Sequence[Tuple[Unit, Any, Any
         shard, ranks = _sizes_of(group)
         if shard != plan.shard:
             mesh = f"init_device_mesh(..., ({ranks // plan.shard}, {plan.shard}))" if ranks > plan.shard else f"a mesh of {ranks}"
-            raise InvalidRequest(f"{where}, where {plan.shard} ranks have all shards, and the module '{unit.name}' is sharded over {shard}: "
+            raise InvalidRequest(f"{where}, where {plan.shard} ranks have all shards, and the module '{unit.name}' is sharded "
+                                 f"over {shard}: "
                                  f"give fully_shard() {mesh}, or plan for what it has")
         _require_neighbours(where, unit, group)
         _set_reshard(where, plan, unit, module, group, shard, is_root=module is model)
@@ -379,7 +387,8 @@ def _apply_schedule(plan: Plan, model: Any, units: Sequence[Tuple[Unit, Any, Any
 def _require_neighbours(where: str, unit: Unit, group: Any) -> None:
     ranks = dist.get_process_group_ranks(group.mesh_info.shard_process_group)
     if ranks != list(range(ranks[0], ranks[0] + len(ranks))):
-        raise InvalidRequest(f"{where}, whose groups are of neighbours, and the module '{unit.name}' is sharded over ranks {ranks}: give "
+        raise InvalidRequest(f"{where}, whose groups are of neighbours, and the module '{unit.name}' is sharded over ranks "
+                             f"{ranks}: give "
                              "fully_shard() a mesh whose last dimension is the sharded one")
 
 
@@ -388,10 +397,10 @@ def _set_reshard(where: str, plan: Plan, unit: Unit, module: Any, group: Any, sh
     among = 1 if after is None else after.shard_mesh_size
     if among == plan.reshard or (is_root and _state_of(module)._auto_reshard_after_forward):
         return
-    if plan.reshard in (1, shard):
-        return module.set_reshard_after_forward(plan.reshard == shard, recurse=False)
-    raise InvalidRequest(f"{where}, and the module '{unit.name}' keeps a {among}-th after forward: call fully_shard(..., "
-                         f"reshard_after_forward={plan.reshard})")
+    if plan.reshard not in (1, shard):
+        raise InvalidRequest(f"{where}, and the module '{unit.name}' keeps a {among}-th after forward: call fully_shard(..., "
+                             f"reshard_after_forward={plan.reshard})")
+    module.set_reshard_after_forward(plan.reshard == shard, recurse=False)
 
 
 def _require_in_flight(where: str, plan: Plan, unit: Unit, module: Any) -> None:
@@ -401,7 +410,8 @@ def _require_in_flight(where: str, plan: Plan, unit: Unit, module: Any) -> None:
     if plan.in_flight < 2:
         raise InvalidRequest(f"{where}, and FSDP2 gathers a layer beside the one in use: plan with in_flight=2")
     if plan.in_flight > ahead + 1 and plan.in_flight > 2:
-        raise InvalidRequest(f"{where}, and the module '{unit.name}' gathers {ahead} ahead: call set_modules_to_forward_prefetch and "
+        raise InvalidRequest(f"{where}, and the module '{unit.name}' gathers {ahead} ahead: call set_modules_to_forward_prefetch "
+                             "and "
                              f"set_modules_to_backward_prefetch with {plan.in_flight - 1} modules, or plan with in_flight=2")
 
 
@@ -432,10 +442,11 @@ class ShardedHook:
         self._group = group
         self.shard = dist.get_world_size(group)
         self._failure: Optional[Error] = None
-        self._undo: List[Callable[[], None]] = []
+        self._undo: List[Callable[[], object]] = []
 
     def __getstate__(self) -> Dict[str, Any]:
-        raise InvalidRequest("a hook is a part of its job and is not copied: save its state_dict(), and attach the model that was copied")
+        raise InvalidRequest("a hook is a part of its job and is not copied: save its state_dict(), and attach the model that was "
+                             "copied")
 
     @property
     def failure(self) -> Optional[Error]:
@@ -455,12 +466,16 @@ class ShardedHook:
         """Gives the units what the plan decides, and agrees with the other ranks on it. InvalidRequest where they differ."""
         for unit in self.units:
             plan.decide(unit)
+            for algorithm in (unit.gather, unit.reduction):
+                if algorithm is not None:
+                    self.messages.codec(algorithm)
         if plan.within > 1 and plan.within < self.shard:
             self._split(plan)
 
     def agree(self, seed: int) -> None:
         """InvalidRequest unless all ranks were given the same plan and seed for the same units."""
-        mine = {"seed": seed, "plan": self.plan, "within": self.messages.within is not None, "units": [unit.described() for unit in self.units]}
+        mine = {"seed": seed, "plan": self.plan, "within": self.messages.within is not None,
+                "units": [unit.described() for unit in self.units]}
         everyone: List[Any] = [None] * self.shard
         dist.all_gather_object(everyone, mine, group=self._group)
         for rank, theirs in enumerate(everyone):
@@ -472,29 +487,31 @@ class ShardedHook:
     def _split(self, plan: Plan) -> None:
         """Makes the groups of an exchange in two steps."""
         if self.shard % plan.within != 0:
-            raise InvalidRequest(f"{plan.file} exchanges within {plan.within} neighbours first, and {self.shard} ranks are no multiple")
+            raise InvalidRequest(f"{plan.file} exchanges within {plan.within} neighbours first, and {self.shard} ranks are no "
+                                 "multiple")
         ranks, place = dist.get_process_group_ranks(self._group), dist.get_rank(self._group)
         first = place - place % plan.within
         near, far = ranks[first:first + plan.within], ranks[place % plan.within::plan.within]
         self.messages.within = dist.new_group(near, use_local_synchronization=True, backend=dist.get_backend(self._group))
         self.messages.between = dist.new_group(far, use_local_synchronization=True, backend=dist.get_backend(self._group))
 
-    def undone_by(self, undo: Callable[[], None]) -> None:
+    def undone_by(self, undo: Callable[[], object]) -> None:
         """close() calls it."""
         self._undo.append(undo)
 
     def discard(self) -> None:
-        """Says that the gradients of the last step are not applied. Of codecs that keep no residual, such as int8block and int4block, there is
-        nothing to take back; InvalidRequest for others, whose residuals have what they left out of the last step alone."""
+        """Says that the gradients of the last step are not applied. Codecs that keep no residual, such as int8block and int4block,
+        have nothing to take back; InvalidRequest for others, which cannot."""
         keeping = [algorithm for algorithm, codec in self.messages.codecs.items() if codec.keeps]
         if keeping:
-            raise InvalidRequest(f"{keeping[0]} keeps residuals, which a sharded model does not take back: reduce by a block format for steps "
+            raise InvalidRequest(f"{keeping[0]} keeps residuals, which a sharded model does not take back: reduce by a block "
+                                 "format for steps "
                                  "that may be skipped")
 
     def state_dict(self) -> Dict[str, Any]:
-        """What this rank's compression keeps between steps: residuals, and counts of what was sent, by which random draws differ. A
-        dictionary of numbers, lists and tensors. Each rank has its own, and puts it into its own checkpoint; a job that goes on with
-        them has the bits of one that was never interrupted. Call it between steps. Error if the job has failed."""
+        """What this rank's compression keeps between steps: residuals, and counts of what was sent, by which random draws differ.
+        A dictionary of numbers, lists and tensors. Each rank has its own, and puts it into its own checkpoint; a job that goes on
+        with them has the bits of one that was never interrupted. Call it between steps. Error if the job has failed."""
         if self._failure is not None:
             raise self._failure
         return {"rank": dist.get_rank(self._group), "ranks": self.shard, "units": [unit.described() for unit in self.units],
@@ -509,14 +526,17 @@ class ShardedHook:
         InvalidRequest in words for any other: do not load it then, and residuals begin with zeros."""
         for key, mine, noun in (("ranks", self.shard, "ranks"), ("rank", dist.get_rank(self._group), "rank")):
             if state[key] != mine:
-                raise InvalidRequest(f"the state is of {noun} {state[key]}, and this is {noun} {mine}: residuals belong to one rank of one "
+                raise InvalidRequest(f"the state is of {noun} {state[key]}, and this is {noun} {mine}: residuals belong to one "
+                                     "rank of one "
                                      "job; load each rank's own, or none, and begin with zeros")
         for unit, theirs in zip(self.units, state["units"]):
             if unit.described() != theirs:
-                raise InvalidRequest(f"the state is of another plan or model: its group '{theirs[0]}' is {_short(theirs[1:])}, and here group "
+                raise InvalidRequest(f"the state is of another plan or model: its group '{theirs[0]}' is {_short(theirs[1:])}, "
+                                     "and here group "
                                      f"'{unit.name}' is {_short(unit.described()[1:])}")
         if len(self.units) != len(state["units"]):
-            raise InvalidRequest(f"the state is of another model: it has {len(state['units'])} groups, and here are {len(self.units)}")
+            raise InvalidRequest(f"the state is of another model: it has {len(state['units'])} groups, and here are "
+                                 f"{len(self.units)}")
         for algorithm, saved in state["state"].items():
             self.messages.codec(algorithm).restore(saved)
         for unit, (gathers, reductions) in zip(self.units, state["counts"].tolist()):
@@ -550,7 +570,7 @@ def attach_sharded(model: Any, plan: str, algorithm: str, seed: int) -> ShardedH
     else:
         hook.agree(seed)
     _hooks[model] = hook
-    hook.undone_by(lambda: _hooks.pop(model, None) and None)
+    hook.undone_by(functools.partial(_hooks.pop, model, None))
     return hook
 
 
@@ -559,7 +579,8 @@ def _require_sharded_mesh(found: Sequence[Tuple[str, Any, Any]]) -> None:
     sizes = {_sizes_of(group): name for name, _, group in found}
     if len(sizes) > 1:
         (first, one), (second, other) = list(sizes.items())[:2]
-        raise InvalidRequest(f"module '{one}' is sharded over {first[0]} of {first[1]} ranks and '{other}' over {second[0]} of {second[1]}: give "
+        raise InvalidRequest(f"module '{one}' is sharded over {first[0]} of {first[1]} ranks and '{other}' over {second[0]} of "
+                             f"{second[1]}: give "
                              "fully_shard() one mesh for all")
     if not hasattr(found[0][2].mesh_info, "shard_process_group"):
         raise InvalidRequest("the model is replicated and not sharded: use DistributedDataParallel(model) for a plan of averages")
@@ -582,10 +603,10 @@ def _take_over(hook: ShardedHook, model: Any, plan: str, algorithm: str, units: 
         gather, reduction = group._all_gather_comm, group._reduce_scatter_comm
         if unit.gather is not None:
             module.set_custom_all_gather(Gather(hook, unit, gather))
-            hook.undone_by(lambda module=module, gather=gather: module.set_custom_all_gather(gather))  # type: ignore[misc]
+            hook.undone_by(functools.partial(module.set_custom_all_gather, gather))
         if unit.reduction is not None:
             module.set_custom_reduce_scatter(Reduction(hook, unit, reduction))
-            hook.undone_by(lambda module=module, reduction=reduction: module.set_custom_reduce_scatter(reduction))  # type: ignore[misc]
+            hook.undone_by(functools.partial(module.set_custom_reduce_scatter, reduction))
 
 
 __all__ = ["Gather", "Messages", "Plan", "Reduction", "ShardedHook", "Unit", "attach_sharded", "is_sharded", "plain_name"]

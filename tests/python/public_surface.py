@@ -67,6 +67,12 @@ def main() -> None:
     for row in found.rows:
         print(row.name, row.elements, row.difference, row.relative, row.equal, row.agreed, found.agreed and found.equal)
     hook.close()
+    either: hipress.Hook | hipress.ShardedHook = hipress.attach(torch.nn.Linear(1, 1), "plan.yaml", seed=1)
+    if isinstance(either, hipress.ShardedHook):
+        either.load_state_dict(either.state_dict())
+        either.discard()
+        print(either.failure)
+    either.close()
     train_locally(torch.nn.Linear(1, 1))
     pair = hipress.Hook(ddp, plan="none")
 

@@ -1,0 +1,135 @@
+"""hipress.attach tells apart what a model may be trained by, and says of each what it takes. Nothing here needs PyTorch 2."""
+
+import os
+import pathlib
+import tempfile
+import unittest
+
+import ranks
+from ranks import network, run, wrapped
+
+if ranks.MISSING is None:
+    import hipress
+    import torch
+    from hipress import _fsdp
+
+PLAN = """schema: hipress.plan/1
+model: a
+topology: allreduce
+nodes: {nodes}
+schedule: {schedule}
+search: given
+network: fair
+profile: none
+tool: none
+gradients:
+{gradients}"""
+
+
+def setUpModule() -> None:
+    ranks.require_torch()
+
+
+def gradients_of(module, algorithm="none", gather="none") -> str:
+    return "\n".join(f"- {{name: {name}, elements: {value.numel()}, algorithm: {algorithm}, K: 1, gather: {gather}}}"
+                     for name, value in module.named_parameters())
+
+
+def refused(call) -> str:
+    try:
+        call()
+    except hipress.InvalidRequest as error:
+        return str(error)
+    return "accepted"
+
+
+def refusals(_rank, path):
+    """What is said of each kind of model, by its kind."""
+    sharded = type("FSDPLinear", (type("FSDPModule", (), {"__module__": "torch.distributed.fsdp"}), torch.nn.Linear), {})
+    whole = type("FullyShardedDataParallel", (torch.nn.Sequential,), {"__module__": "torch.distributed.fsdp"})
+    ddp = wrapped(network())
+    calls = {"bare": lambda: hipress.attach(network()),
+             "not a module": lambda: hipress.attach(3),
+             "half sharded": lambda: hipress.attach(torch.nn.Sequential(sharded(2, 2))),
+             "fsdp1": lambda: hipress.attach(whole(torch.nn.Linear(2, 2))),
+             "option": lambda: hipress.attach(sharded(2, 2), topology="ring"),
+             "hook": lambda: hipress.Hook(sharded(2, 2)),
+             "verify": lambda: hipress.verify(whole(torch.nn.Linear(2, 2))),
+             "plan of fsdp": lambda: hipress.attach(ddp, path)}
+    return {kind: refused(call) for kind, call in calls.items()}
+
+
+class Attach(unittest.TestCase):
+    def test_each_kind_of_model_is_told_apart(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "plan.yaml")
+            pathlib.Path(path).write_text(PLAN.format(nodes=2, schedule="fsdp(reshard=false)", gradients=gradients_of(network())))
+            for said in run(2, refusals, path):
+                for kind, words in {"bare": "DistributedDataParallel(model) or fully_shard(model)",
+                                    "not a module": "is no torch.nn.Module",
+                                    "half sharded": "parts of which are sharded: call fully_shard(model) for the whole, too",
+                                    "fsdp1": "takes no hook", "option": "topology is of DistributedDataParallel",
+                                    "hook": "hipress.attach(model) trains it with a plan of schedule fsdp",
+                                    "verify": "hipress.attach(model) reduces them as a plan of schedule fsdp says",
+                                    "plan of fsdp": "plan.yaml is for schedule fsdp(reshard=false), and the model is a "
+                                                    "DistributedDataParallel: shard it by fully_shard(model) instead"}.items():
+                    self.assertIn(words, said[kind], kind)
+
+
+class Plans(unittest.TestCase):
+    """What is read of a plan, and which of its parameters may be one group."""
+
+    def read(self, text, module=None, ranks_=2, name="plan.yaml"):
+        module = module or network()
+        gradients = [hipress.Gradient(one, tuple(value.shape)) for one, value in module.named_parameters()]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, name)
+            pathlib.Path(path).write_text(text)
+            return _fsdp.Plan(path, "onebit", ranks_, gradients)
+
+    def test_a_group_takes_what_its_parameters_have_in_common(self):
+        plan = self.read(PLAN.format(nodes=2, schedule="fsdp(reshard=false, communicators=separate)",
+                                     gradients=gradients_of(network(), "int4block", "int8block")))
+        self.assertEqual((plan.shard, plan.reshard, plan.prefetch, plan.in_flight, plan.separate, plan.within),
+                         (2, 1, "pre", 2, True, 1))
+        unit = _fsdp.Unit(0, "0", [("0.weight", 1536), ("0.bias", 64)])
+        plan.decide(unit)
+        self.assertEqual((unit.gather, unit.reduction), ("int8block", "int4block"))
+
+    def test_differing_decisions_in_a_group_are_named(self):
+        text = PLAN.format(nodes=2, schedule="fsdp", gradients=gradients_of(network(), "int4block", "int8block"))
+        lines = text.splitlines()
+        place = next(number for number, line in enumerate(lines) if "0.bias" in line)
+        lines[place] = lines[place].replace("int4block", "none")
+        plan = self.read("\n".join(lines))
+        said = refused(lambda: plan.decide(_fsdp.Unit(0, "0", [("0.weight", 1536), ("0.bias", 64)])))
+        self.assertIn("'0.weight' with gather int8block and algorithm int4block, '0.bias' with gather int8block and algorithm "
+                      "none", said)
+        self.assertIn("have fully_shard() wrap them apart", said)
+
+    def test_plans_of_other_jobs_are_refused(self):
+        of = {"nodes": 2, "schedule": "fsdp", "gradients": gradients_of(network())}
+        for changed, words in (({"nodes": 8}, "is for 8 ranks, and the model is over 2: start 8, or plan for 2 (--nnodes 2)"),
+                               ({"schedule": "ddp"}, "is for schedule ddp, and here parameters are in shards: plan for schedule "
+                                                     "fsdp or hsdp"),
+                               ({"schedule": "fsdq"}, "plan.yaml:5: schedule: unknown schedule 'fsdq'"),
+                               ({"gradients": gradients_of(network(), "none", "onebit")}, "gathered as onebit, and nothing feeds "
+                                                                                          "back"),
+                               ({"gradients": gradients_of(network()[0])}, "plan.yaml")):
+            with self.subTest(changed=changed):
+                self.assertIn(words, refused(lambda: self.read(PLAN.format(**{**of, **changed}))))
+
+    def test_names_are_those_before_wrapping(self):
+        self.assertEqual(_fsdp.plain_name("_orig_mod.layers.0._checkpoint_wrapped_module.weight"), "layers.0.weight")
+
+
+class Divisors(unittest.TestCase):
+    def test_sums_and_means_are_told_apart(self):
+        operation = torch.distributed.ReduceOp
+        self.assertEqual(_fsdp._divisor_of(operation.SUM, 4), 1)
+        self.assertEqual(_fsdp._divisor_of(operation.AVG, 4), 4)
+        self.assertIn("a plan averages or sums", refused(lambda: _fsdp._divisor_of(operation.MAX, 4)))
+
+
+if __name__ == "__main__":
+    unittest.main()

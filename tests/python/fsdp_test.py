@@ -1,0 +1,370 @@
+"""Sharded models train with plans: fully_shard() of PyTorch 2, and FullyShardedDataParallel."""
+
+import os
+import pathlib
+import tempfile
+import unittest
+
+import ranks
+from attach_test import PLAN, gradients_of, refused
+from ranks import run, train
+
+try:
+    from torch.distributed.fsdp import FSDPModule
+    MISSING = None if hasattr(FSDPModule, "set_custom_all_gather") else "this torch's FSDPModule takes no other collectives"
+except (ImportError, ValueError):
+    MISSING = "needs PyTorch 2 with fully_shard()"
+
+if MISSING is None:
+    import hipress
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecisionPolicy, ShardingStrategy, fully_shard
+    from torch.distributed.fsdp.fully_sharded_data_parallel import BackwardPrefetch
+
+STEPS = 5
+#: Layers whose first dimension four ranks cannot divide evenly, too: shards are padded.
+SIZES = (24, 64, 63, 5)
+
+
+def setUpModule() -> None:
+    if MISSING:
+        raise unittest.SkipTest(MISSING)
+
+
+def plain(seed=0):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(*SIZES[:2]), torch.nn.ReLU(), torch.nn.Linear(*SIZES[1:3]), torch.nn.Tanh(),
+                               torch.nn.Linear(*SIZES[2:]))
+
+
+def sharded(**options):
+    """The last layer is the root's."""
+    model = plain()
+    for place in (0, 2):
+        fully_shard(model[place], **options)
+    return fully_shard(model, **options)
+
+
+def of_mesh(sizes):
+    """fully_shard()'s mesh of so many groups of so many ranks; None: all ranks are one."""
+    return {"mesh": init_device_mesh("cpu", sizes, mesh_dim_names=("replicate", "shard"))} if sizes else {}
+
+
+def whole(model):
+    return {name: value.full_tensor().detach() for name, value in model.named_parameters()}
+
+
+def trained(rank, plan, mesh=None, options=None, accumulate=False):
+    """Weights after some steps, and the last loss; of `plan` None without attach()."""
+    model = sharded(**of_mesh(mesh), **(options or {}))
+    if plan is not None:
+        hipress.attach(model, plan)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for step in range(STEPS):
+        if accumulate:
+            model.set_requires_gradient_sync(False)
+            backward(model, rank, step + 500)
+            model.set_requires_gradient_sync(True)
+        loss = backward(model, rank, step)
+        optimizer.step()
+        optimizer.zero_grad()
+    return whole(model), loss
+
+
+def backward(model, rank, step) -> float:
+    values, classes = ranks.data(rank, step)
+    loss = torch.nn.functional.cross_entropy(model(values).float(), classes)
+    loss.backward()
+    return float(loss.detach())
+
+
+class Folder:
+    """Plans of the model in a folder."""
+
+    def __init__(self):
+        self._folder = tempfile.TemporaryDirectory()
+
+    def __enter__(self):
+        self._folder.__enter__()
+        return self
+
+    def __exit__(self, *why):
+        self._folder.__exit__(*why)
+
+    def plan(self, ranks_, schedule="fsdp", algorithm="int4block", gather="int8block", top=""):
+        path = os.path.join(self._folder.name, f"plan{len(os.listdir(self._folder.name))}.yaml")
+        text = PLAN.format(nodes=ranks_, schedule=schedule, gradients=gradients_of(plain(), algorithm, gather))
+        pathlib.Path(path).write_text(text.replace("search:", f"{top}search:", 1))
+        return path
+
+
+class Equal(unittest.TestCase):
+    def require_equal(self, mine, theirs):
+        for (weights, _), (others, _) in zip(mine, theirs):
+            for name in weights:
+                self.assertTrue(torch.equal(weights[name], others[name]), name)
+
+    def test_nothing_compressed_is_plain_fsdp2(self):
+        for count in (2, 4):
+            self.require_equal(run(count, trained, "none"), run(count, trained, None))
+
+    def test_what_a_lossless_gather_and_a_raw_reduction_bring_is_plain_fsdp2(self):
+        with Folder() as folder:
+            for count in (2, 4):
+                path = folder.plan(count, algorithm="none", gather="lossless")
+                self.require_equal(run(count, trained, path), run(count, trained, None))
+
+    def test_a_job_in_bf16_sends_it_as_it_is(self):
+        """The plan's bf16 is then what PyTorch sends."""
+        options = {"mp_policy": MixedPrecisionPolicy(torch.bfloat16, torch.bfloat16)}
+        with Folder() as folder:
+            path = folder.plan(2, algorithm="bf16", gather="bf16")
+            self.require_equal(run(2, trained, path, None, options), run(2, trained, None, None, options))
+
+    def test_ranks_agree_and_come_close_with_every_algorithm(self):
+        _, uncompressed = run(2, trained, None)[0]
+        with Folder() as folder:
+            for algorithm in ("fp16", "bf16", "int8block", "int4block", "fp8block", "fp4block", "onebit", "tbq", "terngrad", "dgc",
+                              "lossless"):
+                gather = algorithm if algorithm in ("fp16", "bf16", "int8block", "fp8block", "lossless") else "none"
+                (first, loss), (second, _) = run(2, trained, folder.plan(2, algorithm=algorithm, gather=gather))
+                for name in first:
+                    self.assertTrue(torch.equal(first[name], second[name]), f"{algorithm} {name}")
+                self.assertLess(abs(loss - uncompressed), 0.2, algorithm)
+
+    def test_meshes_policies_and_micro_steps_train(self):
+        bf16 = {"mp_policy": MixedPrecisionPolicy(torch.bfloat16, torch.float32)}
+        with Folder() as folder:
+            for what, (path, mesh, options, accumulate) in {
+                    "two levels": (folder.plan(4, top="exchange_within: 2\n"), None, None, False),
+                    "hsdp": (folder.plan(4, "hsdp(shard=2)"), (2, 2), None, False),
+                    "kept by two": (folder.plan(4, "fsdp(reshard=2)"), None, {"reshard_after_forward": 2}, False),
+                    "whole": (folder.plan(4, "fsdp(reshard=false)"), None, None, False),
+                    "separate": (folder.plan(4, "fsdp(communicators=separate)"), None, None, False),
+                    "mixed precision": (folder.plan(4), None, bf16, False),
+                    "micro-steps": (folder.plan(4), None, None, True)}.items():
+                with self.subTest(what=what):
+                    job = (mesh, options, accumulate)
+                    mine, theirs = run(4, trained, path, *job), run(4, trained, None, *job)
+                    for weights, _ in mine:
+                        for name in weights:
+                            self.assertTrue(torch.equal(weights[name], mine[0][0][name]), name)
+                    self.assertLess(abs(mine[0][1] - theirs[0][1]), 0.05)
+
+
+def reduced(rank, plan, factor):
+    """This rank's shards of the first step's gradients, by a plan and by PyTorch, and the largest gradient of a rank."""
+    found = []
+    for path in (plan, None):
+        model = sharded()
+        if factor is not None:
+            for module in (model, model[0], model[2]):
+                if path is None:  # gloo multiplies by no factor
+                    module.set_force_sum_reduction_for_comms(True)
+                module.set_gradient_divide_factor(factor)
+        if path is not None:
+            hipress.attach(model, path)
+        backward(model, rank, 0)
+        found.append({name: value.grad.full_tensor() for name, value in model.named_parameters()})
+    alone = plain()
+    backward(alone, rank, 0)
+    largest = torch.tensor(max(float(value.grad.abs().max()) for value in alone.parameters()))
+    dist.all_reduce(largest, dist.ReduceOp.MAX)
+    return found, float(largest)
+
+
+class Values(unittest.TestCase):
+    def test_a_reduction_is_the_mean_of_what_ranks_sent(self):
+        """int8block has steps of a 127th of a block's largest, and rounds to the nearest: each of n messages is off by a 254th at
+        most, and so is their mean. Divided by a factor d instead of n, the sum is off by n/d as much."""
+        with Folder() as folder:
+            for count, factor, top in ((2, None, ""), (4, None, ""), (4, 16.0, ""), (4, None, "exchange_within: 2\n")):
+                path = folder.plan(count, algorithm="int8block", gather="none", top=top)
+                for (mine, theirs), largest in run(count, reduced, path, factor):
+                    # In two steps, sums of two ranks are rounded again, of which each has twice the largest.
+                    rounded = 1 if not top else 2
+                    bound = rounded * (count / factor if factor else 1) * largest / 254
+                    for name in mine:
+                        off = float((mine[name] - theirs[name]).abs().max())
+                        self.assertLessEqual(off, bound * 1.001, f"{count} {factor} {name}")
+                        self.assertGreater(off, 0, name)
+
+    def test_gathered_weights_are_as_close_as_their_codec(self):
+        with Folder() as folder:
+            for mine, theirs in run(2, gathered, folder.plan(2, algorithm="none")):
+                for name, value in mine.items():
+                    off, largest = float((value - theirs[name]).abs().max()), float(theirs[name].abs().max())
+                    self.assertLessEqual(off, largest / 254 * 1.001, name)
+
+
+def gathered(_rank, plan):
+    """The first layer's weights as forward sees them, and as they are."""
+    model = sharded()
+    hipress.attach(model, plan)
+    model(torch.randn(2, SIZES[0]))  # the root is initialised
+    kept = {name: value.full_tensor().detach() for name, value in model[0].named_parameters()}
+    model[0].unshard()
+    return {name: value.detach().clone() for name, value in model[0].named_parameters()}, kept
+
+
+def in_two_parts(rank, plan, resume):
+    """Weights after six steps; with `resume`, the hook and all else are made anew after three."""
+    def made():
+        model = sharded()
+        return model, hipress.attach(model, plan), torch.optim.SGD(model.parameters(), lr=0.1)
+
+    model, hook, optimizer = made()
+    train(model, optimizer, rank, range(3))
+    if resume:
+        state = hook.state_dict()
+        weights = {name: value.to_local().clone() for name, value in model.named_parameters()}
+        model, hook, optimizer = made()
+        hook.load_state_dict(state)
+        with torch.no_grad():
+            for name, value in model.named_parameters():
+                value.to_local().copy_(weights[name])
+    train(model, optimizer, rank, range(3, 6))
+    return whole(model)
+
+
+def states(rank, plan, other):
+    model = sharded()
+    hook = hipress.attach(model, plan)
+    state = hook.state_dict()
+    said = [refused(lambda: hook.load_state_dict({**state, "rank": 1 - rank})), refused(lambda: hipress.attach(model, plan)),
+            refused(hook.discard)]
+    hook.close()
+    said.append(refused(lambda: hipress.attach(model, other).load_state_dict(state)))
+    return said
+
+
+class States(unittest.TestCase):
+    def test_a_job_goes_on_from_its_state(self):
+        with Folder() as folder:
+            for algorithm in ("onebit", "int4block"):  # residuals; random draws
+                path = folder.plan(2, algorithm=algorithm)
+                for mine, theirs in zip(run(2, in_two_parts, path, True), run(2, in_two_parts, path, False)):
+                    for name in mine:
+                        self.assertTrue(torch.equal(mine[name], theirs[name]), f"{algorithm} {name}")
+
+    def test_states_of_others_are_refused(self):
+        with Folder() as folder:
+            for said in run(2, states, folder.plan(2, algorithm="onebit"), folder.plan(2)):
+                for text, words in zip(said, ("residuals belong to one rank of one job", "close() that hook first",
+                                              "keeps residuals", "the state is of another plan or model")):
+                    self.assertIn(words, text)
+
+    def test_close_gives_pytorchs_collectives_back(self):
+        for mine, theirs in zip(run(2, closed, "int4block"), run(2, trained, None)):
+            for name in mine:
+                self.assertTrue(torch.equal(mine[name], theirs[0][name]), name)
+
+
+def closed(rank, plan):
+    model = sharded()
+    hipress.attach(model, plan).close()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        backward(model, rank, step)
+        optimizer.step()
+    return whole(model)
+
+
+def settings(rank, plan, mesh=None, options=None):
+    """What attach() leaves of the modules' settings, or says."""
+    model = sharded(**of_mesh(mesh), **(options or {}))
+    text = refused(lambda: hipress.attach(model, plan))
+    group = model[0]._get_fsdp_state()._fsdp_param_group
+    after, shares = group.post_forward_mesh_info, group._reduce_scatter_process_group is group._all_gather_process_group
+    return text, 1 if after is None else after.shard_mesh_size, shares
+
+
+def different(rank, plans):
+    return refused(lambda: hipress.attach(sharded(), plans[rank]))
+
+
+class Schedules(unittest.TestCase):
+    def test_what_fsdp2_has_a_setter_for_is_set(self):
+        with Folder() as folder:
+            for schedule, options, expected in (("fsdp", {"reshard_after_forward": False}, ("accepted", 2, True)),
+                                                ("fsdp(reshard=false)", {}, ("accepted", 1, True)),
+                                                ("fsdp(communicators=separate)", {}, ("accepted", 2, False))):
+                for found in run(2, settings, folder.plan(2, schedule), None, options):
+                    self.assertEqual(found, expected, schedule)
+
+    def test_what_must_be_set_elsewhere_is_refused(self):
+        with Folder() as folder:
+            for schedule, mesh, words in (
+                    ("fsdp(prefetch=post)", None, "FSDP2 gathers ahead of a backward pass: plan with prefetch=pre"),
+                    ("fsdp(in_flight=3)", None, "call set_modules_to_forward_prefetch and set_modules_to_backward_prefetch with 2 "
+                                                "modules"),
+                    ("fsdp(in_flight=1)", None, "plan with in_flight=2"),
+                    ("fsdp(reshard=2)", None, "call fully_shard(..., reshard_after_forward=2)"),
+                    ("fsdp", (2, 2), "where 4 ranks have all shards, and the module '' is sharded over 2: give fully_shard() a "
+                                     "mesh of 4"),
+                    ("hsdp(shard=2)", None, "give fully_shard() init_device_mesh(..., (2, 2))")):
+                for text, *_ in run(4, settings, folder.plan(4, schedule), mesh):
+                    self.assertIn(words, text, schedule)
+
+    def test_ranks_with_different_plans_are_told(self):
+        with Folder() as folder:
+            plans = [folder.plan(2), folder.plan(2, algorithm="none")]
+            for text in run(2, different, plans):
+                self.assertIn("rank 1 called hipress.attach with another plan than rank 0", text)
+
+
+def fsdp1(rank, plan, strategy, steps=STEPS, prefetch="BACKWARD_PRE"):
+    """As trained(), of a FullyShardedDataParallel; or what attach() says."""
+    options = {"device_id": torch.device("cpu"), "sharding_strategy": ShardingStrategy[strategy],
+               "backward_prefetch": BackwardPrefetch[prefetch]}
+    inner = plain()
+    for place in (0, 2):
+        inner[place] = FullyShardedDataParallel(inner[place], **options)
+    model = FullyShardedDataParallel(inner, **options)
+    if plan is not None:
+        said = refused(lambda: hipress.attach(model, plan))
+        if said != "accepted":
+            return said
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    loss = 0.0
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = backward(model, rank, step)
+        optimizer.step()
+    with FullyShardedDataParallel.summon_full_params(model):
+        return [value.detach().clone() for value in model.parameters()], loss
+
+
+class Fsdp1(unittest.TestCase):
+    def test_the_hook_reduces(self):
+        for strategy in ("FULL_SHARD", "SHARD_GRAD_OP"):
+            (weights, loss), _ = run(2, fsdp1, None, strategy)
+            for same in ("none", "lossless"):  # which adds in fp32 as gloo does, and divides once
+                (found, _), _ = run(2, fsdp1, same, strategy)
+                for mine, theirs in zip(found, weights):
+                    self.assertTrue(torch.equal(mine, theirs), f"{strategy} {same}")
+            (first, compressed), (second, _) = run(2, fsdp1, "int4block", strategy)
+            self.assertLess(abs(compressed - loss), 0.05)
+            for mine, theirs in zip(first, second):
+                self.assertTrue(torch.equal(mine, theirs))
+
+    def test_what_it_cannot_do_is_refused(self):
+        with Folder() as folder:
+            for schedule, gather, strategy, prefetch, words in (
+                    ("fsdp", "int8block", "FULL_SHARD", "BACKWARD_PRE", "FSDP1 lets nobody gather otherwise: shard the model by "
+                                                                        "fully_shard()"),
+                    ("fsdp", "none", "NO_SHARD", "BACKWARD_PRE", "use DistributedDataParallel(model), which averages the same"),
+                    ("fsdp", "none", "SHARD_GRAD_OP", "BACKWARD_PRE", "FULL_SHARD is reshard=true, and SHARD_GRAD_OP "
+                                                                      "reshard=false"),
+                    ("fsdp", "none", "FULL_SHARD", "BACKWARD_POST", "gathers ahead as prefetch=post"),
+                    ("fsdp(prefetch=post)", "none", "FULL_SHARD", "BACKWARD_POST", ""),
+                    ("fsdp(communicators=separate)", "none", "FULL_SHARD", "BACKWARD_PRE", "FSDP1 has one communicator")):
+                for said in run(2, fsdp1, folder.plan(2, schedule, gather=gather), strategy, 1, prefetch):
+                    self.assertIn(words, said) if words else self.assertIsInstance(said, tuple)
+
+
+if __name__ == "__main__":
+    unittest.main()
