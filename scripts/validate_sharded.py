@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+"""Lays FSDP2 with a plan beside FSDP2 alone, over gloo on networks of known speed made of network namespaces on this machine.
+
+Each cell is a number of ranks and a rate. Paced ranks sleep as long as a capture of the text model of examples/train.py says that its
+layers compute, and a step is compared with two predictions: that of hipress-sim, and the sum of what gloo's collectives were measured
+to take on that network, codecs and computation. On the host FSDP2 waits for every collective, so hipress-sim is asked about
+fsdp(in_flight=1, prefetch=none), whose links are fitted to gloo's all-gathers. Real ranks (--compute real) train the model. With
+--losses 300 two ranks train so many steps on loopback, and the means of the last 20 losses are compared. Plans: gather (int8block
+gathers) and both (and int4block reductions). Needs a release build and a python3 with PyTorch 2 (--python); without it, or without
+the right to make namespaces, it says "skipped: ..." and exits with 0.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+
+import whole_file
+from options import at_least
+from validate_ddp import some_of
+from validation import command
+from validation.conditions import taken_between
+from validation.measurement import Plan
+from validation.network import Network, Unavailable, remove_leftovers
+from validation.ranks import Launcher, ToolError
+from validation.torch_bench import TorchBench
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TRAIN = ROOT / "examples/train.py"
+RANK = ROOT / "scripts/validation/sharded_rank.py"
+NODES = (2, 4)
+RATES = (200, 500, 1000)
+COMPUTE = ("paced", "real")
+#: How what is gathered and reduced travels, by plan; None: FSDP2 alone.
+PLANS = {"fsdp": None, "gather": ("none", "int8block"), "both": ("int4block", "int8block")}
+CODECS = "int8block,int4block"
+#: Bytes of all shards that collectives are timed at.
+SIZES = (64 << 10, 1 << 20, 4 << 20, 8 << 20)
+CAPTURED_STEPS = 12
+#: FSDP2 waits for each collective where there are no streams, as on the host.
+WAITING = "fsdp(in_flight=1, prefetch=none)"
+HEADER = (f"{'N':>2} {'rate':>5} {'compute':7} {'plan':7} {'measured':>10} {'speed-up':>8} {'simulated':>10} {'ratio':>6} {'summed':>10} "
+          f"{'ratio':>6}")
+say = command.speaker("validate_sharded")
+
+
+def python_with_fsdp(named: pathlib.Path | None) -> pathlib.Path:
+    """Unavailable if there is none."""
+    made = ROOT / "build/release/tests/python/pytorch2/bin/python3"
+    probe = "from torch.distributed.fsdp import FSDPModule as f; assert hasattr(f, 'set_custom_all_gather')"
+    for python in (named,) if named else (made, sys.executable, "/usr/bin/python3"):
+        try:
+            if subprocess.run([python, "-c", probe], capture_output=True, check=False).returncode == 0:
+                return pathlib.Path(python)
+        except OSError:
+            continue
+    raise Unavailable("no python3 has PyTorch 2 with FSDPModule.set_custom_all_gather: name one with --python")
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """Elements and seconds of what fully_shard() is called for."""
+
+    name: str
+    elements: int
+    forward_s: float
+    backward_s: float
+
+
+def group_of(parameter: str) -> str:
+    """The layer of a parameter of the text model, by name."""
+    block = re.match(r"blocks\.(\d+)\.", parameter)
+    if block:
+        return f"block{block[1]}"
+    return "embeddings" if parameter.startswith(("characters", "places")) else "head"
+
+
+def layers_of(captured: str) -> list[Layer]:
+    """Of a captured text model, in the order of forward; forward is shared out as backward is."""
+    found = re.findall(r"^- \{name: (\S+), elements: (\d+), ready: ([\d.]+)us", captured, re.MULTILINE)
+    forward_s = sum(float(us) for us in re.findall(r"^(?:forward|optimizer): ([\d.]+)us", captured, re.MULTILINE)) / 1e6
+    elements, backward, reached = {}, {}, 0.0
+    for name, count, ready in found:
+        group = group_of(name)
+        elements[group] = elements.get(group, 0) + int(count)
+        backward[group] = backward.get(group, 0.0) + max(0.0, float(ready) / 1e6 - reached)
+        reached = max(reached, float(ready) / 1e6)
+    return [Layer(name, elements[name], forward_s * backward[name] / reached, backward[name]) for name in reversed(backward)]
+
+
+def model_of(layers: list[Layer]) -> str:
+    """The same as a model YAML."""
+    reached, lines = 0.0, []
+    for layer in reversed(layers):
+        reached += layer.backward_s
+        lines.append(f"- {{name: {layer.name}.weight, elements: {layer.elements}, ready: {reached * 1e6:.1f}us, layer: {layer.name}}}")
+    forward_us = sum(layer.forward_s for layer in layers) * 1e6
+    return "\n".join(["name: text", f"forward: {forward_us:.1f}us", "gradients:", *lines, ""])
+
+
+def plan_of(nnodes: int, parameters: list[tuple[str, int]], decided: tuple[str, str], schedule: str = "fsdp") -> str:
+    """A plan YAML that decides all alike."""
+    algorithm, gather = decided
+    lines = [f"- {{name: {name}, elements: {elements}, algorithm: {algorithm}, K: 1, gather: {gather}}}" for name, elements in parameters]
+    return "\n".join(["schema: hipress.plan/1", "model: text", "topology: allreduce", f"nodes: {nnodes}", f"schedule: {schedule}",
+                      "search: given", "network: fair", "profile: none", "tool: validate_sharded", "gradients:", *lines, ""])
+
+
+def fitted(points: list[list[float]]) -> tuple[float, float]:
+    """Seconds that a collective takes at least, and seconds of a byte, by its largest size and the least of the others' excess."""
+    (small, small_s), (large, large_s) = points[0], points[-1]
+    per_byte = (large_s - small_s) / (large - small)
+    return max(0.0, small_s - per_byte * small), per_byte
+
+
+def between(points: list[list[float]], size: float) -> float:
+    """Seconds of a collective of so many bytes, between what was measured."""
+    for (low, low_s), (high, high_s) in zip(points, points[1:]):
+        if size <= high or high == points[-1][0]:
+            return max(0.0, low_s + (high_s - low_s) * (size - low) / (high - low))
+    raise ToolError("collectives were timed at one size alone")
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A plan on so many ranks at a rate: seconds of each step, and what was predicted of paced ones."""
+
+    nnodes: int
+    rate: int
+    compute: str
+    plan: str
+    steps_s: list
+    fsdp_s: float
+    simulated_s: float | None
+    summed_s: float | None
+    disturbed: bool
+
+    @property
+    def measured_s(self) -> float:
+        return statistics.median(self.steps_s)
+
+    def to_json(self) -> dict:
+        return {**dataclasses.asdict(self), "measured_s": self.measured_s, "speed_up": self.fsdp_s / self.measured_s}
+
+
+def format_row(cell: Cell) -> str:
+    def predicted(seconds: float | None) -> str:
+        return f"{'':10} {'':6}" if seconds is None else f"{seconds * 1e3:7.1f} ms {seconds / cell.measured_s:6.2f}"
+
+    return (f"{cell.nnodes:2} {cell.rate:5} {cell.compute:7} {cell.plan:7} {cell.measured_s * 1e3:7.1f} ms {cell.fsdp_s / cell.measured_s:8.2f} "
+            f"{predicted(cell.simulated_s)} {predicted(cell.summed_s)}{' disturbed' if cell.disturbed else ''}")
+
+
+@dataclasses.dataclass
+class ShardedBench(TorchBench):
+    """Ranks of FSDP2."""
+
+    real_iterations: int = 6
+    layers: list = dataclasses.field(default_factory=list)
+
+    @property
+    def kernels(self) -> pathlib.Path:
+        return self.output / "kernels.yaml"
+
+    def prepare(self) -> None:
+        """Captures the model and profiles codecs, alone on the machine."""
+        captured = self.output / "captured_text.yaml"
+        if not (self.keep_profiles and captured.exists()):
+            words = [self.python, "-B", "-m", "hipress.capture", "--steps", CAPTURED_STEPS, "--output", captured, TRAIN, "--model", "text",
+                     "--average", "none", "--steps", CAPTURED_STEPS + 4, "--ranks", "1"]
+            done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise ToolError(f"hipress.capture of {TRAIN}: exit status {done.returncode}\n{done.stderr.strip()}")
+        if not (self.keep_profiles and self.kernels.exists()):
+            alone = dataclasses.replace(self.launcher, network=None, real_time=False)
+            alone.run(2, "hipress-profile", "--quick", "--passes", 1, "--algorithm", CODECS, "--output", self.kernels)
+        self.layers = layers_of(captured.read_text(encoding="utf-8"))
+        (self.output / "layers.json").write_text(json.dumps([dataclasses.asdict(layer) for layer in self.layers]), encoding="utf-8")
+        (self.output / "model.yaml").write_text(model_of(self.layers), encoding="utf-8")
+
+    def ranks(self, nnodes: int, *arguments: object) -> dict:
+        launcher = dataclasses.replace(self.launcher, tools=self.python.parent, timeout_s=1800)
+        return launcher.run_json(nnodes, self.python.name, "-B", RANK, *arguments)
+
+    def profile(self, rate: int, nnodes: int, gathers: list[list[float]]) -> pathlib.Path:
+        """Kernels, and links with which the library's closed form, (n−1)·L + (n−1)/n·S/B, is what gloo's all-gathers took."""
+        latency_s, per_byte = fitted(gathers)
+        bandwidth = (nnodes - 1) / nnodes / per_byte * 8
+        kernels = self.kernels.read_text(encoding="utf-8")
+        links = f"links:\n  overhead: 0us\n  latency: {latency_s / (nnodes - 1) * 1e6:.3f}us\n  bandwidth: {bandwidth / 1e6:.3f}Mbps\n"
+        path = self.output / f"gloo_{rate}_{nnodes}.yaml"
+        path.write_text(re.sub(r"^links:\n(?:[ ].*\n)*", links, kernels, flags=re.MULTILINE), encoding="utf-8")
+        return path
+
+    def simulated_s(self, nnodes: int, profile: pathlib.Path, plan: pathlib.Path | str) -> float:
+        alone = dataclasses.replace(self.launcher, network=None, real_time=False)
+        schedule = ("--schedule", WAITING) if plan == "none" else ()
+        report = alone.run_json(nnodes, "hipress-sim", "--input", self.output / "model.yaml", "--profile", profile, "--topology", "allreduce",
+                                "--plan", plan, *schedule)
+        return report["iteration_s"]
+
+    def summed_s(self, nnodes: int, times: dict, decided: tuple[str, str] | None, codecs: dict) -> float:
+        """Computation, collectives as they were measured, and codecs at a rank's own speed."""
+        total = 0.0
+        reduction, gather = decided or ("none", "none")
+        for layer in self.layers:
+            size = 4 * layer.elements
+            total += layer.forward_s + layer.backward_s
+            total += 2 * (between(times["all_gather"], size * codecs[gather]["share"]) + codecs[gather]["gather_s"] * layer.elements)
+            kind = "reduce_scatter" if reduction == "none" else "all_to_all"
+            total += between(times[kind], size * codecs[reduction]["share"]) + codecs[reduction]["reduce_s"] * layer.elements
+        return total
+
+    def codecs(self, nnodes: int) -> dict:
+        """Shares of fp32 bytes and seconds of an element of the layer: a gather encodes a shard and decodes all, a reduction the
+        reverse."""
+        found = {"none": {"share": 1.0, "gather_s": 0.0, "reduce_s": 0.0}}
+        text = self.kernels.read_text(encoding="utf-8")
+        for name, share in (("int8block", (1 + 4 / 256) / 4), ("int4block", (0.5 + 4 / 64) / 4)):
+            curves = re.search(rf"^    {name}:\n((?:      .*\n)+)", text, re.MULTILINE)
+            slopes = {kind: max(map(float, re.findall(r"s_per_element: ([\d.e-]+)", line)))
+                      for kind, line in re.findall(r"^      (\w+): (.*(?:\n        .*)*)", curves[1], re.MULTILINE) if "s_per_element" in line}
+            found[name] = {"share": share, "gather_s": slopes["encode"] / nnodes + slopes["decode"],
+                           "reduce_s": slopes["encode"] + slopes["decode_add"]}
+        return found
+
+    def run_cells(self, nnodes: int, rate: int, compute: str, parameters: list[tuple[str, int]]) -> list[Cell]:
+        times = self.ranks(nnodes, "--sizes", ",".join(map(str, SIZES)), "--warmups", 0, "--iterations", 0) if compute == "paced" else None
+        if times:
+            (self.output / f"collectives_{rate}_{nnodes}.json").write_text(json.dumps(times), encoding="utf-8")
+            say(f"{nnodes} ranks at {rate} Mbit/s: " + "; ".join(
+                f"{name} {', '.join(f'{size >> 10} KiB {seconds * 1e3:.1f} ms' for size, seconds in points)}" for name, points in times.items()))
+        cells, fsdp_s = [], 0.0
+        for name, decided in PLANS.items():
+            arguments, predictions = [], (None, None)
+            if compute == "paced":
+                arguments = ["--paced", self.output / "layers.json"]
+            if decided:
+                path = self.output / f"plan_{compute}_{nnodes}_{name}.yaml"
+                path.write_text(plan_of(nnodes, parameters, decided), encoding="utf-8")
+                arguments += ["--plan", path]
+            if times:
+                predictions = self.predict(nnodes, rate, name, decided, times, parameters)
+            measured = {}
+
+            def measure() -> None:
+                measured.update(self.ranks(nnodes, "--warmups", 2, "--iterations", self.iterations if times else self.real_iterations,
+                                           *arguments))
+
+            _, disturbed = self.undisturbed(measure, taken_between)
+            fsdp_s = fsdp_s or statistics.median(measured["iterations_s"])
+            cells.append(Cell(nnodes, rate, compute, name, measured["iterations_s"], fsdp_s, *predictions, disturbed))
+            print(format_row(cells[-1]), flush=True)
+        return cells
+
+    def predict(self, nnodes: int, rate: int, name: str, decided: tuple[str, str] | None, times: dict,
+                parameters: list[tuple[str, int]]) -> tuple[float, float]:
+        """By hipress-sim, and summed up."""
+        plan: pathlib.Path | str = "none"
+        if decided:
+            plan = self.output / f"predicted_{nnodes}_{name}.yaml"
+            plan.write_text(plan_of(nnodes, parameters, decided, WAITING), encoding="utf-8")
+        profile = self.profile(rate, nnodes, times["all_gather"])
+        return self.simulated_s(nnodes, profile, plan), self.summed_s(nnodes, times, decided, self.codecs(nnodes))
+
+
+def text_parameters(python: pathlib.Path) -> list[tuple[str, int]]:
+    """Names and elements of the text model's parameters."""
+    code = ("import argparse, json, train; model = train.Text(argparse.Namespace(text=None, batch=0)).make(); "
+            "print(json.dumps([(name, value.numel()) for name, value in model.named_parameters()]))")
+    done = subprocess.run([python, "-B", "-c", code], capture_output=True, text=True, check=False,
+                          env={**os.environ, "PYTHONPATH": f"{ROOT / 'examples'}:{ROOT / 'python'}"})
+    if done.returncode != 0:
+        raise ToolError(f"examples/train.py: {done.stderr.strip()}")
+    return [(name, elements) for name, elements in json.loads(done.stdout)]
+
+
+def compare_losses(bench: ShardedBench, steps: int, parameters: list[tuple[str, int]]) -> dict:
+    """The means of the last 20 losses of two ranks without limits, uncompressed and by each plan."""
+    found = {}
+    with Network(2) as network:
+        on_network = bench.on(network)
+        for name, decided in PLANS.items():
+            arguments = []
+            if decided:
+                path = bench.output / f"plan_losses_{name}.yaml"
+                path.write_text(plan_of(2, parameters, decided), encoding="utf-8")
+                arguments = ["--plan", path]
+            losses = on_network.ranks(2, "--warmups", 0, "--iterations", steps, *arguments)["losses"]
+            found[name] = statistics.fmean(losses[-20:])
+            print(f"{steps} steps, {name}: loss {found[name]:.4f}, {(found[name] / found['fsdp'] - 1) * 100:+.2f} %", flush=True)
+    return found
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = command.parser(__doc__)
+    parser.add_argument("--nnodes", type=some_of(NODES, int), default=list(NODES), help="comma-separated: 2, 4")
+    parser.add_argument("--rates", type=some_of(RATES, int), default=list(RATES), help="comma-separated: 200, 500, 1000 (Mbit/s)")
+    parser.add_argument("--compute", type=some_of(COMPUTE, str), default=["paced"], help="comma-separated: paced, real (default: paced)")
+    parser.add_argument("--iterations", type=at_least(1), default=8, help="measured of paced ranks (default: %(default)s)")
+    parser.add_argument("--losses", type=at_least(20), metavar="STEPS", help="compare losses after so many steps instead")
+    parser.add_argument("--python", type=pathlib.Path, help="with PyTorch 2 (default: that of the long tests, or this one)")
+    command.add_options(parser, ROOT, "validation_sharded", of="cell", kept="capture and kernels")
+    return parser.parse_args()
+
+
+def measure(bench: ShardedBench, options: argparse.Namespace, parameters: list[tuple[str, int]]) -> list[Cell]:
+    cells = []
+    for nnodes in options.nnodes:
+        with Network(nnodes) as network:
+            for rate in options.rates:
+                network.shape(rate)
+                for compute in options.compute:
+                    paced = [(f"{layer.name}.weight", layer.elements) for layer in bench.layers]
+                    cells += bench.on(network).run_cells(nnodes, rate, compute, paced if compute == "paced" else parameters)
+    return cells
+
+
+def run(options: argparse.Namespace, real_time: bool) -> int:
+    options.output = whole_file.prepare(options.output, options.json)
+    python = python_with_fsdp(options.python)
+    remove_leftovers()
+    library = options.tools.resolve().parent / "runtime/libhipress.so"
+    os.environ.update(PYTHONPATH=str(ROOT / "python"), HIPRESS_LIBRARY=str(library))
+    bench = ShardedBench.of(options, real_time, Plan(again=options.again), say, python=python)
+    parameters = text_parameters(python)
+    if options.losses:
+        found = {"losses": compare_losses(bench, options.losses, parameters)}
+    else:
+        if "paced" in options.compute:
+            bench.prepare()
+        print(HEADER, flush=True)
+        found = {"cells": [cell.to_json() for cell in measure(bench, options, parameters)]}
+    if options.json:
+        whole_file.write_json(options.json, found)
+    return 0
+
+
+def main() -> int:
+    options = parse_arguments()
+    return command.run(lambda real_time: run(options, real_time), say)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
