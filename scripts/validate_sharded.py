@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Lays FSDP2 with a plan beside FSDP2 alone, over gloo on networks of known speed made of network namespaces on this machine.
 
-Each cell is a number of ranks and a rate. Paced ranks sleep as long as a capture of the text model of examples/train.py says that its
-layers compute, and a step is compared with two predictions: that of hipress-sim, and the sum of what gloo's collectives were measured
-to take on that network, codecs and computation. On the host FSDP2 waits for every collective, so hipress-sim is asked about
-fsdp(in_flight=1, prefetch=none), whose links are fitted to gloo's all-gathers. Real ranks (--compute real) train the model. With
---losses 300 two ranks train so many steps on loopback, and the means of the last 20 losses are compared. Plans: gather (int8block
-gathers) and both (and int4block reductions). Needs a release build and a python3 with PyTorch 2 (--python); without it, or without
-the right to make namespaces, it says "skipped: ..." and exits with 0.
+Each cell is a number of ranks and a rate. Paced ranks sleep as long as a capture of the text model of examples/train.py says that
+its layers compute, and a step is compared with two predictions: that of hipress-sim, and the sum of what gloo's collectives were
+measured to take on that network, codecs and computation. On the host FSDP2 waits for every collective, so hipress-sim is asked
+about fsdp(in_flight=1, prefetch=none), with a profile of gloo's all-gathers (as half an all-reduce) and all-to-alls. Real ranks
+(--compute real) train the model. With --losses 300 two ranks train so many steps without limits, and the means of the last 20
+losses are compared. Plans: gather (int8block gathers) and both (and int4block reductions). Needs a release build and a python3
+with PyTorch 2 (--python); without it, or without the right to make namespaces, it says "skipped: ..." and exits with 0.
 """
 
 import argparse
@@ -111,11 +111,13 @@ def plan_of(nnodes: int, parameters: list[tuple[str, int]], decided: tuple[str, 
                       "search: given", "network: fair", "profile: none", "tool: validate_sharded", "gradients:", *lines, ""])
 
 
-def fitted(points: list[list[float]]) -> tuple[float, float]:
-    """Seconds that a collective takes at least, and seconds of a byte, by its largest size and the least of the others' excess."""
-    (small, small_s), (large, large_s) = points[0], points[-1]
-    per_byte = (large_s - small_s) / (large - small)
-    return max(0.0, small_s - per_byte * small), per_byte
+def lines_of(points: list[list[float]]) -> list[tuple[float, float, float]]:
+    """Straight lines between measured points: from which size each holds, its seconds at 0, and its seconds of a byte."""
+    lines = []
+    for (low, low_s), (high, high_s) in zip(points, points[1:]):
+        per_byte = max(0.0, (high_s - low_s) / (high - low))
+        lines.append((low, low_s - per_byte * low, per_byte))
+    return lines
 
 
 def between(points: list[list[float]], size: float) -> float:
@@ -187,12 +189,16 @@ class ShardedBench(TorchBench):
         launcher = dataclasses.replace(self.launcher, tools=self.python.parent, timeout_s=1800)
         return launcher.run_json(nnodes, self.python.name, "-B", RANK, *arguments)
 
-    def profile(self, rate: int, nnodes: int, gathers: list[list[float]]) -> pathlib.Path:
-        """Kernels, and links with which the library's closed form, (n−1)·L + (n−1)/n·S/B, is what gloo's all-gathers took."""
-        latency_s, per_byte = fitted(gathers)
-        bandwidth = (nnodes - 1) / nnodes / per_byte * 8
+    def profile(self, rate: int, nnodes: int, times: dict) -> pathlib.Path:
+        """Kernels, and links of which a gather, half an all-reduce, takes what gloo's all-gathers took, and an exchange what its
+        all-to-alls of small messages did."""
+        pieces = "\n".join(f"      - {{from: {begin}, a_s: {2 * at_0}, s_per_byte: {2 * per_byte}}}"
+                           for begin, at_0, per_byte in lines_of([[0, 0.0], *times["all_gather"]]))
+        _, latency_s, per_byte = lines_of(times["all_to_all"])[0]
+        bandwidth = (nnodes - 1) / nnodes / per_byte
+        links = (f"links:\n  overhead: 0us\n  latency: {max(0.0, latency_s) * 1e6:.3f}us\n  bandwidth: {bandwidth}B/s\n  all_reduce:\n"
+                 f"    {nnodes}:\n      pieces:\n{pieces.replace('      -', '        -')}\n")
         kernels = self.kernels.read_text(encoding="utf-8")
-        links = f"links:\n  overhead: 0us\n  latency: {latency_s / (nnodes - 1) * 1e6:.3f}us\n  bandwidth: {bandwidth / 1e6:.3f}Mbps\n"
         path = self.output / f"gloo_{rate}_{nnodes}.yaml"
         path.write_text(re.sub(r"^links:\n(?:[ ].*\n)*", links, kernels, flags=re.MULTILINE), encoding="utf-8")
         return path
@@ -222,9 +228,9 @@ class ShardedBench(TorchBench):
         found = {"none": {"share": 1.0, "gather_s": 0.0, "reduce_s": 0.0}}
         text = self.kernels.read_text(encoding="utf-8")
         for name, share in (("int8block", (1 + 4 / 256) / 4), ("int4block", (0.5 + 4 / 64) / 4)):
-            curves = re.search(rf"^    {name}:\n((?:      .*\n)+)", text, re.MULTILINE)
-            slopes = {kind: max(map(float, re.findall(r"s_per_element: ([\d.e-]+)", line)))
-                      for kind, line in re.findall(r"^      (\w+): (.*(?:\n        .*)*)", curves[1], re.MULTILINE) if "s_per_element" in line}
+            curves = re.search(rf"^    {name}:\n((?:      .*\n)+)", text, re.MULTILINE)[1]
+            slopes = {kind: max(map(float, re.findall(r"s_per_element: ([\d.e-]+)", pieces)))
+                      for kind, pieces in re.findall(r"^      (\w+):\n((?:        .*\n)+)", curves, re.MULTILINE)}
             found[name] = {"share": share, "gather_s": slopes["encode"] / nnodes + slopes["decode"],
                            "reduce_s": slopes["encode"] + slopes["decode_add"]}
         return found
@@ -265,7 +271,7 @@ class ShardedBench(TorchBench):
         if decided:
             plan = self.output / f"predicted_{nnodes}_{name}.yaml"
             plan.write_text(plan_of(nnodes, parameters, decided, WAITING), encoding="utf-8")
-        profile = self.profile(rate, nnodes, times["all_gather"])
+        profile = self.profile(rate, nnodes, times)
         return self.simulated_s(nnodes, profile, plan), self.summed_s(nnodes, times, decided, self.codecs(nnodes))
 
 

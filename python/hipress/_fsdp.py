@@ -1,6 +1,5 @@
-"""FSDP: parameters are gathered and gradients reduced as a plan says, by the process group's own collectives on our messages."""
+"""FSDP2: what fully_shard() divides gathers parameters and reduces gradients as a plan says."""
 
-import contextlib
 import ctypes
 import functools
 import json
@@ -10,16 +9,13 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import Work
 
 from hipress import _ddp, _engine
-from hipress._codec import TYPES, Codec, Draws, aligned
 from hipress._engine import Error, InvalidRequest
 from hipress._library import Gradient, library
+from hipress._shards import Gather, Messages, Reduction, Unit
 
 _Path = Union[str, "os.PathLike[str]"]
-#: Roles of encoders, as in task graphs: of a rank's own gradient, of a partial sum, of what is gathered.
-_OWN, _PARTIAL, _GATHERED = range(3)
 #: What wrappers put into the names of the parameters that they wrap.
 _WRAPPERS = ("_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_fpw_module")
 #: Hooks by the model that they are attached to.
@@ -34,223 +30,6 @@ def is_sharded(model: Any) -> bool:
 def plain_name(name: str) -> str:
     """A parameter's or module's name in the model as it was before it was wrapped."""
     return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
-
-
-class Unit:
-    """What travels as one: the parameters of a parameter group, and how they are gathered and reduced (None: as PyTorch does)."""
-
-    def __init__(self, number: int, name: str, parameters: List[Tuple[str, int]]) -> None:
-        self.number, self.name, self.parameters = number, name, parameters
-        self.gather: Optional[str] = None
-        self.reduction: Optional[str] = None
-        self.gathers = self.reductions = 0  #: that were encoded so far
-
-    def described(self) -> List[Any]:
-        """What ranks, and states, must have in common."""
-        return [self.name, [list(parameter) for parameter in self.parameters], self.gather, self.reduction]
-
-
-class Messages:
-    """What the collectives of a job's units share: codecs, draws, and the groups of an exchange in two steps."""
-
-    def __init__(self, seed: int) -> None:
-        self._seed, self._codecs = seed, {}  # type: int, Dict[str, Codec]
-        self.node = dist.get_rank()
-        self.within: Any = None  #: neighbours that exchange first; None: all ranks of a group exchange at once
-        self.between: Any = None  #: those that exchange what these have added
-
-    def codec(self, algorithm: str) -> Codec:
-        """The codec of an algorithm, one for all units."""
-        if algorithm not in self._codecs:
-            self._codecs[algorithm] = Codec(algorithm, self._seed)
-        return self._codecs[algorithm]
-
-    @property
-    def codecs(self) -> Dict[str, Codec]:
-        """Those that are in use, by algorithm."""
-        return self._codecs
-
-    def encode(self, algorithm: str, values: torch.Tensor, parts: int, draws: Draws, keep: bool) -> Tuple[torch.Tensor, List[int]]:
-        """Messages of equal parts of the values, as rows of bytes on the host, and the bytes that each takes."""
-        _require_type(values)
-        codec = self.codec(algorithm)
-        slots = torch.empty((parts, aligned(codec.size(values.numel() // parts))), dtype=torch.uint8)
-        return slots, codec.encode(values.detach().cpu().contiguous(), slots, draws, keep)
-
-
-def _require_type(values: torch.Tensor) -> None:
-    if values.dtype not in TYPES:
-        raise InvalidRequest(f"a group has parameters of several types, or of one that is not compressed ({values.dtype}): give "
-                             "fully_shard() modules of float32, float16 or bfloat16 alone, or plan these raw")
-
-
-@contextlib.contextmanager
-def _on_host(output: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Where the values are written that it shall have: itself, or memory of the host, from which it is copied."""
-    if output.device.type == "cpu" and output.is_contiguous():
-        yield output
-        return
-    values = torch.empty(output.shape, dtype=output.dtype)
-    yield values
-    output.copy_(values)
-
-
-class DecodingWork(Work):
-    """A collective under way, what it sends, and what is done when it has ended."""
-
-    def __init__(self, work: Any, sent: torch.Tensor, then: Callable[[], None]) -> None:
-        super().__init__()
-        self._work, self._sent = work, sent
-        self._then: Optional[Callable[[], None]] = then
-
-    def wait(self, *timeout: Any) -> bool:
-        """Returns when the output is there."""
-        ended = bool(self._work.wait(*timeout))
-        then, self._then = self._then, None
-        if then is not None:
-            then()
-        return ended
-
-
-class _Collective:
-    """In place of a module's own collective, which is asked for memory, and for what goes raw."""
-
-    def __init__(self, hook: "ShardedHook", unit: Unit, plain: Any) -> None:
-        self._hook, self._unit, self.plain = hook, unit, plain
-
-    def allocate(self, *size: Any, **named: Any) -> torch.Tensor:
-        """As the module's own."""
-        found: torch.Tensor = self.plain.allocate(*size, **named)
-        return found
-
-
-class Gather(_Collective):
-    """All-gathers a unit's shards as encoded messages."""
-
-    def __call__(self, output_tensor: torch.Tensor, input_tensor: torch.Tensor, group: Any, async_op: bool = False) -> Any:
-        algorithm = self._unit.gather
-        # What neighbours keep between forward and backward was decoded before.
-        again = group.size() != self._hook.shard
-        half = self._hook.messages.codec(algorithm).half if algorithm is not None else None
-        if algorithm is None or input_tensor.dtype == half or (again and half is None):
-            return self.plain(output_tensor=output_tensor, input_tensor=input_tensor, group=group, async_op=async_op)
-        with self._hook.ending():
-            if half is not None:
-                work = self._cast(output_tensor, input_tensor, group, half)
-            else:
-                work = self._encoded(algorithm, output_tensor, input_tensor, group)
-            if async_op:
-                return work
-            work.wait()
-            return None
-
-    @staticmethod
-    def _cast(output: torch.Tensor, shard: torch.Tensor, group: Any, half: torch.dtype) -> DecodingWork:
-        sent = shard.to(half)
-        arrived = torch.empty(output.shape, dtype=half, device=output.device)
-
-        def widen() -> None:
-            output.copy_(arrived)
-
-        return DecodingWork(dist.all_gather_into_tensor(arrived, sent, group=group, async_op=True), sent, widen)
-
-    def _encoded(self, algorithm: str, output: torch.Tensor, shard: torch.Tensor, group: Any) -> DecodingWork:
-        unit, messages = self._unit, self._hook.messages
-        slots, sizes = messages.encode(algorithm, shard, 1, Draws(unit.number, messages.node, _GATHERED, unit.gathers), False)
-        unit.gathers += 1
-        codec, ranks = messages.codec(algorithm), group.size()
-        lengths = _all_lengths(sizes[0], output.device, group) if codec.varies else sizes * ranks
-        room = aligned(max(lengths))
-        sent = slots[0, :room].to(output.device)
-        arrived = torch.empty(ranks * room, dtype=torch.uint8, device=output.device)
-
-        def decode() -> None:
-            with _on_host(output) as values:
-                codec.decode(arrived.cpu().view(ranks, room), lengths, values)
-
-        return DecodingWork(dist.all_gather_into_tensor(arrived, sent, group=group, async_op=True), sent, decode)
-
-
-class Reduction(_Collective):
-    """Reduces a unit's gradients to shards: an encoded message to each rank, which adds in fp32."""
-
-    def __call__(self, output_tensor: torch.Tensor, input_tensor: torch.Tensor, group: Any, op: Any, async_op: bool = False) -> Any:
-        algorithm = self._unit.reduction
-        half = self._hook.messages.codec(algorithm).half if algorithm is not None else None
-        if algorithm is None or input_tensor.dtype == half or group.size() == 1:
-            return self.plain(output_tensor=output_tensor, input_tensor=input_tensor, group=group, op=op, async_op=async_op)
-        with self._hook.ending():
-            divisor = _divisor_of(op, group.size())
-            if half is not None:
-                self._cast(output_tensor, input_tensor, group, half, divisor)
-            else:
-                self._encoded(algorithm, output_tensor, input_tensor, group, divisor)
-            return None
-
-    @staticmethod
-    def _cast(output: torch.Tensor, gradient: torch.Tensor, group: Any, half: torch.dtype, divisor: float) -> None:
-        """Divided before it is added, so that sums stay in range."""
-        mean = torch.empty(output.shape, dtype=half, device=output.device)
-        dist.reduce_scatter_tensor(mean, gradient.div(divisor).to(half), op=dist.ReduceOp.SUM, group=group)
-        output.copy_(mean)
-
-    def _encoded(self, algorithm: str, output: torch.Tensor, gradient: torch.Tensor, group: Any, divisor: float) -> None:
-        messages, step = self._hook.messages, self._unit.reductions
-        self._unit.reductions += 1
-        if messages.within is None:
-            return self._exchange(algorithm, output, gradient, group, divisor, _OWN, step)
-        # A neighbour adds what is for its namesakes of all other neighbourhoods, and then sends each of these its own.
-        size, shard = messages.within.size(), output.numel()
-        ordered = gradient.view(-1, size, shard).transpose(0, 1).reshape(-1)
-        partial = torch.empty(gradient.numel() // size, dtype=torch.float32, device=output.device)
-        self._exchange(algorithm, partial, ordered, messages.within, 1, _OWN, step)
-        return self._exchange(algorithm, output, partial, messages.between, divisor, _PARTIAL, step)
-
-    def _exchange(self, algorithm: str, output: torch.Tensor, gradient: torch.Tensor, group: Any, divisor: float, role: int,
-                  step: int) -> None:
-        """Sends each rank of the group its part of the gradient, and leaves the sum of what arrives, divided."""
-        messages, ranks = self._hook.messages, group.size()
-        codec = messages.codec(algorithm)
-        draws = Draws(self._unit.number, messages.node, role, step)
-        slots, sizes = messages.encode(algorithm, gradient, ranks, draws, codec.keeps)
-        arrived = _exchanged(slots, sizes, output.device, group, codec.varies)
-        with _on_host(output) as values:
-            codec.add(arrived, values, divisor)
-
-
-def _all_lengths(length: int, device: torch.device, group: Any) -> List[int]:
-    """Of every rank's message."""
-    found = torch.empty(group.size(), dtype=torch.int64, device=device)
-    dist.all_gather_into_tensor(found, torch.tensor([length], device=device), group=group)
-    return [int(one) for one in found.tolist()]
-
-
-def _exchanged(slots: torch.Tensor, sizes: List[int], device: torch.device, group: Any, varies: bool) -> List[torch.Tensor]:
-    """Row r of bytes goes to rank r of the group; what arrives by rank."""
-    if not varies:
-        arrived = torch.empty(slots.shape, dtype=torch.uint8, device=device)
-        dist.all_to_all_single(arrived, slots.to(device), group=group)
-        return [row[:size] for row, size in zip(arrived.cpu(), sizes)]
-    lengths = torch.empty(len(sizes), dtype=torch.int64, device=device)
-    dist.all_to_all_single(lengths, torch.tensor(sizes, device=device), group=group)
-    theirs = [int(one) for one in lengths.tolist()]
-    sent, rooms = [aligned(size) for size in sizes], [aligned(size) for size in theirs]
-    packed = torch.cat([row[:size] for row, size in zip(slots, sent)]).to(device)
-    flat = torch.empty(sum(rooms), dtype=torch.uint8, device=device)
-    dist.all_to_all_single(flat, packed, rooms, sent, group=group)
-    return [part[:size] for part, size in zip(torch.split(flat.cpu(), rooms), theirs)]
-
-
-def _divisor_of(op: Any, ranks: int) -> float:
-    """By what a sum is divided: FSDP asks for means, sums, and sums of products with a factor (set_gradient_divide_factor)."""
-    if op == dist.ReduceOp.AVG:
-        return float(ranks)
-    if op == dist.ReduceOp.SUM:
-        return 1.0
-    state = op.__getstate__() if isinstance(op, dist.ReduceOp) else None  # of a sum of products: that, and the factor
-    if isinstance(state, tuple) and state[0] == dist.ReduceOp.PREMUL_SUM and state[1] is not None:
-        return 1.0 / float(state[1])
-    raise InvalidRequest(f"gradients are reduced by {op}, and a plan averages or sums: leave it to fully_shard()")
 
 
 # ------------------------------------------------------------------------------------------------------------------ plans
@@ -285,9 +64,9 @@ class Plan:
         for name, decided in found[1:]:
             if decided != found[0][1]:
                 raise InvalidRequest(
-                    f"{self.file} decides parameters of one group differently, which travel as one: {_said(*found[0])}, "
-                    f"{_said(name, decided)} "
-                    f"(group {unit.name or 'of the root'}); give both one decision, or have fully_shard() wrap them apart")
+                    f"{self.file} decides parameters of group '{unit.name}' differently, which travel as one: {_said(*found[0])}, "
+                    f"{_said(name, decided)}; give them one layer in the model file and plan anew, or have fully_shard() wrap them "
+                    "apart")
         if found:
             unit.gather, unit.reduction = found[0][1]
 
@@ -418,30 +197,15 @@ def _require_in_flight(where: str, plan: Plan, unit: Unit, module: Any) -> None:
 # -------------------------------------------------------------------------------------------------------------------- hooks
 
 
-class _Ending:
-    """Around what a hook does: it keeps what is raised."""
-
-    def __init__(self, hook: "ShardedHook") -> None:
-        self._hook = hook
-
-    def __enter__(self) -> None:
-        if self._hook.failure is not None:
-            raise self._hook.failure
-
-    def __exit__(self, kind: Any, error: Optional[BaseException], _traceback: Any) -> None:
-        if error is not None:
-            self._hook.fail(error)
-
-
 class ShardedHook:
     """What gathers and reduces the shards of one model: what hipress.attach() returns for it. It holds what a checkpoint needs
     (state_dict, load_state_dict), and ends with close()."""
 
     def __init__(self, units: Sequence[Unit], seed: int, group: Any, plan: str) -> None:
-        self.units, self.messages, self.plan = list(units), Messages(seed), plan
+        self.units, self.plan = list(units), plan
         self._group = group
         self.shard = dist.get_world_size(group)
-        self._failure: Optional[Error] = None
+        self.messages = Messages(seed, self.shard)
         self._undo: List[Callable[[], object]] = []
 
     def __getstate__(self) -> Dict[str, Any]:
@@ -451,16 +215,7 @@ class ShardedHook:
     @property
     def failure(self) -> Optional[Error]:
         """What the hook has failed with; None: it has not. Every later step raises it again."""
-        return self._failure
-
-    def ending(self) -> _Ending:
-        """A context that keeps what is raised in it as the failure."""
-        return _Ending(self)
-
-    def fail(self, error: BaseException) -> None:
-        """Keeps the first that was raised."""
-        if self._failure is None:
-            self._failure = error if isinstance(error, Error) else Error(f"the job was ended by {type(error).__name__}: {error}")
+        return self.messages.failure
 
     def decide(self, plan: Plan) -> None:
         """Gives the units what the plan decides, and agrees with the other ranks on it. InvalidRequest where they differ."""
@@ -472,9 +227,9 @@ class ShardedHook:
         if plan.within > 1 and plan.within < self.shard:
             self._split(plan)
 
-    def agree(self, seed: int) -> None:
+    def agree(self) -> None:
         """InvalidRequest unless all ranks were given the same plan and seed for the same units."""
-        mine = {"seed": seed, "plan": self.plan, "within": self.messages.within is not None,
+        mine = {"seed": self.messages.seed, "plan": self.plan, "within": self.messages.within is not None,
                 "units": [unit.described() for unit in self.units]}
         everyone: List[Any] = [None] * self.shard
         dist.all_gather_object(everyone, mine, group=self._group)
@@ -512,8 +267,8 @@ class ShardedHook:
         """What this rank's compression keeps between steps: residuals, and counts of what was sent, by which random draws differ.
         A dictionary of numbers, lists and tensors. Each rank has its own, and puts it into its own checkpoint; a job that goes on
         with them has the bits of one that was never interrupted. Call it between steps. Error if the job has failed."""
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         return {"rank": dist.get_rank(self._group), "ranks": self.shard, "units": [unit.described() for unit in self.units],
                 "counts": torch.tensor([[unit.gathers, unit.reductions] for unit in self.units], dtype=torch.int64).reshape(-1, 2),
                 "state": {algorithm: codec.saved() for algorithm, codec in self.messages.codecs.items()}}
@@ -568,7 +323,7 @@ def attach_sharded(model: Any, plan: str, algorithm: str, seed: int) -> ShardedH
     if plan != "none":
         _take_over(hook, model, plan, algorithm, [(unit, module, group) for unit, (_, module, group) in zip(units, found)])
     else:
-        hook.agree(seed)
+        hook.agree()
     _hooks[model] = hook
     hook.undone_by(functools.partial(_hooks.pop, model, None))
     return hook
@@ -596,17 +351,17 @@ def _take_over(hook: ShardedHook, model: Any, plan: str, algorithm: str, units: 
         raise InvalidRequest("the model has no parameters that are trained")
     read = Plan(plan, algorithm, ranks, trained)
     hook.decide(read)
-    hook.agree(hook.messages._seed)
+    hook.agree()
     if read.schedule is not None:
         _apply_schedule(read, model, units)
     for unit, module, group in units:
         gather, reduction = group._all_gather_comm, group._reduce_scatter_comm
         if unit.gather is not None:
-            module.set_custom_all_gather(Gather(hook, unit, gather))
+            module.set_custom_all_gather(Gather(hook.messages, unit, gather))
             hook.undone_by(functools.partial(module.set_custom_all_gather, gather))
         if unit.reduction is not None:
-            module.set_custom_reduce_scatter(Reduction(hook, unit, reduction))
+            module.set_custom_reduce_scatter(Reduction(hook.messages, unit, reduction))
             hook.undone_by(functools.partial(module.set_custom_reduce_scatter, reduction))
 
 
-__all__ = ["Gather", "Messages", "Plan", "Reduction", "ShardedHook", "Unit", "attach_sharded", "is_sharded", "plain_name"]
+__all__ = ["Plan", "ShardedHook", "attach_sharded", "is_sharded", "plain_name"]

@@ -8,8 +8,9 @@ import torch.distributed as dist
 
 from hipress._ddp import is_of
 from hipress._engine import InvalidRequest
-from hipress._fsdp import Plan, Reduction, ShardedHook, Unit, plain_name
+from hipress._fsdp import Plan, ShardedHook, plain_name
 from hipress._library import Gradient
+from hipress._shards import Reduction, Unit
 
 #: What a plan calls the ways to gather ahead of a backward pass.
 _PREFETCHES = {"BACKWARD_PRE": "pre", "BACKWARD_POST": "post", "None": "none"}
@@ -107,12 +108,12 @@ def attach_fsdp1(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHoo
         read = Plan(plan, algorithm, hook.shard, gradients)
         hook.decide(read)
         _check(read, units, modules)
-    hook.agree(seed)
+    hook.agree()
     if plan == "none":
         return hook
     model.register_comm_hook(None, _reduce)
     for unit, (_, module) in zip(units, modules):
-        module._comm_hook_state = (Reduction(hook, unit, _Plain(module)), group)
+        module._comm_hook_state = (Reduction(hook.messages, unit, _Plain(module)), group)
         hook.undone_by(functools.partial(setattr, module, "_comm_hook", None))
     return hook
 

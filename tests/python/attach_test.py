@@ -11,7 +11,7 @@ from ranks import network, run, wrapped
 if ranks.MISSING is None:
     import hipress
     import torch
-    from hipress import _fsdp
+    from hipress import _fsdp, _shards
 
 PLAN = """schema: hipress.plan/1
 model: a
@@ -92,7 +92,7 @@ class Plans(unittest.TestCase):
                                      gradients=gradients_of(network(), "int4block", "int8block")))
         self.assertEqual((plan.shard, plan.reshard, plan.prefetch, plan.in_flight, plan.separate, plan.within),
                          (2, 1, "pre", 2, True, 1))
-        unit = _fsdp.Unit(0, "0", [("0.weight", 1536), ("0.bias", 64)])
+        unit = _shards.Unit(0, "0", [("0.weight", 1536), ("0.bias", 64)])
         plan.decide(unit)
         self.assertEqual((unit.gather, unit.reduction), ("int8block", "int4block"))
 
@@ -102,10 +102,10 @@ class Plans(unittest.TestCase):
         place = next(number for number, line in enumerate(lines) if "0.bias" in line)
         lines[place] = lines[place].replace("int4block", "none")
         plan = self.read("\n".join(lines))
-        said = refused(lambda: plan.decide(_fsdp.Unit(0, "0", [("0.weight", 1536), ("0.bias", 64)])))
+        said = refused(lambda: plan.decide(_shards.Unit(0, "0", [("0.weight", 1536), ("0.bias", 64)])))
         self.assertIn("'0.weight' with gather int8block and algorithm int4block, '0.bias' with gather int8block and algorithm "
                       "none", said)
-        self.assertIn("have fully_shard() wrap them apart", said)
+        self.assertIn("give them one layer in the model file and plan anew", said)
 
     def test_plans_of_other_jobs_are_refused(self):
         of = {"nodes": 2, "schedule": "fsdp", "gradients": gradients_of(network())}
@@ -126,9 +126,9 @@ class Plans(unittest.TestCase):
 class Divisors(unittest.TestCase):
     def test_sums_and_means_are_told_apart(self):
         operation = torch.distributed.ReduceOp
-        self.assertEqual(_fsdp._divisor_of(operation.SUM, 4), 1)
-        self.assertEqual(_fsdp._divisor_of(operation.AVG, 4), 4)
-        self.assertIn("a plan averages or sums", refused(lambda: _fsdp._divisor_of(operation.MAX, 4)))
+        self.assertEqual(_shards._divisor_of(operation.SUM, 4), 1)
+        self.assertEqual(_shards._divisor_of(operation.AVG, 4), 4)
+        self.assertIn("a plan averages or sums", refused(lambda: _shards._divisor_of(operation.MAX, 4)))
 
 
 if __name__ == "__main__":
