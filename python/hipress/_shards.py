@@ -22,6 +22,7 @@ class Unit:
         self.gather: Optional[str] = None
         self.reduction: Optional[str] = None
         self.gathers = self.reductions = 0  #: that were encoded so far
+        self.reduced = 0  #: elements of the first reduction
 
     def described(self) -> List[Any]:
         """What ranks, and states, must have in common."""
@@ -188,6 +189,7 @@ class Reduction(_Collective):
 
     def _encoded(self, algorithm: str, output: torch.Tensor, gradient: torch.Tensor, group: Any, divisor: float) -> None:
         messages, step = self._messages, self._unit.reductions
+        self._require_all(algorithm, gradient)
         self._unit.reductions += 1
         if messages.within is None:
             return self._exchange(algorithm, output, gradient, group, divisor, _OWN, step)
@@ -197,6 +199,16 @@ class Reduction(_Collective):
         partial = torch.empty(gradient.numel() // size, dtype=torch.float32, device=output.device)
         self._exchange(algorithm, partial, ordered, messages.within, 1, _OWN, step)
         return self._exchange(algorithm, output, partial, messages.between, divisor, _PARTIAL, step)
+
+    def _require_all(self, algorithm: str, gradient: torch.Tensor) -> None:
+        """Residuals lie where their gradients do, which move where a parameter has none."""
+        elements = self._unit.reduced = self._unit.reduced or gradient.numel()
+        if gradient.numel() != elements and self._messages.codec(algorithm).keeps:
+            raise InvalidRequest(f"{algorithm} keeps residuals of all parameters of group '{self._unit.name}', of which some had "
+                                 "no gradient "
+                                 "in this step: call set_reduce_scatter_unused_params(True) of the model, or reduce by a codec "
+                                 "that "
+                                 "keeps none, such as int4block")
 
     def _exchange(self, algorithm: str, output: torch.Tensor, gradient: torch.Tensor, group: Any, divisor: float, role: int,
                   step: int) -> None:

@@ -174,6 +174,33 @@ def varied(rank, plan, how):
     return losses[-1]
 
 
+class Forked(torch.nn.Module if MISSING is None else object):
+    """Leaves one of two layers out now and then."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = torch.nn.Linear(24, 5), torch.nn.Linear(24, 5)
+
+    def forward(self, values, both):
+        return self.first(values) + (self.second(values) if both else 0)
+
+
+def unused(rank, algorithm, whole_groups):
+    """Trains with both layers, and then with one."""
+    model = fully_shard(Forked())
+    model.set_reduce_scatter_unused_params(whole_groups)
+    hipress.attach(model, algorithm)
+    for step, both in enumerate((True, False, True)):
+        values, classes = ranks.data(rank, step)
+        loss = torch.nn.functional.cross_entropy(model(values, both), classes)
+        try:
+            loss.backward()
+        except hipress.InvalidRequest as error:
+            return str(error)
+    return "trained"
+
+
 def planned(path):
     """A plan of hipress-plan for the captured model on two nodes and a slow link."""
     model = plain()
@@ -197,6 +224,12 @@ class Jobs(unittest.TestCase):
             mine, theirs = run(2, trained, plan), run(2, trained, None)
             self.assertLess(abs(mine[0][1] - theirs[0][1]), 0.05)
             self.assertFalse(torch.equal(mine[0][0]["0.weight"], theirs[0][0]["0.weight"]))
+
+    def test_parameters_without_gradients_are_left_out(self):
+        for algorithm, whole_groups, expected in (("onebit", False, "call set_reduce_scatter_unused_params(True) of the model"),
+                                                  ("onebit", True, "trained"), ("int4block", False, "trained")):
+            for said in run(2, unused, algorithm, whole_groups):
+                self.assertIn(expected, said)
 
     def test_compiled_and_partly_frozen_models_train(self):
         with Folder() as folder:
