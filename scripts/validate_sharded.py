@@ -4,10 +4,10 @@
 Each cell is a number of ranks and a rate. Paced ranks sleep as long as a capture of the text model of examples/train.py says that
 its layers compute, and a step is compared with two predictions: that of hipress-sim, and the sum of what gloo's collectives were
 measured to take on that network, codecs and computation. On the host FSDP2 waits for every collective, so hipress-sim is asked
-about fsdp(in_flight=1, prefetch=none), with a profile of gloo's all-gathers (as half an all-reduce) and all-to-alls. Real ranks
-(--compute real) train the model. With --losses 300 two ranks train so many steps without limits, and the means of the last 20
-losses are compared. Plans: gather (int8block gathers) and both (and int4block reductions). Needs a release build and a python3
-with PyTorch 2 (--python); without it, or without the right to make namespaces, it says "skipped: ..." and exits with 0.
+about fsdp(in_flight=1, prefetch=none), with a profile of gloo's collectives. Real ranks (--compute real) train the model. With
+--losses 300 two ranks train so many steps without limits, and the means of the last 20 losses are compared. Plans: gather
+(int8block gathers) and both (and int4block reductions). Needs a release build and a python3 with PyTorch 2 (--python); without it,
+or without the right to make namespaces, it says "skipped: ..." and exits with 0.
 """
 
 import argparse
@@ -190,17 +190,15 @@ class ShardedBench(TorchBench):
         return launcher.run_json(nnodes, self.python.name, "-B", RANK, *arguments)
 
     def profile(self, rate: int, nnodes: int, times: dict) -> pathlib.Path:
-        """Kernels, and links of which a gather, half an all-reduce, takes what gloo's all-gathers took, and an exchange what its
-        all-to-alls of small messages did."""
-        pieces = "\n".join(f"      - {{from: {begin}, a_s: {2 * at_0}, s_per_byte: {2 * per_byte}}}"
-                           for begin, at_0, per_byte in lines_of([[0, 0.0], *times["all_gather"]]))
-        _, latency_s, per_byte = lines_of(times["all_to_all"])[0]
-        bandwidth = (nnodes - 1) / nnodes / per_byte
-        links = (f"links:\n  overhead: 0us\n  latency: {max(0.0, latency_s) * 1e6:.3f}us\n  bandwidth: {bandwidth}B/s\n  all_reduce:\n"
-                 f"    {nnodes}:\n      pieces:\n{pieces.replace('      -', '        -')}\n")
+        """Kernels, and gloo's collectives as they were timed on that network."""
+        links = ["links:", "  overhead: 0us", "  latency: 0us", f"  bandwidth: {rate}Mbps"]
+        for name, points in times.items():
+            links += [f"  {name}:", f"    {nnodes}:", "      pieces:"]
+            links += [f"        - {{from: {begin}, a_s: {at_0}, s_per_byte: {per_byte}}}"
+                      for begin, at_0, per_byte in lines_of([[0, 0.0], *points])]
         kernels = self.kernels.read_text(encoding="utf-8")
         path = self.output / f"gloo_{rate}_{nnodes}.yaml"
-        path.write_text(re.sub(r"^links:\n(?:[ ].*\n)*", links, kernels, flags=re.MULTILINE), encoding="utf-8")
+        path.write_text(re.sub(r"^links:\n(?:[ ].*\n)*", "\n".join(links) + "\n", kernels, flags=re.MULTILINE), encoding="utf-8")
         return path
 
     def simulated_s(self, nnodes: int, profile: pathlib.Path, plan: pathlib.Path | str) -> float:

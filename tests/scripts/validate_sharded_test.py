@@ -104,9 +104,10 @@ class ShardedTest(FakeToolsTest):
         simulated = [call for call in self.calls() if call.startswith("hipress-sim")]
         self.assertIn("--plan none --schedule fsdp(in_flight=1, prefetch=none)", simulated[0])
         profile = (self.folder / "out/gloo_200_2.yaml").read_text()
-        # Twice a gather's second a MiB; of an exchange half the bytes go, in 1 s/MiB: 524288 B/s.
-        self.assertIn("s_per_byte: 1.9073486328125e-06}", profile)
-        self.assertIn("bandwidth: 524288.0B/s", profile)
+        # A second a MiB, each collective by itself.
+        self.assertIn("s_per_byte: 9.5367431640625e-07}", profile)
+        self.assertIn("bandwidth: 200Mbps\n  all_gather:\n    2:\n      pieces:\n        - {from: 0, a_s: 0.0", profile)
+        self.assertIn("\n  reduce_scatter:\n    2:", profile)
         self.assertIn("spread:\n  host: 0.1", profile)
 
     def test_layers_are_those_that_are_sharded(self):
