@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import json
+import math
 import os
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
@@ -109,15 +110,15 @@ def _sharded_modules(model: torch.nn.Module) -> Iterator[Tuple[str, Any, Any]]:
             yield plain_name(name), module, group
 
 
-def _parameters_of(model: torch.nn.Module, group: Any) -> List[Tuple[str, int, bool]]:
-    """Names, elements and whether they are trained."""
+def _parameters_of(model: torch.nn.Module, group: Any) -> List[Tuple[str, Tuple[int, ...], bool]]:
+    """Names, whole shapes, and whether they are trained."""
     names = {id(module): plain_name(name) for name, module in model.named_modules()}
     found = []
     for one in group.fsdp_params:
         info = one._module_info
         prefix = names.get(id(info.module), "")
         parameter = one.sharded_param
-        found.append((f"{prefix}.{info.param_name}" if prefix else info.param_name, parameter.numel(), parameter.requires_grad))
+        found.append((f"{prefix}.{info.param_name}" if prefix else info.param_name, tuple(parameter.shape), parameter.requires_grad))
     return found
 
 
@@ -317,7 +318,7 @@ def attach_sharded(model: Any, plan: str, algorithm: str, seed: int) -> ShardedH
     if not found:
         raise InvalidRequest("the model has no parameters that fully_shard() divides")
     _require_sharded_mesh(found)
-    units = [Unit(number, name, [(one, elements) for one, elements, _ in _parameters_of(model, group)])
+    units = [Unit(number, name, [(one, math.prod(shape)) for one, shape, _ in _parameters_of(model, group)])
              for number, (name, _, group) in enumerate(found)]
     hook = ShardedHook(units, seed, found[0][2].mesh_info.shard_process_group, plan)
     if plan != "none":
@@ -345,8 +346,8 @@ def _take_over(hook: ShardedHook, model: Any, plan: str, algorithm: str, units: 
     """Decides the units, and gives their modules our collectives."""
     _require_setters(model)
     _, ranks = _sizes_of(units[0][2])
-    trained = [Gradient(name, (elements,)) for _, _, group in units
-               for name, elements, is_trained in _parameters_of(model, group) if is_trained and elements > 0]
+    trained = [Gradient(name, shape) for _, _, group in units
+               for name, shape, is_trained in _parameters_of(model, group) if is_trained and math.prod(shape) > 0]
     if not trained:
         raise InvalidRequest("the model has no parameters that are trained")
     read = Plan(plan, algorithm, ranks, trained)

@@ -1,6 +1,7 @@
 """FSDP1, FullyShardedDataParallel: its communication hook reduces gradients as a plan says. Gathers are PyTorch's own."""
 
 import functools
+import math
 from typing import Any, Iterator, List, Sequence, Tuple
 
 import torch
@@ -29,9 +30,9 @@ def _wrapped(model: Any) -> Iterator[Tuple[str, Any]]:
             yield plain_name(name), module
 
 
-def _parameters_of(name: str, module: Any) -> List[Tuple[str, int]]:
+def _parameters_of(name: str, module: Any) -> List[Tuple[str, Tuple[int, ...]]]:
     flat = module._handle.flat_param
-    return [(plain_name(f"{name}.{one}" if name else one), shape.numel()) for one, shape in zip(flat._fqns, flat._shapes)]
+    return [(plain_name(f"{name}.{one}" if name else one), tuple(shape)) for one, shape in zip(flat._fqns, flat._shapes)]
 
 
 class _Plain:
@@ -100,11 +101,13 @@ def attach_fsdp1(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHoo
                              "has another "
                              f"one): {_INSTEAD}")
     _refuse_strategy(modules)
-    units = [Unit(number, name, _parameters_of(name, module)) for number, (name, module) in enumerate(modules)]
+    shapes = [_parameters_of(name, module) for name, module in modules]
+    units = [Unit(number, name, [(one, math.prod(shape)) for one, shape in shapes[number]])
+             for number, (name, _) in enumerate(modules)]
     group = model.process_group
     hook = ShardedHook(units, seed, group, plan)
     if plan != "none":
-        gradients = [Gradient(name, (elements,)) for unit in units for name, elements in unit.parameters]
+        gradients = [Gradient(name, shape) for group_shapes in shapes for name, shape in group_shapes]
         read = Plan(plan, algorithm, hook.shard, gradients)
         hook.decide(read)
         _check(read, units, modules)

@@ -119,6 +119,11 @@ class Plans(unittest.TestCase):
             with self.subTest(changed=changed):
                 self.assertIn(words, refused(lambda: self.read(PLAN.format(**{**of, **changed}))))
 
+    def test_low_rank_is_refused(self):
+        gradients = [hipress.Gradient(name, tuple(value.shape)) for name, value in network().named_parameters()]
+        self.assertIn("gradients are reduced by powersgd(rank=1), which takes whole gradients",
+                      refused(lambda: _fsdp.Plan("powersgd(rank=1)", "onebit", 2, gradients)))
+
     def test_names_are_those_before_wrapping(self):
         self.assertEqual(_fsdp.plain_name("_orig_mod.layers.0._checkpoint_wrapped_module.weight"), "layers.0.weight")
 
