@@ -65,7 +65,11 @@ class ShardedExpansion {
     TaskGraph graph = std::move(builder_).build();
     graph.need_places = need_places(layout_, model_);
     graph.first_factor = layout_.first_factor;
-    if (!in_messages_) graph.groups = groups_;
+    if (in_messages_) {
+      graph.first_parameters = layout_.first_parameters;
+    } else {
+      graph.groups = groups_;
+    }
     return graph;
   }
 

@@ -101,6 +101,9 @@ struct TaskGraph {
 
   /// Of sharded schedules: whose collectives there are (Task::group).
   std::vector<Group> groups = {};
+  /// Of shards in messages: the value of Task::gradient from which on parameters are gathered; what
+  /// is below it are gradients, which are reduced.
+  std::uint32_t first_parameters = UINT32_MAX;
 
   /// The factor that a task moves; null if it is no task of a factor.
   const Factor* factor_of(const Task& task) const {

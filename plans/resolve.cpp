@@ -88,7 +88,10 @@ std::optional<std::uint32_t> nodes_of_plan(const std::string& path_or_name) {
 
 std::string title(const std::string& path_or_name, const casync::Plan& plan) {
   const std::string name = std::filesystem::path(path_or_name).filename().string();
-  return fmt::format("plan {}, {}, N = {}", name, plan.strategy, plan.nodes);
+  const bool sharded = plan.schedule.is_sharded();
+  const std::string how =
+      sharded ? fmt::format("{} by {}", plan.schedule.text(), plan.shards_by) : plan.strategy;
+  return fmt::format("plan {}, {}, N = {}", name, how, plan.nodes);
 }
 
 std::optional<std::string> topology_of_plan(const std::string& path_or_name) {

@@ -3,7 +3,8 @@
 
 The trace is one that hipress-sim or hipress-exec wrote with --trace. One panel per timeline, in it one lane per
 node and resource, tasks coloured by kind; above them model and plan. An egress lane is filled while any message is
-under way; a node has a lane for the link between its GPUs where something goes over it.
+under way; a node has a lane for the link between its GPUs where something goes over it, and of sharded training
+two for its gathers and reductions instead of egress.
 """
 
 import collections
@@ -15,9 +16,12 @@ import sys
 from picture import Refused, exit_status, pyplot, save
 
 #: Resources that are drawn, by their names in the trace, and what their lanes are called.
-RESOURCES = {"compute": "compute", "codec": "codec", "egress": "egress", "local": "GPU link"}
+RESOURCES = {"compute": "compute", "codec": "codec", "egress": "egress", "gather": "gathers", "reduce": "reductions",
+             "local": "GPU link"}
 #: Those without which a node is drawn too, where nothing ever happens on them.
-OPTIONAL = {"local"}
+OPTIONAL = {"gather", "reduce", "local"}
+#: Where these are, egress has nothing of its own.
+OF_SHARDS = {"gather", "reduce"}
 #: Okabe and Ito's palette, which colour-blind readers can tell apart.
 COLOURS = {
     "Forward": "#999999",
@@ -29,6 +33,9 @@ COLOURS = {
     "AllReduce": "#f0e442",
     "LocalReduce": "#cc79a7",
     "LocalBroadcast": "#e69f00",
+    "AllGather": "#0072b2",
+    "ReduceScatter": "#e69f00",
+    "AllToAll": "#cc79a7",
 }
 LANE_HEIGHT = 0.8
 
@@ -61,7 +68,8 @@ def read_subject(trace: dict) -> str:
 def resources_of(timelines: dict) -> list[str]:
     """The resources that have lanes."""
     used = {resource for lanes in timelines.values() for _, resource in lanes}
-    return [resource for resource in RESOURCES if resource in used or resource not in OPTIONAL]
+    optional = OPTIONAL | {"egress"} if used & OF_SHARDS else OPTIONAL
+    return [resource for resource in RESOURCES if resource in used or resource not in optional]
 
 
 def read_slices(trace: dict) -> dict:

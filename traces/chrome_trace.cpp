@@ -38,9 +38,13 @@ constexpr std::array<std::string_view, 7> kLaneNames{"compute", "codec",  "egres
 /// Thread ids of one resource, so that its lanes stay together and no two resources share an id.
 constexpr int kLanesPerResource = 1 << 20;
 
-/// Index into kLaneNames.
-std::size_t lane_of(Kind kind) {
-  const auto found = std::ranges::find(kLaneNames, casync::row_of(kind).lane);
+/// Index into kLaneNames. Messages of shards are in the lanes of what they are part of.
+std::size_t lane_of(const TaskGraph& graph, const Task& task) {
+  const bool of_shard = task.kind == Kind::kSend && graph.first_parameters != UINT32_MAX;
+  const std::string_view lane = !of_shard ? casync::row_of(task.kind).lane
+                                : task.gradient < graph.first_parameters ? "reduce"
+                                                                         : "gather";
+  const auto found = std::ranges::find(kLaneNames, lane);
   return static_cast<std::size_t>(found - kLaneNames.begin());
 }
 
@@ -126,7 +130,7 @@ class TimelineWriter {
   }
 
   int place(TaskId id) {
-    const std::size_t where = lane_of(graph_[id].kind);
+    const std::size_t where = lane_of(graph_, graph_[id]);
     const int lane = lanes_[graph_[id].node][where].place(timeline_.start[id], timeline_.end[id]);
     return static_cast<int>(where) * kLanesPerResource + lane;
   }

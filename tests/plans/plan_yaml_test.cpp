@@ -204,7 +204,9 @@ TEST_CASE("what a plan YAML is for can be asked before it is resolved") {
 }
 
 TEST_CASE("a title names a plan without its folder") {
-  const casync::Plan plan = {.strategy = "ring", .nodes = 4, .algorithms = {}, .decisions = {}};
+  casync::Plan plan = {.strategy = "ring", .nodes = 4, .algorithms = {}, .decisions = {}};
   CHECK(title("build/demo/secopa.txt", plan) == "plan secopa.txt, ring, N = 4");
   CHECK(title("all", plan) == "plan all, ring, N = 4");
+  plan.schedule = casync::Schedule::parse("fsdp(reshard=false)");
+  CHECK(title("none", plan) == "plan none, fsdp(reshard=false) by library, N = 4");
 }

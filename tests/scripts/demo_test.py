@@ -322,6 +322,17 @@ class PlotTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             plot_timeline.plot("", timelines, pathlib.Path(folder) / "p.png")
 
+    def test_gathers_and_reductions_have_lanes_instead_of_egress(self):
+        shards = [{"ph": "M", "name": "thread_name", "pid": 1, "tid": tid, "args": {"name": lane}}
+                  for tid, lane in ((20, "gather"), (21, "reduce"))]
+        shards += [{"ph": "X", "cat": kind, "name": f"{kind} g", "pid": 1, "tid": tid, "ts": 0, "dur": 1e6}
+                   for tid, kind in ((20, "AllGather"), (21, "ReduceScatter"))]
+        timelines = plot_timeline.read_slices({"traceEvents": [*TRACE["traceEvents"][:1], *shards]})
+        self.assertEqual(timelines["predicted"][0, "gather"], [("AllGather", 0.0, 1.0)])
+        self.assertEqual(plot_timeline.resources_of(timelines), ["compute", "codec", "gather", "reduce"])
+        with tempfile.TemporaryDirectory() as folder:
+            plot_timeline.plot("", timelines, pathlib.Path(folder) / "p.png")
+
     def test_all_reduces_are_drawn(self):
         reduce = {"ph": "X", "cat": "AllReduce", "name": "AllReduce g[0]", "pid": 1, "tid": 5, "ts": 2e6, "dur": 1000000}
         timelines = plot_timeline.read_slices({"traceEvents": TRACE["traceEvents"] + [reduce]})

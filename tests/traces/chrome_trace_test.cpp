@@ -5,6 +5,8 @@
 #include <sstream>
 
 #include "casync/graph_builder.hpp"
+#include "casync/layout.hpp"
+#include "casync/strategy.hpp"
 #include "tests/traces/one_message.hpp"
 #include "traces/timeline.hpp"
 
@@ -49,6 +51,28 @@ std::map<std::pair<int, int>, std::string> names(const json& events, const std::
     found[{event.at("pid"), event.value("tid", 0)}] = event.at("args").at("name");
   }
   return found;
+}
+
+TEST_CASE("messages of shards are in the lanes of gathers and of reductions") {
+  models::Model model;
+  model.gradients = {{.name = "a.weight", .elements = 64}, {.name = "b.weight", .elements = 64}};
+  casync::Plan plan = {.nodes = 2, .algorithms = {}, .decisions = {{}, {}}};
+  plan.schedule = casync::Schedule::parse("fsdp");
+  plan.shards_by = "direct";
+  const casync::TaskGraph graph = casync::expand(model, plan);
+  const Timeline timeline = {.title = "predicted",
+                             .start = std::vector<Picoseconds>(graph.tasks()),
+                             .end = std::vector<Picoseconds>(graph.tasks())};
+  std::ostringstream out;
+  write_chrome_trace(out, graph, casync::unit_names(casync::make_layout(model, plan)), {&timeline});
+  const json events = json::parse(out.str()).at("traceEvents");
+  const auto lanes = names(events, "thread_name");
+  std::map<std::string, int> sends;
+  for (const json& event : of_phase(events, "X")) {
+    if (event.at("cat") == "Send") ++sends[lanes.at({event.at("pid"), event.at("tid")})];
+  }
+  // Of both nodes, for two layers twice and once.
+  CHECK(sends == std::map<std::string, int>{{"gather", 8}, {"reduce", 4}});
 }
 
 TEST_CASE("a trace is this text") {
