@@ -144,7 +144,7 @@ Fields fields(PlanRequest& request) {
                "; several are compared, as are several values of a parameter with | between them; "
                "BEST compares ddp, fsdp and hsdp (default: ddp)")
       .repeated();
-  add_wrap(made, request.request.wrap);
+  made.add("wrap", &request.wraps, describe_wrap() + "; several are compared").repeated();
   made.add("gpu_memory", &request.gpu_memory,
            "Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer "
            "state take more are not chosen (default: whatever is needed)");

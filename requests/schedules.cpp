@@ -210,7 +210,50 @@ void find(ScheduleAnswer& answer, const Hooks& hooks) {
   answer.chosen = choose_schedule(answer.plans, prepared.problem.tolerance,
                                   memory_limit(request).value_or(INT64_MAX));
   compare(answer, hooks);
-  write(answer, hooks);
+}
+
+using Answers = std::vector<std::unique_ptr<ScheduleAnswer>>;
+
+/// One for each rule of layers, or the only one.
+Answers prepare(const PlanRequest& request, const Hooks& hooks) {
+  PlanRequest each = request;
+  Hooks quiet = hooks;
+  quiet.warn = {};  // all have the same warnings
+  Answers answers;
+  if (request.wraps.empty()) answers.push_back(std::make_unique<ScheduleAnswer>(request, hooks));
+  for (const std::string& rule : request.wraps) {
+    each.request.wrap = rule;
+    answers.push_back(std::make_unique<ScheduleAnswer>(each, answers.empty() ? hooks : quiet));
+  }
+  return answers;
+}
+
+/// Finds plans with all rules; the answer of the best, with what became of the others.
+std::unique_ptr<ScheduleAnswer> best_of_rules(Answers answers, const Hooks& hooks) {
+  std::vector<WrapRow> rows;
+  std::vector<ScheduledPlan> plans;
+  std::vector<std::size_t> of_plan;  // places among the answers
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    ScheduleAnswer& answer = *answers[i];
+    rows.push_back({.rule = answer.request.request.wrap, .plan = {}, .not_chosen = {}});
+    try {
+      find(answer, hooks);
+      plans.push_back(answer.plans[answer.chosen]);
+      of_plan.push_back(i);
+      rows.back().plan = plans.back();
+    } catch (const io::InputError& error) {
+      if (i + 1 == answers.size() && plans.empty()) throw;
+      rows.back().not_chosen = error.what();
+    }
+  }
+  const Problem& problem = answers.front()->prepared.problem;
+  const std::size_t chosen = choose_schedule(plans, problem.tolerance);
+  for (std::size_t k = 0; k < plans.size(); ++k) {
+    if (k == chosen) continue;
+    rows[of_plan[k]].not_chosen = reason_against(plans[k], plans[chosen], INT64_MAX);
+  }
+  answers[of_plan[chosen]]->wraps = std::move(rows);
+  return std::move(answers[of_plan[chosen]]);
 }
 
 Json document_of(const Problem& problem, const ScheduledPlan& plan) {
@@ -246,6 +289,19 @@ Json document_of(const Problem& problem, const ScheduledPlan& plan) {
                            {"gathered", plan.memory.gathered},
                            {"reductions", plan.memory.reductions}}},
       {"gives_up", gives_up(plan)}};
+}
+
+/// Adds what becomes of each rule of layers.
+void add_wraps(const ScheduleAnswer& answer, Json& report) {
+  Json wraps = Json::list();
+  for (const WrapRow& row : answer.wraps) {
+    Json one = row.plan ? document_of(answer.prepared.problem, *row.plan) : Json();
+    one["wrap"] = row.rule;
+    one["not_chosen"] = row.not_chosen.empty() ? Json() : Json(sentence(row.not_chosen));
+    wraps.push_back(std::move(one));
+  }
+  report["wraps"] = wraps;
+  report["wrap"] = answer.request.request.wrap;
 }
 
 /// Adds the verdict, and baselines by their names as other plans have them.
@@ -297,13 +353,16 @@ std::optional<std::string> why_not_chosen(const ScheduleAnswer& answer, const Sc
 }
 
 void refuse_unused(const PlanRequest& request) {
-  if (!request.request.wrap.empty() && !request.is_of_schedules()) {
+  if (!request.wraps.empty() && !request.is_of_schedules()) {
     throw io::InputError(
         "`wrap` is of layers, which ddp has not: give `schedule`, such as fsdp, or leave it out");
   }
   if (request.optimizer != kUsualOptimizer && !request.is_of_schedules()) {
     throw io::InputError(
         "`optimizer` is of `schedule` and `gpu_memory`: give one of them, or leave it out");
+  }
+  if (request.required_bandwidth && request.wraps.size() > 1) {
+    throw io::InputError("`required_bandwidth` takes one rule of `wrap`: leave the others out");
   }
   if (request.required_bandwidth && !request.gpu_memory.empty()) {
     throw io::InputError(
@@ -323,14 +382,22 @@ std::unique_ptr<const ScheduleAnswer> answer_of_schedules(const PlanRequest& req
   if (request.required_bandwidth) utilizations_of(request);
   memory_limit(request);
   planner::find_optimizer(request.optimizer);
-  auto answer = std::make_unique<ScheduleAnswer>(request, hooks);
-  for (const std::string& diagnostic : answer->prepared.diagnostics) inform(hooks, diagnostic);
+  Answers answers = prepare(request, hooks);
+  for (const std::string& diagnostic : answers.front()->prepared.diagnostics) {
+    inform(hooks, diagnostic);
+  }
   try {
-    find(*answer, hooks);
+    if (answers.size() > 1) {
+      std::unique_ptr<ScheduleAnswer> best = best_of_rules(std::move(answers), hooks);
+      write(*best, hooks);
+      return best;
+    }
+    find(*answers.front(), hooks);
+    if (!request.required_bandwidth) write(*answers.front(), hooks);
   } catch (const sim::Stopped&) {
     throw Interrupted();
   }
-  return answer;
+  return std::move(answers.front());
 }
 
 io::Document document(const ScheduleAnswer& answer) {
@@ -360,6 +427,7 @@ io::Document document(const ScheduleAnswer& answer) {
   Json report = document_of(answer.prepared.problem, chosen);
   report.update({{"schedules", rows}, {"chosen", chosen.plan.schedule.text()}});
   if (!answer.baselines.empty()) add_baselines(answer, report);
+  if (!answer.wraps.empty()) add_wraps(answer, report);
   if (asks_for_best(answer.request)) {
     Json left_out = Json::list();
     for (const LeftOutSchedule& one : answer.left_out) {

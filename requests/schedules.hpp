@@ -23,6 +23,13 @@ struct BandwidthTable {
   std::vector<planner::RequiredBandwidth> rows;
 };
 
+/// What becomes of a job whose layers are made by one of several rules.
+struct WrapRow {
+  std::string rule;
+  std::optional<planner::ScheduledPlan> plan;  ///< the chosen one; none: nothing fits
+  std::string not_chosen;                      ///< why; empty: it is
+};
+
 struct ScheduleAnswer {
   ScheduleAnswer(const PlanRequest& asked, const Hooks& hooks);
 
@@ -33,6 +40,7 @@ struct ScheduleAnswer {
   /// Beside plans of which one at least is of a sharded schedule: what others do with such a job.
   std::vector<planner::ShardedBaseline> baselines;
   planner::Verdict verdict;                ///< on the chosen plan, where there are baselines
+  std::vector<WrapRow> wraps;              ///< of several rules, of which `request.wrap` is chosen
   std::vector<LeftOutSchedule> left_out;   ///< of BEST
   std::vector<BandwidthTable> bandwidths;  ///< of required_bandwidth, instead
 };

@@ -99,11 +99,10 @@ std::string describe_schedules() {
   return text;
 }
 
-void add_wrap(Fields& fields, std::string& rule) {
-  fields.add("wrap", &rule,
-             "Layers that schedules handle as one: patterns of module names with commas, such as "
-             "transformer.h.*, or a number of elements, 100M, from which on a module is one; the "
-             "rest is one layer (default: what the model file says, or its names)");
+std::string describe_wrap() {
+  return "Layers that schedules handle as one: patterns of module names with commas, such as "
+         "transformer.h.*, or a number of elements, 100M, from which on a module is one; the rest "
+         "is one layer (default: what the model file says, or its names)";
 }
 
 casync::Schedule read_schedule(const std::string& text, const models::Model& model) {

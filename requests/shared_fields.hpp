@@ -28,8 +28,8 @@ void add(Fields& fields, plans::Trust& trust);
 /// "ddp (the mean of …) or local(steps, …) (…)": the schedules, for help.
 std::string describe_schedules();
 
-/// Adds `wrap`, a rule for the layers of schedules.
-void add_wrap(Fields& fields, std::string& rule);
+/// The help of `wrap`, a rule for the layers of schedules.
+std::string describe_wrap();
 
 /// The schedule that the field `schedule` says. InputError for one that there is not, or that does
 /// not fit the model.

@@ -72,7 +72,7 @@ Fields fields(SimulateRequest& request) {
   made.add("schedule", &request.schedule,
            "When gradients are synchronised: " + describe_schedules() +
                " (default: what a plan YAML says, else ddp)");
-  add_wrap(made, request.wrap);
+  made.add("wrap", &request.wrap, describe_wrap());
   made.add("steady", &request.steady,
            "Iterations back to back, without a barrier: the period that so many (8) settle to")
       .from(2, 1024)

@@ -22,7 +22,7 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
          grouping: Optional[Text] = None, transfer_order: Optional[Text] = None, network: Optional[Text] = None,
          budget: Optional[float] = None, evaluations: Optional[int] = None, tolerance: Optional[float] = None,
          seed: Optional[int] = None, jobs: Optional[int] = None, schedule: Optional[Sequence[str]] = None,
-         wrap: Optional[Text] = None, gpu_memory: Optional[Text] = None, optimizer: Optional[Text] = None,
+         wrap: Optional[Sequence[str]] = None, gpu_memory: Optional[Text] = None, optimizer: Optional[Text] = None,
          required_bandwidth: bool = False, utilization: Optional[Text] = None, output: Optional[Text] = None,
          trust_plan: bool = False, explain: bool = False, compare: Optional[Text] = None,
          plan: Optional[Text] = None, robust: bool = False, jitter: Optional[Text] = None,
@@ -90,7 +90,7 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                            parameter with | between them; BEST compares ddp, fsdp and hsdp (default: ddp)
     wrap                   Layers that schedules handle as one: patterns of module names with commas, such as transformer.h.*, or
                            a number of elements, 100M, from which on a module is one; the rest is one layer (default: what the
-                           model file says, or its names)
+                           model file says, or its names); several are compared
     gpu_memory             Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer state take more
                            are not chosen (default: whatever is needed)
     optimizer              Whose state is counted as memory: adamw (two moments in fp32), adamw8bit (two moments in 8 bits),

@@ -401,6 +401,20 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
              Contains("--wrap has no effect: schedule ddp has no layers"));
   CHECK(place.run("hipress-sim " + job + "--plan none --wrap 1M --schedule fsdp").status == 0);
 
+  const ToolRun rules = place.run("hipress-plan " + job +
+                                  "--json --schedule fsdp --gpu-memory 700MB --wrap "
+                                  "'transformer.h.*' --wrap 20M --output w.yaml");
+  REQUIRE(rules.status == 0);
+  const auto of_rules = nlohmann::json::parse(rules.out);
+  REQUIRE(of_rules.at("wraps").size() == 2);
+  CHECK(of_rules.at("wrap") == "transformer.h.*");
+  CHECK(of_rules.at("wraps")[0].at("not_chosen").is_null());
+  // 20M leaves the blocks in one layer of 340 MB, which is gathered beside that of the embeddings.
+  CHECK_THAT(of_rules.at("wraps")[1].at("not_chosen").get<std::string>(),
+             Contains("nothing fits into --gpu-memory"));
+  CHECK_THAT(place.run("hipress-plan " + job + "--schedule fsdp --wrap 1M --wrap 7M").out,
+             Contains("wrapped by\n1M ") && Contains("chosen") && Contains("longer"));
+
   const ToolRun best =
       place.run("hipress-plan " + job + "--json --gpu-memory 1.5GB --schedule BEST");
   REQUIRE(best.status == 0);
@@ -436,6 +450,9 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
           "BEST is what hipress-plan chooses");
   refuses("hipress-plan " + job + "--wrap 1M", "--wrap is of layers, which ddp has not");
   refuses("hipress-plan " + job + "--wrap 1G --schedule fsdp", "no module has so many");
+  refuses("hipress-plan " + job + "--wrap 1M --wrap 1G --schedule fsdp", "no module has so many");
+  refuses("hipress-plan " + job + "--wrap 1M --wrap 2M --schedule fsdp --required-bandwidth",
+          "--required-bandwidth takes one rule of --wrap");
   refuses("hipress-sim " + job + "--plan none --wrap 'h.*' --schedule fsdp",
           "--wrap: no module is called 'h.*'");
   refuses("hipress-plan " + job + "--schedule BEST", "give --gpu-memory, such as 80GB");

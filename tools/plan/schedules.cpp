@@ -112,6 +112,18 @@ void print_chosen(std::ostream& out, const ScheduledPlan& chosen) {
   if (const std::string lost = requests::gives_up(chosen); !lost.empty()) out << lost << "\n";
 }
 
+void print_wraps(std::ostream& out, const ScheduleAnswer& answer) {
+  out << "\nwrapped by\n";
+  for (const requests::WrapRow& row : answer.wraps) {
+    const std::string what =
+        row.plan ? fmt::format("{} by {}", io::format_duration(row.plan->iteration_s, 3),
+                               row.plan->plan.schedule.text())
+                 : "";
+    const std::string why = row.not_chosen.empty() ? "chosen" : io::as_command_line(row.not_chosen);
+    out << fmt::format("{:<44}{:<44}{}\n", row.rule, what, why);
+  }
+}
+
 void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
   const costs::Spread spread = costs::spread_of(answer.prepared.profile);
   const ScheduledPlan& chosen = answer.plans[answer.chosen];
@@ -129,6 +141,7 @@ void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
   } else if (!answer.left_out.empty()) {
     print_not_chosen(out, answer);
   }
+  if (!answer.wraps.empty()) print_wraps(out, answer);
   const bool sharded = std::ranges::any_of(
       answer.plans, [](const ScheduledPlan& plan) { return plan.plan.schedule.is_sharded(); });
   if (sharded) out << "\nbytes of sharded schedules are a GPU's, within its host too";
