@@ -5,6 +5,7 @@
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "io/yaml.hpp"
+#include "plans/plan_file.hpp"
 
 namespace hipress::plans {
 namespace {
@@ -94,6 +95,7 @@ models::Model read_input(const std::string& input, const std::string& plan,
   models::Model model = models::read_model(input);
   if (!broadcasts) {
     diagnostics = models::apply(times, model);
+    wrap_as_planned(plan, model);
     return model;
   }
   if (!times.compute_time.empty() || !times.forward.empty()) {

@@ -67,6 +67,10 @@ std::optional<std::uint32_t> nodes_of_plan(const std::string& path_or_name);
 /// for named plans. InputError as resolve_plan().
 std::optional<std::string> topology_of_plan(const std::string& path_or_name);
 
+/// Makes the layers that a plan YAML was made for, where it says so (models::wrap()). InputError as
+/// resolve_plan(), and for a rule that the model does not fit.
+void wrap_as_planned(const std::string& path_or_name, models::Model& model);
+
 /// "plan secopa, ring, N = 4", for titles: a file by its name without folder.
 std::string title(const std::string& path_or_name, const casync::Plan& plan);
 
@@ -90,6 +94,7 @@ struct PlanReport {
   /// That it was made for; written where it is another than ready.
   casync::TransferOrder transfer_order = casync::TransferOrder::kReady;
   std::optional<DenseFallback> dense = {};
+  std::string wrap = {};  ///< the rule that made the model's layers (models::wrap()); empty: none
 };
 
 /// Writes the plan YAML: schema hipress.plan/1, the report, this tool's version, and every

@@ -289,11 +289,28 @@ void write_aggregations(YAML::Emitter& out, const models::Model& model, const ca
 
 ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context) {
   const io::YamlNode root = io::YamlNode::load(file);
-  root.expect_keys({"schema",      "model",          "topology", "nodes",    "predicted_iteration",
-                    "lower_bound", "search",         "network",  "profile",  "tool",
-                    "raw",         "transfer_order", "bulk",     "batch",    "gradients",
-                    "operation",   "root",           "dense",    "schedule", "exchange_within",
-                    "shards_by"});
+  root.expect_keys({"schema",
+                    "model",
+                    "topology",
+                    "nodes",
+                    "predicted_iteration",
+                    "lower_bound",
+                    "search",
+                    "network",
+                    "profile",
+                    "tool",
+                    "raw",
+                    "transfer_order",
+                    "bulk",
+                    "batch",
+                    "gradients",
+                    "operation",
+                    "root",
+                    "dense",
+                    "schedule",
+                    "exchange_within",
+                    "shards_by",
+                    "wrap"});
   require_schema(root);
   require_agreement(root, context);
   require_times(root);
@@ -349,6 +366,7 @@ void write_plan_yaml(const std::string& path, const models::Model& model, const 
     entry("transfer_order", casync::to_string(report.transfer_order));
   }
   if (plan.schedule != casync::Schedule()) entry("schedule", plan.schedule.text());
+  if (!report.wrap.empty()) entry("wrap", report.wrap);
   if (plan.shards_in_messages()) entry("shards_by", plan.shards_by);
   if (plan.exchange_within > 1) entry("exchange_within", plan.exchange_within);
   write_aggregations(out, model, plan);

@@ -13,7 +13,9 @@
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "io/yaml.hpp"
+#include "models/wrap.hpp"
 #include "plans/plan_builder.hpp"
+#include "plans/plan_file.hpp"
 
 namespace hipress::plans {
 namespace {
@@ -84,6 +86,17 @@ std::optional<std::uint32_t> nodes_of_plan(const std::string& path_or_name) {
   const auto nodes = io::YamlNode::load(path_or_name).find("nodes");
   if (!nodes) return std::nullopt;
   return static_cast<std::uint32_t>(nodes->integer(1, UINT32_MAX));
+}
+
+void wrap_as_planned(const std::string& path_or_name, models::Model& model) {
+  if (!io::is_yaml_name(path_or_name)) return;
+  const auto rule = io::YamlNode::load(path_or_name).find("wrap");
+  if (!rule) return;
+  try {
+    models::wrap(rule->text(), model);
+  } catch (const io::InputError& error) {
+    rule->fail(error.what());
+  }
 }
 
 std::string title(const std::string& path_or_name, const casync::Plan& plan) {

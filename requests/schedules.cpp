@@ -188,7 +188,8 @@ void write(const ScheduleAnswer& answer, const Hooks& hooks) {
                          {.predicted_iteration_s = found.iteration_s,
                           .search = "schedules",
                           .profile = profile.name + " " + profile.fingerprint,
-                          .network = request.request.network});
+                          .network = request.request.network,
+                          .wrap = request.request.wrap});
 }
 
 /// Finds what is asked for.
