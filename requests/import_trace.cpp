@@ -39,6 +39,47 @@ Json step_json(const TracedStep& step) {
           {"collective_elements", step.collective_elements()}};
 }
 
+Json total_json(const traces::KindTotal& total) {
+  return {{"count", total.count},
+          {"bytes", total.bytes},
+          {"time_s", total.time_s},
+          {"exposed_s", total.exposed_s}};
+}
+
+Json layer_json(const traces::ShardedLayer& layer, double ready_s) {
+  return {{"name", layer.name},
+          {"elements", layer.elements},
+          {"gradients", layer.gradients.empty() ? Json() : Json(layer.gradients.size())},
+          {"forward_gathers", layer.forward_gathers},
+          {"backward_gathers", layer.backward_gathers},
+          {"gathered_dtype", layer.gathered_dtype.empty() ? Json() : Json(layer.gathered_dtype)},
+          {"gathered_bytes", layer.gathered_bytes},
+          {"reduced_dtype", layer.reduced_dtype.empty() ? Json() : Json(layer.reduced_dtype)},
+          {"reduced_bytes", layer.reduced_bytes},
+          {"ready_s", ready_s > 0 ? Json(ready_s) : Json()}};
+}
+
+/// What a sharded job's trace tells besides; layers are in the order of forward.
+void add_sharding(const traces::ImportedModel& imported, Json& report) {
+  const traces::Sharding& sharding = *imported.sharding;
+  const bool has_times = models::backward_s(imported.model) > 0;
+  Json layers = Json::list();
+  for (std::size_t i = sharding.layers.size(); i-- > 0;) {
+    const traces::ShardedLayer& layer = sharding.layers[i];
+    layers.push_back(layer_json(layer, has_times ? layer.ready_s.value_or(0) : 0));
+  }
+  report["schedule"] = sharding.schedule;
+  report["shards"] = sharding.ranks;
+  report["replicas"] = sharding.replicas;
+  report["micro_steps"] = sharding.passes;
+  report["reduces_once"] = sharding.reduces_once;
+  report["layers"] = layers;
+  report["all_gather"] = total_json(sharding.all_gather);
+  report["reduce_scatter"] = total_json(sharding.reduce_scatter);
+  report["all_reduce"] = total_json(sharding.all_reduce);
+  report["other_collectives"] = total_json(sharding.other);
+}
+
 }  // namespace
 
 Fields fields(ImportRequest& request) {
@@ -99,6 +140,7 @@ io::Document document(const ImportedTrace& made) {
                  {"diagnostics", sentences(made.diagnostics)}};
   if (imported && imported->traced)
     report["most_gain"] = sentence(models::most_gain(*imported->traced));
+  if (imported && imported->sharding) add_sharding(*imported, report);
   return report;
 }
 

@@ -70,6 +70,11 @@ bool holds(const std::string& name, const LibraryRow& row) {
 }  // namespace
 
 CollectiveKind collective_named(std::string_view name) {
+  // No more letters than these: "reduce" is in the names of kernels that compute.
+  for (const std::string_view reduce :
+       {"reduce", "_reduce_oop", "nccl:reduce", "nccl:_reduce_oop", "c10d::reduce_"}) {
+    if (name == reduce) return CollectiveKind::kReduce;
+  }
   return find_collective(name).value_or(CollectiveKind::kOther);
 }
 

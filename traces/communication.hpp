@@ -7,7 +7,13 @@
 namespace hipress::traces {
 
 /// What ranks do together.
-enum class CollectiveKind : std::uint8_t { kAllReduce, kReduceScatter, kAllGather, kOther };
+enum class CollectiveKind : std::uint8_t {
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kReduce,  ///< to one rank
+  kOther
+};
 
 /// Of a collective's name as PyTorch writes it: "allreduce", "_reduce_scatter_base",
 /// "all_gather_into_tensor_coalesced", "c10d::allreduce_".

@@ -12,6 +12,7 @@
 #include "io/utf8.hpp"
 #include "models/shape.hpp"
 #include "traces/intervals.hpp"
+#include "traces/sharded_steps.hpp"
 
 namespace hipress::traces {
 namespace {
@@ -292,6 +293,103 @@ void add_gradients(const Steps& steps, const PartsRow& row, models::Model& model
   }
 }
 
+/// How each step is sharded; none of them: the job is not.
+std::vector<NamedSharding> shardings_of(const Imported& trace) {
+  std::vector<NamedSharding> steps;
+  for (const TracedStep& step : trace.steps) {
+    steps.push_back({step.name, step.sharded ? sharding_of(*step.sharded) : std::nullopt});
+  }
+  const bool any = std::ranges::any_of(
+      steps, [](const NamedSharding& step) { return step.sharding.has_value(); });
+  return any ? steps : std::vector<NamedSharding>();
+}
+
+/// The type that a layer is reduced in, as its parameters'.
+models::Dtype dtype_of(const ShardedLayer& layer) {
+  return dtype_named(layer.reduced_dtype.empty() ? models::to_string(models::Dtype::kFloat32)
+                                                 : layer.reduced_dtype,
+                     layer.name);
+}
+
+void add_layer(const ShardedLayer& layer, models::Model& model) {
+  models::Gradient gradient{.name = layer.name,
+                            .elements = layer.elements,
+                            .ready_s = layer.ready_s.value_or(0),
+                            .dtype = dtype_of(layer),
+                            .layer = layer.name};
+  check_time(gradient.ready_s, layer.name);
+  if (layer.gradients.empty()) model.gradients.push_back(gradient);
+  for (std::size_t g = 0; g < layer.gradients.size(); ++g) {
+    gradient.name = fmt::format("{}.gradient{}", layer.name, g);
+    gradient.shape = layer.gradients[g];
+    gradient.elements = models::elements_of(gradient.shape);
+    model.gradients.push_back(gradient);
+  }
+}
+
+/// What is true of a sharded job and not of its model.
+void say_assumed(const Imported& trace, const Sharding& sharding,
+                 std::vector<std::string>& diagnostics) {
+  const ShardedLayer& layer = sharding.layers.front();
+  if (layer.reduced_dtype.empty()) {
+    diagnostics.emplace_back("types of reductions are not told, and taken for float32");
+  } else if (!layer.gathered_dtype.empty() && layer.gathered_dtype != layer.reduced_dtype) {
+    diagnostics.push_back(fmt::format(
+        "parameters are gathered in {} and gradients reduced in {}: the model has the latter; a "
+        "plan may gather in half precision (`algorithm` fp16 or bf16)",
+        layer.gathered_dtype, layer.reduced_dtype));
+  }
+  if (sharding.passes > 1) {
+    diagnostics.push_back(fmt::format(
+        "a step is {} micro-steps; forward and ready times are those of one{}", sharding.passes,
+        sharding.reduces_once ? ". Only the last reduces, and the schedule reduces in all" : ""));
+  }
+  const std::int64_t used = sharding.ranks * std::max<std::int64_t>(1, sharding.replicas);
+  if (trace.world_size && used != *trace.world_size) {
+    diagnostics.push_back(fmt::format(
+        "layers are sharded among {} of the {} ranks; the others compute other parts (tensor, "
+        "pipeline parallelism), whose communication is not in the model: simulate {} nodes",
+        used, *trace.world_size, used));
+  }
+  diagnostics.push_back(fmt::format("the job trained with {} on {} ranks: give the tools `schedule`",
+                                    sharding.schedule, used));
+}
+
+std::string source_of(const Imported& trace) {
+  return fmt::format("{} of {}{}", trace.format,
+                     trace.hardware.empty() ? "unknown hardware" : trace.hardware,
+                     trace.world_size ? fmt::format(", {} ranks", *trace.world_size) : "");
+}
+
+/// The model of a sharded job: its layers, in the order in which they are reduced.
+ImportedModel sharded_model(const Imported& trace, const std::vector<NamedSharding>& steps,
+                            const std::string& name, std::vector<std::string>& diagnostics) {
+  const CommonSharding common = common_sharding(steps, diagnostics);
+  const Sharding& sharding = common.sharding;
+  ImportedModel imported{
+      .model = {.name = name, .source = source_of(trace)}, .traced = {}, .sharding = sharding};
+  models::Model& model = imported.model;
+  for (const ShardedLayer& layer : sharding.layers) add_layer(layer, model);
+  model.micro_steps = sharding.passes;
+  const bool has_times = sharding.forward_s && std::ranges::all_of(sharding.layers, [](auto& layer) {
+                           return layer.ready_s.has_value();
+                         });
+  if (has_times) {
+    model.forward_s = *sharding.forward_s;
+    model.optimizer_s = sharding.optimizer_s.value_or(0);
+  } else {
+    for (models::Gradient& gradient : model.gradients) gradient.ready_s = 0;
+    diagnostics.emplace_back("the model has no times: give the tools `compute_time`");
+  }
+  check_time(model.forward_s + model.optimizer_s, "forward with the optimizer");
+  Steps used;
+  for (const std::size_t i : common.steps) used.push_back(&trace.steps[i]);
+  imported.traced = traced_of(used);
+  if (imported.traced) check_time(imported.traced->step_s, "a step");
+  say_assumed(trace, sharding, diagnostics);
+  return imported;
+}
+
 }  // namespace
 
 std::string short_text(std::string_view text) {
@@ -318,6 +416,8 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
   if (!trace.has_steps || trace.steps.empty()) {
     throw io::Unmet("no model: the trace does not tell where its steps begin");
   }
+  const std::vector<NamedSharding> shardings = shardings_of(trace);
+  if (!shardings.empty()) return sharded_model(trace, shardings, name, diagnostics);
   const Steps whole = whole_steps(trace, options, diagnostics);
   if (whole.empty()) refuse_sizes(trace, fullest(trace));
   const TracedStep& last = *whole.back();
@@ -336,9 +436,7 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
   ImportedModel imported;
   models::Model& model = imported.model;
   model.name = name;
-  model.source = fmt::format("{} of {}{}", trace.format,
-                             trace.hardware.empty() ? "unknown hardware" : trace.hardware,
-                             trace.world_size ? fmt::format(", {} ranks", *trace.world_size) : "");
+  model.source = source_of(trace);
   bool has_times = true;
   add_gradients(steps, row, model, has_times);
   model.micro_steps = last.micro_steps;

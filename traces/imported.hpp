@@ -9,6 +9,7 @@
 
 #include "models/model.hpp"
 #include "models/traced.hpp"
+#include "traces/sharded.hpp"
 
 /// What a trace of a training job that another tool recorded tells; docs/traces.md has the
 /// definitions.
@@ -47,6 +48,8 @@ struct TracedStep {
   std::vector<TracedGradient> other_all_reduces = {};
   std::int64_t reduce_scatters = 0;
   std::int64_t collectives = 0;  ///< all together
+  /// Of a step that reduces to shards.
+  std::optional<ShardedStep> sharded = {};
 
   /// Of the buckets; none if one of them does not tell.
   std::optional<std::int64_t> collective_elements() const;
@@ -83,6 +86,8 @@ std::string short_text(std::string_view text);
 struct ImportedModel {
   models::Model model;
   std::optional<models::Traced> traced;  ///< none: the trace has no times
+  /// Medians over steps; none: the job is not sharded.
+  std::optional<Sharding> sharding = {};
 };
 
 /// What a person who knows the job adds to its trace.

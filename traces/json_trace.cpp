@@ -118,7 +118,9 @@ enum class Key : std::uint8_t {
   kExternalId,
   kCollective,
   kInElements,
+  kOutElements,
   kGroupSize,
+  kGroup,
   kDtype,
   kInputShapes,
   kInputTypes,
@@ -155,7 +157,9 @@ constexpr KeyRow kKeys[] = {
     {Place::kArguments, "external id", Key::kExternalId},
     {Place::kArguments, "Collective name", Key::kCollective},
     {Place::kArguments, "In msg nelems", Key::kInElements},
+    {Place::kArguments, "Out msg nelems", Key::kOutElements},
     {Place::kArguments, "Group size", Key::kGroupSize},
+    {Place::kArguments, "Process Group Name", Key::kGroup},
     {Place::kArguments, "dtype", Key::kDtype},
     {Place::kArguments, "Input Dims", Key::kInputShapes},
     {Place::kArguments, "Input dims", Key::kInputShapes},
@@ -220,6 +224,7 @@ class Reader : public nlohmann::json_sax<Json> {
       case Place::kArguments:
         if (key_ == Key::kCollective) event_.collective = value;
         if (key_ == Key::kDtype) event_.dtype = value;
+        if (key_ == Key::kGroup) event_.group = value;
         break;
       case Place::kTypes:
         if (inputs_seen_ == 0) (in_node_ ? node_.input_type : event_.input_type) = value;
@@ -250,11 +255,15 @@ class Reader : public nlohmann::json_sax<Json> {
   }
   bool start_array(std::size_t) override {
     const Place inside = inner(true);
-    if (inside == Place::kShapes) start_shape();
+    if (inside == Place::kShapes) {
+      start_shape();
+      start_input();
+    }
     if (inside == Place::kTypes && place() != Place::kTypes) inputs_seen_ = 0;
     return open(inside);
   }
   bool end_array() override {
+    input_is_open_ = false;
     if (place() == Place::kShapes && shape_is_open_) {
       shape_is_open_ = false;
       shape_is_known_ = true;
@@ -320,6 +329,7 @@ class Reader : public nlohmann::json_sax<Json> {
       case Place::kShapes:
         // One more than a shape can have is enough to see that it is none.
         if (shape_is_open_ && shape().size() <= models::kMaxDimensions) shape().push_back(value);
+        add_dimension(value);
         break;
       case Place::kNode:
         if (key_ == Key::kId) node_.id = value;
@@ -383,8 +393,14 @@ class Reader : public nlohmann::json_sax<Json> {
       case Key::kInElements:
         event_.in_elements = value;
         break;
+      case Key::kOutElements:
+        event_.out_elements = value;
+        break;
       case Key::kGroupSize:
         event_.group_size = value;
+        break;
+      case Key::kGroup:
+        event_.group = std::to_string(value);
         break;
       default:
         break;
@@ -392,6 +408,36 @@ class Reader : public nlohmann::json_sax<Json> {
   }
 
   std::vector<std::int64_t>& shape() { return in_node_ ? node_.input_shape : event_.input_shape; }
+
+  InputShapes::Shapes* argument_shapes() {
+    InputShapes& shapes = in_node_ ? node_.shapes : event_.shapes;
+    if (argument_ > 1) return nullptr;
+    return argument_ == 0 ? &shapes.first : &shapes.second;
+  }
+
+  /// A list inside that of all arguments is an argument; inside of that, a tensor of several.
+  void start_input() {
+    if (place() != Place::kShapes) {
+      (in_node_ ? node_.shapes : event_.shapes).clear();
+      shapes_depth_ = stack_.size();
+      argument_ = -1;
+      return;
+    }
+    if (stack_.size() == shapes_depth_ + 1) ++argument_;
+    input_is_open_ = false;
+  }
+
+  /// A list's first number makes it a tensor.
+  void add_dimension(std::int64_t value) {
+    InputShapes::Shapes* const shapes = argument_ >= 0 ? argument_shapes() : nullptr;
+    if (shapes == nullptr) return;
+    if (!input_is_open_) {
+      if (shapes->size() == InputShapes::kMost) return;
+      shapes->emplace_back();
+      input_is_open_ = true;
+    }
+    if (shapes->back().size() <= models::kMaxDimensions) shapes->back().push_back(value);
+  }
 
   /// Of the lists inside each other, the first that holds numbers is the first input's shape.
   void start_shape() {
@@ -496,9 +542,17 @@ class Reader : public nlohmann::json_sax<Json> {
   bool shape_is_open_ = false;   // the numbers that come are those of the first input
   bool shape_is_known_ = false;  // and they have come
   int inputs_seen_ = 0;
+  std::size_t shapes_depth_ = 0;  // of the list of all arguments
+  int argument_ = -1;             // that the list which is open belongs to
+  bool input_is_open_ = false;    // the numbers that come are those of its last tensor
 };
 
 }  // namespace
+
+void InputShapes::clear() {
+  first.clear();
+  second.clear();
+}
 
 void ProfilerEvent::clear() {
   phase.clear();
@@ -506,14 +560,17 @@ void ProfilerEvent::clear() {
   name.clear();
   collective.clear();
   dtype.clear();
+  group.clear();
   input_type.clear();
   input_shape.clear();
+  shapes.clear();
   start_ns = length_ns = 0;
   has_times = has_input_shape = false;
   thread = 0;
   correlation.reset();
   external_id.reset();
   in_elements.reset();
+  out_elements.reset();
   group_size.reset();
 }
 
@@ -522,6 +579,7 @@ void ExecutionNode::clear() {
   id = parent = -1;
   input_shape.clear();
   has_input_shape = false;
+  shapes.clear();
   input_type.clear();
 }
 

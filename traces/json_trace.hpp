@@ -11,6 +11,16 @@
 
 namespace hipress::traces {
 
+/// The shapes of an operator's tensors, of those in lists too.
+struct InputShapes {
+  using Shapes = std::vector<std::vector<std::int64_t>>;
+  /// Of the first argument and the second; of more than kMost the first.
+  Shapes first, second;
+  static constexpr std::size_t kMost = 4096;
+
+  void clear();
+};
+
 /// An event of PyTorch's profiler, with those of its fields that are used.
 struct ProfilerEvent {
   std::string phase, category, name;
@@ -18,10 +28,11 @@ struct ProfilerEvent {
   bool has_times = false;
   std::uint64_t thread = 0;  ///< of pid and tid
   // Of "args".
-  std::optional<std::int64_t> correlation, external_id, in_elements, group_size;
-  std::string collective, dtype, input_type;
+  std::optional<std::int64_t> correlation, external_id, in_elements, out_elements, group_size;
+  std::string collective, dtype, group, input_type;
   std::vector<std::int64_t> input_shape;  ///< of the first input
   bool has_input_shape = false;
+  InputShapes shapes;
 
   void clear();
 };
@@ -32,6 +43,7 @@ struct ExecutionNode {
   std::int64_t id = -1, parent = -1;
   std::vector<std::int64_t> input_shape;  ///< of the first input
   bool has_input_shape = false;
+  InputShapes shapes;
   std::string input_type;  ///< "Tensor(float)"
 
   void clear();

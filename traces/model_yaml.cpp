@@ -41,7 +41,10 @@ void write_model_yaml(std::ostream& out, const ImportedModel& imported) {
   if (imported.traced) write_traced(out, *imported.traced);
   out << "gradients:\n";
   for (const models::Gradient& gradient : model.gradients) {
-    out << fmt::format("- {{name: {}, elements: {}", gradient.name, gradient.elements);
+    // Only names of layers come from the trace.
+    const bool has_layer = !gradient.layer.empty();
+    out << fmt::format("- {{name: {}, elements: {}",
+                       has_layer ? quoted(gradient.name) : gradient.name, gradient.elements);
     if (!gradient.shape.empty()) {
       out << fmt::format(", shape: [{}]", fmt::join(gradient.shape, ", "));
     }
@@ -49,6 +52,7 @@ void write_model_yaml(std::ostream& out, const ImportedModel& imported) {
     if (gradient.dtype != models::Dtype::kFloat32) {
       out << ", dtype: " << models::to_string(gradient.dtype);
     }
+    if (has_layer) out << ", layer: " << quoted(gradient.layer);
     out << "}\n";
   }
 }

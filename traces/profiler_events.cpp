@@ -23,6 +23,9 @@ constexpr std::string_view kC10d = "c10d::";
 constexpr std::string_view kOptimizerStep = "Optimizer.step#";
 constexpr std::string_view kSubmit = "hipress::submit(";
 constexpr std::string_view kWait = "hipress::wait(";
+constexpr std::string_view kGloo = "gloo:";
+constexpr std::string_view kFsdp1 = "FullyShardedDataParallel.";
+constexpr std::string_view kFsdp2 = "FSDP::";
 
 /// What an event is, by its category; older profilers write other names, and those without Kineto
 /// none.
@@ -85,6 +88,17 @@ std::int64_t number_in(std::string_view range, std::string_view key) {
   return error == std::errc() && end == text.data() + text.size() ? number : 0;
 }
 
+/// Of all tensors together; 0 if one is not told.
+std::int64_t elements_of_all(const InputShapes::Shapes& shapes) {
+  std::int64_t sum = 0;
+  for (const auto& shape : shapes) {
+    const std::int64_t elements = elements_or_none(shape);
+    if (elements == 0 || elements > models::kMaxElements - sum) return 0;
+    sum += elements;
+  }
+  return sum;
+}
+
 }  // namespace
 
 void ProfilerTrace::add(const ProfilerEvent& event) {
@@ -122,13 +136,22 @@ ProfilerTrace::Collective ProfilerTrace::collective_in(const ProfilerEvent& even
   Collective what{.name = short_text(event.collective),
                   .dtype = short_text(event.dtype),
                   .elements = event.in_elements.value_or(0),
+                  .out_elements = event.out_elements.value_or(0),
                   .external_id = event.external_id.value_or(-1),
-                  .group_size = event.group_size};
+                  .group_size = event.group_size,
+                  .group = short_text(event.group)};
   // Older profilers' kernels say it by their names, as operators do.
   if (what.name.empty()) what.name = short_text(event.name);
   if (event.name.starts_with(kC10d)) {
     what.elements = elements_or_none(event.input_shape);
     what.dtype.clear();  // that of a list
+    const CollectiveKind kind = what.kind();
+    if (kind == CollectiveKind::kAllGather || kind == CollectiveKind::kReduceScatter) {
+      // What comes out is the first argument.
+      what.out_elements = elements_of_all(event.shapes.first);
+      what.elements = elements_of_all(event.shapes.second);
+      what.dtype = event.input_type == "TensorList" ? "" : short_text(event.input_type);
+    }
   }
   return what;
 }
@@ -166,12 +189,41 @@ void ProfilerTrace::add_activity(const ProfilerEvent& event) {
       is_kernel && (!event.collective.empty() || communication_of(event.name));
   Activity activity{.time = {event.start_ns, event.start_ns + event.length_ns},
                     .correlation = event.correlation.value_or(-1),
-                    .computes = is_kernel && !communicates};
+                    .computes = is_kernel && !communicates,
+                    .stream = event.thread};
   if (communicates) {
     activity.collective = static_cast<int>(collectives_.size());
     collectives_.push_back(collective_in(event));
   }
   activities_.push_back(activity);
+}
+
+/// Whether the event is a range of FSDP's around communication.
+bool ProfilerTrace::add_range_of_fsdp(const ProfilerEvent& event) {
+  const std::string_view name = event.name;
+  const Interval time{event.start_ns, event.start_ns + event.length_ns};
+  LayerRange range{.thread = event.thread, .time = time};
+  if (name.starts_with(kFsdp1)) {
+    // Others hold forward passes, or each other.
+    const std::string_view hook = name.substr(kFsdp1.size());
+    if (!hook.starts_with("_pre_") && !hook.starts_with("_post_backward")) return false;
+    fsdp_hooks_.push_back(time);
+    if (hook.find("prefetch") == std::string_view::npos) layer_ranges_.push_back(std::move(range));
+    return true;
+  }
+  if (!name.starts_with(kFsdp2)) return false;
+  fsdp_hooks_.push_back(time);
+  const std::string_view what = name.substr(kFsdp2.size());
+  for (const std::string_view known : {"all_gather", "post_backward_reduce"}) {
+    if (!what.starts_with(known)) continue;
+    std::string_view rest = what.substr(known.size());
+    if (!rest.empty() && (!rest.starts_with(" (") || !rest.ends_with(')'))) continue;
+    if (!rest.empty()) rest = rest.substr(2, rest.size() - 3);
+    range.is_named = true;
+    range.layer = short_text(rest);
+    layer_ranges_.push_back(range);
+  }
+  return true;
 }
 
 void ProfilerTrace::add_operator(const ProfilerEvent& event) {
@@ -198,7 +250,13 @@ void ProfilerTrace::add_operator(const ProfilerEvent& event) {
     if (name.substr(kEvaluate.size()) == kAccumulate) accumulates_.push_back(plain);
   } else if (name.starts_with(kC10d)) {
     c10d_calls_.push_back({plain, collective_in(event)});
+  } else if (add_range_of_fsdp(event)) {
+    return;
+  } else if (name.starts_with(kGloo)) {
+    if (collective_named(name) != CollectiveKind::kOther) library_calls_.push_back(plain.time);
+    return;
   } else if (name.starts_with("aten::")) {
+    if (name == "aten::_chunk_cat") copies_.push_back({plain.time.begin, event.shapes.first});
     forward_.push_back({plain.thread, plain.time.begin});
   } else {
     return;

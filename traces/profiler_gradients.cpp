@@ -192,6 +192,7 @@ void ProfilerTrace::read_pass(const Window& window, Pass& pass, Imported& import
     }
     pass.gradients.push_back(std::move(gradient));
     for (const Collective* what : collectives_of(*at)) {
+      if (what->kind() == CollectiveKind::kReduceScatter) continue;  // add_sharded()'s
       if (what->kind() != CollectiveKind::kAllReduce) {
         imported.tell(
             fmt::format("a model: gradients of {} travel by {}, and only all-reduces are read",

@@ -116,6 +116,7 @@ void ProfilerTrace::join() {
     const auto found = called.find(what.external_id);
     if (what.elements == 0 && found != called.end()) what = *found->second;
   }
+  join_sharded();
 }
 
 /// Leaves of the operators those outside of backward.
@@ -273,6 +274,7 @@ std::optional<Imported> ProfilerTrace::finish(const TraceHeader& header) {
     add_times(times[i], step);
     add_gradients(steps[i], step, imported);
     add_collectives(steps[i], step);
+    add_sharded(steps[i], step, imported);
     imported.steps.push_back(std::move(step));
   }
   if (has_gpu() && std::ranges::all_of(activities_, [](const Activity& activity) {

@@ -32,8 +32,10 @@ class ProfilerTrace {
   struct Collective {
     std::string name, dtype;  ///< as the trace writes them
     std::int64_t elements = 0;
+    std::int64_t out_elements = 0;
     std::int64_t external_id = -1;
     std::optional<std::int64_t> group_size = {};
+    std::string group = {};  ///< its process group's name
 
     CollectiveKind kind() const { return collective_named(name); }
   };
@@ -45,6 +47,7 @@ class ProfilerTrace {
     int collective = -1;          ///< index into collectives_; -1: it does not communicate
     std::int64_t launch_ns = -1;  ///< -1: not known
     std::uint64_t thread = 0;     ///< of the launch
+    std::uint64_t stream = 0;
   };
   /// An iteration on the CPU.
   struct Window {
@@ -83,6 +86,25 @@ class ProfilerTrace {
     Operator call;
     Collective what;
   };
+  /// Of FSDP's, around what it gathers or reduces.
+  struct LayerRange {
+    std::uint64_t thread = 0;
+    Interval time;
+    bool is_named = false;  ///< by `layer`, which is empty for the root
+    std::string layer = {};
+  };
+  /// Of gradients into a reduction's buffer.
+  struct Copy {
+    std::int64_t ns = 0;
+    std::vector<std::vector<std::int64_t>> shapes;
+  };
+  /// A collective, when and where the CPU starts it, and when it runs.
+  struct Started {
+    const Collective* what;
+    std::uint64_t thread;
+    std::int64_t ns;
+    std::optional<Interval> time;
+  };
   using Operators = std::vector<Operator>;
 
   void count_unknown(const std::string& category);
@@ -119,6 +141,26 @@ class ProfilerTrace {
   const Operator* inside(const Operator& outer) const;
   std::vector<const Collective*> collectives_of(const Operator& accumulate) const;
   void add_world_size(const TraceHeader& header, Imported& imported) const;
+  bool add_range_of_fsdp(const ProfilerEvent& event);
+  std::uint64_t computing_stream() const;
+  void join_sharded();
+  std::vector<Interval> backward_passes(const Window& window) const;
+  const LayerRange* layer_range(std::uint64_t thread, std::int64_t ns) const;
+  std::int64_t evaluation_of(std::uint64_t thread, std::int64_t ns) const;
+  StepCollective step_collective(const Collective& what, std::uint64_t thread, std::int64_t ns,
+                                 const std::vector<Interval>& passes) const;
+  std::vector<Started> started(const Window& window) const;
+  struct Computed;
+  Computed computed_since(std::int64_t ns) const;
+  std::optional<double> computed_until(Computed& computed, std::int64_t ns) const;
+  std::optional<double> exposed_s(const Interval& time) const;
+  std::vector<std::vector<std::int64_t>> gradients_before(std::int64_t since_ns,
+                                                          std::int64_t ns) const;
+  void add_sharded(const Window& window, TracedStep& step, const Imported& imported) const;
+  void add_times_of_passes(std::int64_t since_ns, const std::vector<Interval>& passes,
+                           ShardedStep& sharded) const;
+  void add_reductions(const std::vector<Interval>& passes, ShardedStep& sharded) const;
+  std::optional<double> optimizer_s(const Interval& window) const;
   bool has_gpu() const { return !activities_.empty(); }
 
   std::int64_t events_ = 0;
@@ -143,6 +185,13 @@ class ProfilerTrace {
   TimeSet computing_, communicating_, active_;
   TimeSet waiting_;  // in hooks, for what they have submitted
   TimeSet hooked_;   // in hooks
+  // Of sharded jobs.
+  std::vector<LayerRange> layer_ranges_;  // once joined, by thread and time
+  std::vector<Interval> fsdp_hooks_;      // until joined
+  std::vector<Copy> copies_;              // sorted, once joined
+  std::vector<Interval> library_calls_;   // gloo's, sorted, once joined
+  TimeSet sharding_hooks_, library_times_;
+  std::uint64_t stream_ = 0;  // that computes
 };
 
 }  // namespace hipress::traces

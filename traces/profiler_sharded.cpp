@@ -1,0 +1,300 @@
+// What ProfilerTrace's steps do where parameters are sharded: their collectives in the order in
+// which the CPU starts them, and computation without what it waits for them.
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "traces/profiler_trace.hpp"
+#include "traces/tensors.hpp"
+
+namespace hipress::traces {
+namespace {
+
+// Operators of forward between two functions of backward: more begin another pass. The engine
+// itself adds gradients on the thread of backward.
+constexpr std::int64_t kAddsOfEngine = 4;
+
+bool reduces(CollectiveKind kind) {
+  return kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kReduce;
+}
+
+std::int64_t in_common(const TimeSet& a, const TimeSet& b) {
+  return a.length() + b.length() - both(a, b).length();
+}
+
+}  // namespace
+
+/// The stream that computes most.
+std::uint64_t ProfilerTrace::computing_stream() const {
+  std::map<std::uint64_t, std::int64_t> times;
+  for (const Activity& one : activities_) {
+    if (one.computes) times[one.stream] += one.time.end - one.time.begin;
+  }
+  using Entry = std::pair<const std::uint64_t, std::int64_t>;
+  const auto most = std::ranges::max_element(times, {}, &Entry::second);
+  return most == times.end() ? 0 : most->first;
+}
+
+/// Sorts what FSDP's ranges say, once joined.
+void ProfilerTrace::join_sharded() {
+  const auto thread_and_start = [](const LayerRange& one) {
+    return std::pair(one.thread, one.time.begin);
+  };
+  std::ranges::stable_sort(layer_ranges_, {}, thread_and_start);
+  std::ranges::stable_sort(copies_, {}, &Copy::ns);
+  std::ranges::stable_sort(library_calls_, {}, &Interval::begin);
+  std::vector<Interval> hooks = std::move(fsdp_hooks_);
+  for (const auto* calls : {&collective_calls_, &c10d_calls_}) {
+    for (const CollectiveCall& one : *calls) hooks.push_back(one.call.time);
+  }
+  sharding_hooks_ = TimeSet(std::move(hooks));
+  library_times_ = TimeSet(library_calls_);
+  stream_ = computing_stream();
+}
+
+/// The backward passes of a window: functions of backward without forward between them.
+std::vector<Interval> ProfilerTrace::backward_passes(const Window& window) const {
+  std::vector<Interval> passes;
+  const auto by_start = [](const Operator& one) { return one.time.begin; };
+  auto at = std::ranges::lower_bound(backwards_, window.time.begin, {}, by_start);
+  for (; at != backwards_.end() && at->time.begin < window.time.end; ++at) {
+    if (!passes.empty()) {
+      const auto key = [](const Begin& one) { return std::pair(one.thread, one.ns); };
+      const auto since =
+          std::ranges::lower_bound(forward_, std::pair(window.thread, passes.back().end), {}, key);
+      const auto until =
+          std::ranges::lower_bound(forward_, std::pair(window.thread, at->time.begin), {}, key);
+      const std::int64_t most = at->thread == window.thread ? kAddsOfEngine : 0;
+      if (until - since <= most) {
+        passes.back().end = std::max(passes.back().end, at->time.end);
+        continue;
+      }
+    }
+    passes.push_back(at->time);
+  }
+  // What an optimizer separates are steps of their own, of which the last is kept.
+  for (std::size_t i = passes.size(); i-- > 1;) {
+    const auto step =
+        std::ranges::lower_bound(optimizer_steps_, passes[i - 1].begin, {}, &Interval::begin);
+    if (step == optimizer_steps_.end() || step->begin >= passes[i].begin) continue;
+    passes.erase(passes.begin(), passes.begin() + static_cast<std::ptrdiff_t>(i));
+    break;
+  }
+  return passes;
+}
+
+/// The layer that a range of FSDP's names around a call; null: none is around it.
+const ProfilerTrace::LayerRange* ProfilerTrace::layer_range(std::uint64_t thread,
+                                                            std::int64_t ns) const {
+  const auto after =
+      std::ranges::upper_bound(layer_ranges_, std::pair(thread, ns), {}, [](const LayerRange& one) {
+        return std::pair(one.thread, one.time.begin);
+      });
+  // Shorter ones may lie in it.
+  constexpr std::ptrdiff_t kLooked = 8;
+  const std::ptrdiff_t before = after - layer_ranges_.begin();
+  for (std::ptrdiff_t i = 1; i <= std::min(before, kLooked); ++i) {
+    const LayerRange& one = *(after - i);
+    if (one.thread == thread && one.time.end >= ns) return &one;
+  }
+  return nullptr;
+}
+
+/// The function of backward that a call is in; -1: none.
+std::int64_t ProfilerTrace::evaluation_of(std::uint64_t thread, std::int64_t ns) const {
+  constexpr int kLooked = 64;
+  auto at = std::ranges::upper_bound(backwards_, ns, {},
+                                     [](const Operator& one) { return one.time.begin; });
+  for (int looked = 0; at != backwards_.begin() && looked < kLooked; ++looked) {
+    --at;
+    if (at->thread == thread && at->time.end >= ns) return at - backwards_.begin();
+  }
+  return -1;
+}
+
+StepCollective ProfilerTrace::step_collective(const Collective& what, std::uint64_t thread,
+                                              std::int64_t ns,
+                                              const std::vector<Interval>& passes) const {
+  StepCollective one{.kind = what.kind(),
+                     .in_elements = what.elements,
+                     .out_elements = what.out_elements,
+                     .dtype = dtype_of(what.dtype),
+                     .group_size = what.group_size,
+                     .group = what.group};
+  const LayerRange* const range = layer_range(thread, ns);
+  if (range != nullptr) {
+    one.of_fsdp = true;
+    if (range->is_named) one.layer = range->layer;
+  }
+  const auto after = std::ranges::upper_bound(passes, ns, {}, &Interval::begin);
+  one.pass = static_cast<int>(after - passes.begin());
+  if (after == passes.begin()) return one;
+  // Behind the last function, callbacks reduce what the root has.
+  if (one.kind == CollectiveKind::kAllGather && ns > std::prev(after)->end) return one;
+  --one.pass;
+  one.in_backward = true;
+  one.evaluation = evaluation_of(thread, ns);
+  return one;
+}
+
+/// The collectives of a window, as kernels or, without a GPU, as calls and what a library does.
+std::vector<ProfilerTrace::Started> ProfilerTrace::started(const Window& window) const {
+  std::vector<Started> all;
+  auto at = std::ranges::lower_bound(activities_, window.time.begin, {}, &Activity::launch_ns);
+  for (; at != activities_.end() && at->launch_ns < window.time.end; ++at) {
+    if (at->collective < 0) continue;
+    all.push_back({&collectives_[static_cast<std::size_t>(at->collective)], at->thread,
+                   at->launch_ns, at->time});
+  }
+  if (has_gpu()) return all;
+  const auto by_start = [](const CollectiveCall& one) { return one.call.time.begin; };
+  auto call = std::ranges::lower_bound(collective_calls_, window.time.begin, {}, by_start);
+  for (; call != collective_calls_.end() && call->call.time.begin < window.time.end; ++call) {
+    all.push_back({&call->what, call->call.thread, call->call.time.begin, std::nullopt});
+  }
+  // Threads of the library take them in order.
+  auto done = std::ranges::lower_bound(library_calls_, window.time.begin, {}, &Interval::begin);
+  const auto end =
+      std::ranges::lower_bound(library_calls_, window.time.end, {}, &Interval::begin);
+  if (end - done == static_cast<std::ptrdiff_t>(all.size())) {
+    for (Started& one : all) one.time = *done++;
+  }
+  return all;
+}
+
+/// Computation from one time on, without exposed communication.
+struct ProfilerTrace::Computed {
+  std::int64_t since_ns;
+  std::size_t next;  ///< activity
+  Interval time{INT64_MAX, INT64_MIN};
+  std::int64_t exposed_ns = 0;
+};
+
+ProfilerTrace::Computed ProfilerTrace::computed_since(std::int64_t ns) const {
+  const auto at = std::ranges::lower_bound(activities_, ns, {}, &Activity::launch_ns);
+  return {.since_ns = ns, .next = static_cast<std::size_t>(at - activities_.begin())};
+}
+
+/// Goes on up to what is launched before a time, later and later ones; none: nothing computes.
+std::optional<double> ProfilerTrace::computed_until(Computed& computed, std::int64_t ns) const {
+  if (!has_gpu()) {
+    const Interval time{computed.since_ns, std::max(computed.since_ns, ns)};
+    computed.exposed_ns += sharding_hooks_.within(time).length();
+    computed.time = {std::min(computed.time.begin, time.begin), time.end};
+    computed.since_ns = time.end;
+    return to_seconds(time.end - computed.time.begin - computed.exposed_ns);
+  }
+  const std::int64_t before_ns = computed.time.end;
+  for (; computed.next < activities_.size(); ++computed.next) {
+    const Activity& one = activities_[computed.next];
+    if (one.launch_ns >= ns) break;
+    if (!one.computes || one.stream != stream_) continue;
+    computed.time.begin = std::min(computed.time.begin, one.time.begin);
+    computed.time.end = std::max(computed.time.end, one.time.end);
+  }
+  const Interval& time = computed.time;
+  if (time.end <= time.begin) return std::nullopt;
+  const Interval added{std::max(before_ns, time.begin), time.end};
+  computed.exposed_ns += length_outside(communicating_.within(added), computing_.within(added));
+  return to_seconds(time.end - time.begin - computed.exposed_ns);
+}
+
+std::optional<double> ProfilerTrace::exposed_s(const Interval& time) const {
+  const TimeSet own({time});
+  if (has_gpu()) return to_seconds(length_outside(own, computing_.within(time)));
+  return to_seconds(in_common(own, sharding_hooks_.within(time)));
+}
+
+/// Shapes of what is copied into a reduction's buffer, or else of the gradients that are
+/// accumulated since the reduction before it.
+std::vector<std::vector<std::int64_t>> ProfilerTrace::gradients_before(std::int64_t since_ns,
+                                                                       std::int64_t ns) const {
+  const auto copy = std::ranges::lower_bound(copies_, ns, {}, &Copy::ns);
+  if (copy != copies_.begin() && std::prev(copy)->ns >= since_ns) return std::prev(copy)->shapes;
+  std::vector<std::vector<std::int64_t>> shapes;
+  const auto by_start = [](const Operator& one) { return one.time.begin; };
+  auto at = std::ranges::lower_bound(accumulates_, since_ns, {}, by_start);
+  for (; at != accumulates_.end() && at->time.begin < ns; ++at) {
+    const Operator* const inner = inside(*at);
+    if (inner != nullptr && !inner->shape.empty()) shapes.push_back(inner->shape);
+  }
+  return shapes;
+}
+
+void ProfilerTrace::add_sharded(const Window& window, TracedStep& step,
+                                const Imported& imported) const {
+  const std::vector<Started> all = started(window);
+  const bool any =
+      std::ranges::any_of(all, [](const Started& one) { return reduces(one.what->kind()); });
+  const std::vector<Interval> passes = backward_passes(window);
+  if (!any || imported.world_size.value_or(1) <= 1 || passes.empty()) return;
+  const std::int64_t since_ns = after_optimizers({window.time.begin, passes.front().begin});
+  ShardedStep sharded{.ranks = imported.world_size, .has_buckets = !step.buckets.empty()};
+  for (const Started& one : all) {
+    if (one.ns < since_ns) continue;
+    StepCollective& made = sharded.collectives.emplace_back(
+        step_collective(*one.what, one.thread, one.ns, passes));
+    made.started_ns = one.ns;
+    made.time = one.time;
+    if (one.time) made.exposed_s = exposed_s(*one.time);
+  }
+  add_times_of_passes(since_ns, passes, sharded);
+  add_reductions(passes, sharded);
+  std::int64_t last_ns = passes.back().end;
+  for (const StepCollective& one : sharded.collectives) {
+    if (reduces(one.kind) && one.in_backward) last_ns = std::max(last_ns, one.started_ns);
+  }
+  sharded.optimizer_s = optimizer_s({last_ns, window.time.end});
+  step.sharded = std::move(sharded);
+  if (has_gpu() || library_calls_.empty()) return;
+  const TimeSet library = library_times_.within(window.time);
+  step.communication_s = to_seconds(library.length());
+  step.exposed_communication_s =
+      to_seconds(in_common(library, sharding_hooks_.within(window.time)));
+}
+
+void ProfilerTrace::add_times_of_passes(std::int64_t since_ns, const std::vector<Interval>& passes,
+                                        ShardedStep& sharded) const {
+  for (const Interval& pass : passes) {
+    Computed forward = computed_since(since_ns);
+    sharded.forward_s.push_back(computed_until(forward, pass.begin));
+    since_ns = pass.end;
+  }
+}
+
+/// When reductions are ready, and of what.
+void ProfilerTrace::add_reductions(const std::vector<Interval>& passes,
+                                   ShardedStep& sharded) const {
+  std::optional<Computed> backward;
+  std::int64_t before_ns = 0;
+  int pass = -1;
+  for (StepCollective& one : sharded.collectives) {
+    if (!reduces(one.kind) || !one.in_backward) continue;
+    if (one.pass != pass) {
+      pass = one.pass;
+      before_ns = passes[static_cast<std::size_t>(pass)].begin;
+      backward = computed_since(before_ns);
+    }
+    one.ready_s = computed_until(*backward, one.started_ns);
+    one.gradients = gradients_before(before_ns, one.started_ns);
+    before_ns = one.started_ns;
+  }
+}
+
+/// What is computed behind the last reduction; without a GPU steps of optimizers.
+std::optional<double> ProfilerTrace::optimizer_s(const Interval& window) const {
+  std::vector<Interval> times;
+  if (has_gpu()) {
+    auto at = std::ranges::lower_bound(activities_, window.begin, {}, &Activity::launch_ns);
+    for (; at != activities_.end() && at->launch_ns < window.end; ++at) {
+      if (at->computes && at->stream == stream_) times.push_back(at->time);
+    }
+  } else {
+    auto at = std::ranges::lower_bound(optimizer_steps_, window.begin, {}, &Interval::begin);
+    for (; at != optimizer_steps_.end() && at->begin < window.end; ++at) times.push_back(*at);
+  }
+  return to_seconds(TimeSet(std::move(times)).length());
+}
+
+}  // namespace hipress::traces

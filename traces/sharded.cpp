@@ -1,0 +1,554 @@
+// Which collectives of a step gather parameters and reduce their gradients to shards, and what that
+// says of the job.
+//
+// A layer is what one reduction carries. The gathers of a layer are known by the name that FSDP2's
+// ranges give it, or else by their size, which is the reduction's.
+
+#include "traces/sharded.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "traces/tensors.hpp"
+
+namespace hipress::traces {
+namespace {
+
+using Pointers = std::vector<const StepCollective*>;
+
+constexpr double kNearly = 0.01;  // of elements: padding, and parameters too small to be sharded
+
+/// Elements of what all ranks have between them: what a gather makes, a reduction takes.
+std::int64_t whole_of(const StepCollective& one, std::int64_t ranks) {
+  const bool gathers = one.kind == CollectiveKind::kAllGather;
+  const std::int64_t whole = gathers ? one.out_elements : one.in_elements;
+  const std::int64_t shard = gathers ? one.in_elements : one.out_elements;
+  return whole > 0 || shard > INT64_MAX / std::max<std::int64_t>(1, ranks) ? whole : shard * ranks;
+}
+
+/// Ranks that take part; 0: not told.
+std::int64_t ranks_of(const StepCollective& one) {
+  if (one.group_size) return *one.group_size;
+  const std::int64_t less = std::min(one.in_elements, one.out_elements);
+  const std::int64_t more = std::max(one.in_elements, one.out_elements);
+  return less > 0 && more % less == 0 ? more / less : 0;
+}
+
+/// What its group is known by.
+std::string group_of(const StepCollective& one) {
+  return one.group.empty() ? fmt::format("of {}", ranks_of(one)) : one.group;
+}
+
+bool is_near(std::int64_t a, std::int64_t b) {
+  const auto more = static_cast<double>(std::max(a, b));
+  return std::abs(static_cast<double>(a) - static_cast<double>(b)) <= kNearly * more;
+}
+
+class Finder {
+ public:
+  explicit Finder(const ShardedStep& step) : step_(step) {}
+
+  std::optional<Sharding> find() {
+    if (!choose_group()) return std::nullopt;
+    find_passes();
+    find_gathers();
+    if (made_.problem.empty()) make_layers();
+    if (step_.has_buckets && made_.replicas == 1 && !of_fsdp_) return std::nullopt;
+    if (made_.problem.empty()) say_schedule();
+    add_totals();
+    return std::move(made_);
+  }
+
+ private:
+  /// The reductions of the group that reduces most, and reduces in backward alone: tensor
+  /// parallelism scatters activations in forward, too. False: there is none.
+  bool choose_group() {
+    for (const CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kReduce}) {
+      std::map<std::string, std::int64_t> elements;
+      std::set<std::string> forward;
+      for (const StepCollective& one : step_.collectives) {
+        if (one.kind != kind) continue;
+        of_fsdp_ = of_fsdp_ || one.of_fsdp;
+        if (!one.in_backward && !one.of_fsdp) forward.insert(group_of(one));
+      }
+      for (const StepCollective& one : step_.collectives) {
+        const bool may = one.kind == kind && (one.of_fsdp || !of_fsdp_) && one.in_backward;
+        if (may && !forward.contains(group_of(one)))
+          elements[group_of(one)] += 1 + std::max(one.in_elements, one.out_elements);
+      }
+      if (elements.empty()) continue;
+      choose_reductions(kind, elements);
+      return true;
+    }
+    return false;
+  }
+
+  void choose_reductions(CollectiveKind kind, const std::map<std::string, std::int64_t>& elements) {
+    using Entry = std::pair<const std::string, std::int64_t>;
+    group_ = std::ranges::max_element(elements, {}, &Entry::second)->first;
+    for (const StepCollective& one : step_.collectives) {
+      const bool may = one.kind == kind && (one.of_fsdp || !of_fsdp_) && one.in_backward;
+      if (may && group_of(one) == group_) reductions_.push_back(&one);
+    }
+    if (elements.size() > 1) {
+      made_.assumed.push_back(
+          fmt::format("{} process groups reduce to shards in backward; the model has the layers of "
+                      "the one that reduces most",
+                      elements.size()));
+    }
+    made_.ranks = ranks_of(*reductions_.front());
+    if (made_.ranks == 0) made_.ranks = step_.ranks.value_or(0);
+  }
+
+  /// Keeps the reductions of the last pass that has some.
+  void find_passes() {
+    std::map<int, std::vector<std::int64_t>> sizes;
+    for (const StepCollective* one : reductions_) {
+      sizes[one->pass].push_back(whole_of(*one, made_.ranks));
+    }
+    pass_ = sizes.rbegin()->first;
+    made_.passes = pass_ + 1;
+    made_.reduces_once = sizes.size() == 1;
+    if (!made_.reduces_once && static_cast<int>(sizes.size()) < made_.passes) {
+      made_.problem = fmt::format(
+          "it goes backward {} times and reduces in {} of them; trace steps that reduce in all "
+          "or in the last alone",
+          made_.passes, sizes.size());
+    }
+    for (const auto& [pass, of_pass] : sizes) {
+      if (of_pass == sizes.rbegin()->second) continue;
+      made_.problem = fmt::format(
+          "its backward passes reduce different layers ({} in pass {}, {} in the last); trace "
+          "the step of one model",
+          of_pass.size(), pass + 1, sizes.rbegin()->second.size());
+    }
+    for (const StepCollective* one : reductions_) {
+      if (one->pass == pass_) last_.push_back(one);
+      if (whole_of(*one, made_.ranks) == 0) made_.problem = no_sizes("reduce-scatters");
+    }
+    if (static_cast<std::size_t>(pass_) < step_.forward_s.size()) {
+      made_.forward_s = median_forward();
+    }
+    made_.optimizer_s = step_.optimizer_s;
+  }
+
+  static std::string no_sizes(std::string_view what) {
+    return fmt::format(
+        "the trace does not tell the sizes of its {}: record with record_shapes=True, or with NCCL "
+        "on PyTorch 2",
+        what);
+  }
+
+  std::optional<double> median_forward() const {
+    std::vector<double> times;
+    for (int pass = 0; pass <= pass_; ++pass) {
+      const auto& one = step_.forward_s[static_cast<std::size_t>(pass)];
+      if (!one) return std::nullopt;
+      times.push_back(*one);
+    }
+    return median(std::move(times));
+  }
+
+  /// A gather that may be of parameters: of FSDP's, if it says so, else of the same ranks.
+  bool may_gather(const StepCollective& one) const {
+    if (one.kind != CollectiveKind::kAllGather) return false;
+    if (of_fsdp_) return one.of_fsdp;
+    const std::int64_t ranks = ranks_of(one);
+    return one.group == reductions_.front()->group || one.group.empty() ||
+           (ranks == made_.ranks && !has_gathers_in_group_);
+  }
+
+  void find_gathers() {
+    has_gathers_in_group_ = std::ranges::any_of(step_.collectives, [&](const StepCollective& one) {
+      return one.kind == CollectiveKind::kAllGather && group_of(one) == group_;
+    });
+    Pointers all;
+    for (const StepCollective& one : step_.collectives) {
+      if (may_gather(one)) all.push_back(&one);
+    }
+    const bool told = std::ranges::all_of(
+        all, [&](const StepCollective* one) { return whole_of(*one, made_.ranks) > 0; });
+    if (!told && made_.problem.empty()) made_.problem = no_sizes("all-gathers");
+    if (!made_.problem.empty()) return;
+    if (match(all)) return;
+    match_sums(all);
+  }
+
+  /// What a layer's gathers and its reduction have in common.
+  std::string key_of(const StepCollective& one) const {
+    if (by_name_ && one.layer) return "named " + *one.layer;
+    return std::to_string(whole_of(one, made_.ranks));
+  }
+
+  /// By names or sizes. False: some reductions have no gathers.
+  bool match(const Pointers& all) {
+    const auto named = [](const StepCollective* one) { return one->layer.has_value(); };
+    std::set<std::string> names;
+    for (const StepCollective* one : last_) names.insert(one->layer.value_or(""));
+    by_name_ = std::ranges::all_of(last_, named) && std::ranges::all_of(all, named) &&
+               names.size() == last_.size();
+    std::map<std::string, std::size_t> reduced, gathered;
+    for (const StepCollective* one : last_) ++reduced[key_of(*one)];
+    for (const StepCollective* one : all) ++gathered[key_of(*one)];
+    std::int64_t unmatched = 0;
+    for (const StepCollective* one : last_) {
+      unmatched += gathered[key_of(*one)] < reduced[key_of(*one)] ? 1 : 0;
+    }
+    if (unmatched > 0) {
+      unmatched_ = unmatched;
+      return false;
+    }
+    std::int64_t left_out = 0, elements = 0;
+    for (const StepCollective* one : all) {
+      if (reduced.contains(key_of(*one))) {
+        gathers_.push_back(one);
+      } else {
+        ++left_out;
+        elements += whole_of(*one, made_.ranks);
+      }
+    }
+    if (left_out > 0) {
+      made_.assumed.push_back(fmt::format(
+          "{} all-gathers of {} elements have the size of no reduction (frozen parameters, "
+          "metrics, evaluation) and are not in the model",
+          left_out, elements));
+    }
+    return true;
+  }
+
+  std::int64_t sum_of(const Pointers& some) const {
+    std::int64_t sum = 0;
+    for (const StepCollective* one : some) sum += whole_of(*one, made_.ranks);
+    return sum;
+  }
+
+  /// Gathers and reductions that have different sizes and the same elements, as DeepSpeed's.
+  void match_sums(const Pointers& all) {
+    Pointers forward, backward, behind;
+    for (const StepCollective* one : all) {
+      if (one->in_backward && one->pass == pass_) backward.push_back(one);
+      if (!one->in_backward && one->pass == pass_) forward.push_back(one);
+      if (!one->in_backward && one->pass > pass_) behind.push_back(one);
+    }
+    const std::int64_t reduced = sum_of(last_);
+    if (backward.empty() && (is_near(sum_of(behind), reduced) || is_near(sum_of(forward), reduced))) {
+      gathers_ = is_near(sum_of(behind), reduced) ? behind : forward;
+      gathers_at_once_ = true;
+      made_.assumed.emplace_back(
+          "the job gathers its parameters in parts that are no layers, before forward (ZeRO-1, "
+          "-2): the model's layers are what is reduced together, and the schedule gathers them one "
+          "by one");
+    } else if (!forward.empty() && is_near(sum_of(forward), reduced)) {
+      gathers_ = forward;
+      gathers_.insert(gathers_.end(), backward.begin(), backward.end());
+      by_sum_ = true;
+      made_.assumed.emplace_back(
+          "gathers and reductions have different sizes (ZeRO-3): the model's layers are what is "
+          "gathered together, and each is ready with the reduction that its last element is in");
+    } else {
+      made_.problem = fmt::format(
+          "elements are not conserved: it reduces {} elements and gathers {} before its backward "
+          "pass, and {} of its {} reduce-scatters have no all-gather of their size; trace whole "
+          "steps of one job",
+          reduced, sum_of(forward), unmatched_, last_.size());
+    }
+  }
+
+  void make_layers() {
+    if (by_sum_) {
+      make_layers_of_gathers();
+    } else {
+      for (const StepCollective* one : last_) add_layer(*one);
+      count_gathers();
+    }
+    find_replicas();
+    name_layers();
+    const std::int64_t times = made_.reduces_once ? 1 : made_.passes;
+    for (ShardedLayer& layer : made_.layers) layer.reduced_bytes *= times;
+  }
+
+  void add_layer(const StepCollective& reduction) {
+    ShardedLayer layer{.name = reduction.layer.value_or(""),
+                       .elements = whole_of(reduction, made_.ranks),
+                       .reduced_dtype = reduction.dtype,
+                       .ready_s = reduction.ready_s};
+    layer.reduced_bytes = layer.elements * bytes_of_type(reduction.dtype);
+    add_gradients(reduction, layer);
+    made_.layers.push_back(std::move(layer));
+  }
+
+  /// Gradients whose first dimensions, filled up to a multiple of the ranks, or all elements
+  /// together, are the reduction's.
+  void add_gradients(const StepCollective& reduction, ShardedLayer& layer) const {
+    std::int64_t sum = 0, padded = 0;
+    for (const auto& shape : reduction.gradients) {
+      const std::int64_t elements = elements_or_none(shape);
+      if (elements == 0 || made_.ranks == 0) return;
+      const std::int64_t rows = (shape.front() + made_.ranks - 1) / made_.ranks * made_.ranks;
+      sum += elements;
+      padded += elements / shape.front() * rows;
+    }
+    const bool is_filled = sum <= layer.elements && layer.elements - sum < made_.ranks;
+    if (reduction.gradients.empty() || (padded != layer.elements && !is_filled)) return;
+    layer.gradients = reduction.gradients;
+    layer.elements = sum;
+  }
+
+  /// Those that several layers of a size share are spread over them.
+  void count_gathers() {
+    std::map<std::string, std::vector<ShardedLayer*>> layers;
+    for (std::size_t i = 0; i < last_.size(); ++i) {
+      layers[key_of(*last_[i])].push_back(&made_.layers[i]);
+    }
+    if (gathers_at_once_) {
+      for (ShardedLayer& layer : made_.layers) {
+        layer.forward_gathers = 1;
+        layer.gathered_dtype = gathers_.front()->dtype;
+        layer.gathered_bytes = layer.elements * bytes_of_type(layer.gathered_dtype);
+      }
+      return;
+    }
+    std::map<std::pair<std::string, bool>, std::size_t> seen;
+    for (const StepCollective* one : gathers_) {
+      auto& alike = layers[key_of(*one)];
+      // Forward gathers the last to be reduced first, and backward the first.
+      const std::size_t turn = seen[{key_of(*one), one->in_backward}]++ % alike.size();
+      add_gather(*one, *alike[one->in_backward ? turn : alike.size() - 1 - turn]);
+    }
+  }
+
+  void add_gather(const StepCollective& gather, ShardedLayer& layer) const {
+    ++(gather.in_backward ? layer.backward_gathers : layer.forward_gathers);
+    layer.gathered_dtype = gather.dtype;
+    layer.gathered_bytes += whole_of(gather, made_.ranks) * bytes_of_type(gather.dtype);
+  }
+
+  /// The last to be gathered in forward is the first to be reduced.
+  void make_layers_of_gathers() {
+    Pointers forward;
+    for (const StepCollective* one : gathers_) {
+      if (!one->in_backward) forward.push_back(one);
+    }
+    const bool again = forward.size() < gathers_.size();
+    std::int64_t elements = 0;
+    auto reduction = last_.begin();
+    std::int64_t reduced = whole_of(**reduction, made_.ranks);
+    for (std::size_t i = forward.size(); i-- > 0;) {
+      ShardedLayer layer{.elements = whole_of(*forward[i], made_.ranks),
+                         .reduced_dtype = (*reduction)->dtype};
+      elements += layer.elements;
+      while (reduced < elements && std::next(reduction) != last_.end()) {
+        reduced += whole_of(**++reduction, made_.ranks);
+      }
+      layer.ready_s = (*reduction)->ready_s;
+      layer.reduced_bytes = layer.elements * bytes_of_type(layer.reduced_dtype);
+      add_gather(*forward[i], layer);
+      if (again) {
+        ++layer.backward_gathers;
+        layer.gathered_bytes *= 2;
+      }
+      made_.layers.push_back(std::move(layer));
+    }
+  }
+
+  /// All-reduces of shards, after their reductions.
+  void find_replicas() {
+    std::multiset<std::int64_t> shards;
+    for (const StepCollective* one : last_) {
+      const std::int64_t whole = whole_of(*one, made_.ranks);
+      shards.insert(one->out_elements > 0 || made_.ranks == 0 ? one->out_elements
+                                                              : whole / made_.ranks);
+    }
+    Pointers means;
+    for (const StepCollective& one : step_.collectives) {
+      if (one.kind != CollectiveKind::kAllReduce || !one.in_backward) continue;
+      if (one.pass != pass_ || (!one.group.empty() && one.group == reductions_.front()->group))
+        continue;
+      const auto shard = shards.find(one.in_elements);
+      if (shard == shards.end()) continue;
+      shards.erase(shard);
+      means.push_back(&one);
+    }
+    if (means.empty() || !shards.empty()) return;
+    means_.insert(means.begin(), means.end());
+    made_.replicas = means.front()->group_size.value_or(
+        made_.ranks > 0 ? step_.ranks.value_or(0) / made_.ranks : 0);
+  }
+
+  /// Forward's first is the last to be reduced.
+  void name_layers() {
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < made_.layers.size(); ++i) {
+      std::string& name = made_.layers[i].name;
+      if (name.empty() && by_name_) name = "root";
+      if (name.empty()) name = fmt::format("layer{}", made_.layers.size() - 1 - i);
+      const std::string plain = name;
+      for (int again = 2; !names.insert(name).second; ++again) {
+        name = fmt::format("{} ({})", plain, again);
+      }
+    }
+  }
+
+  void say_schedule() {
+    std::vector<std::string> values;
+    if (made_.replicas > 1) values.push_back(fmt::format("shard={}", made_.ranks));
+    values.push_back("reshard=" + reshard());
+    if (values.back() != "reshard=false" && !by_sum_) values.push_back("prefetch=" + prefetch());
+    if (has_separate_communicators()) values.emplace_back("communicators=separate");
+    made_.schedule =
+        fmt::format("{}({}", made_.replicas > 1 ? "hsdp" : "fsdp", values.front());
+    for (std::size_t i = 1; i < values.size(); ++i) made_.schedule += ", " + values[i];
+    made_.schedule += ")";
+  }
+
+  /// "true", "false", or among how many ranks backward gathers.
+  std::string reshard() {
+    std::int64_t again = 0, all = 0, whole = 0;
+    for (const ShardedLayer& layer : made_.layers) {
+      const bool is_gathered = layer.backward_gathers > 0;
+      all += layer.elements;
+      again += is_gathered ? layer.elements : 0;
+      whole += is_gathered ? 0 : 1;
+    }
+    // Without the root, which stays whole.
+    if (made_.layers.size() > 1 && made_.layers.back().backward_gathers == 0) {
+      all -= made_.layers.back().elements;
+      --whole;
+    }
+    if (again == 0 || again * 2 < all) {
+      if (again > 0) say_some_stay(whole);
+      return "false";
+    }
+    if (whole > 0) say_some_stay(whole);
+    for (const StepCollective* one : gathers_) {
+      const std::int64_t ranks = ranks_of(*one);
+      if (one->in_backward && ranks > 1 && ranks < made_.ranks) return std::to_string(ranks);
+    }
+    return "true";
+  }
+
+  void say_some_stay(std::int64_t whole) {
+    made_.assumed.push_back(
+        fmt::format("{} of {} layers, besides the root, stay whole between forward and backward, "
+                    "and the others do not: the schedule treats all alike",
+                    whole, made_.layers.size()));
+  }
+
+  /// Which of the layer that is reduced next comes first: its own gather, or also the next one's.
+  std::string prefetch() const {
+    std::size_t gathered = 0, reduced = 0, ahead = 0, behind = 0, in_hook = 0, all = 0;
+    for (const StepCollective* one : gathers_) {
+      all += one->in_backward && one->pass == pass_ ? 1 : 0;
+    }
+    auto gather = gathers_.begin();
+    for (const StepCollective* reduction : last_) {
+      bool in_this_hook = false;
+      for (; gather != gathers_.end() && *gather < reduction; ++gather) {
+        if (!(*gather)->in_backward || (*gather)->pass != pass_) continue;
+        ++gathered;
+        in_this_hook = (*gather)->evaluation >= 0 && (*gather)->evaluation == reduction->evaluation;
+      }
+      ++reduced;
+      if (reduced >= all) break;
+      ++(gathered > reduced ? ahead : behind);
+      in_hook += gathered > reduced && in_this_hook ? 1 : 0;
+    }
+    if (behind > ahead) return "none";
+    return in_hook * 2 > ahead ? "post" : "pre";
+  }
+
+  /// Groups of the same ranks with two names, or collectives that run at the same time.
+  bool has_separate_communicators() const {
+    if (gathers_.empty()) return false;
+    const StepCollective& reduction = *last_.front();
+    const StepCollective& gather = *gathers_.front();
+    if (!gather.group.empty() && !reduction.group.empty()) return gather.group != reduction.group;
+    std::vector<Interval> gathering, reducing;
+    for (const StepCollective* one : gathers_) {
+      if (one->time) gathering.push_back(*one->time);
+    }
+    for (const StepCollective* one : last_) {
+      if (one->time) reducing.push_back(*one->time);
+    }
+    const TimeSet gathers(std::move(gathering)), reductions(std::move(reducing));
+    const std::int64_t common =
+        gathers.length() + reductions.length() - both(gathers, reductions).length();
+    return 10 * common > std::min(gathers.length(), reductions.length());
+  }
+
+  void add_totals() {
+    const std::set<const StepCollective*> gathers(gathers_.begin(), gathers_.end());
+    const std::set<const StepCollective*> reductions(reductions_.begin(), reductions_.end());
+    for (const StepCollective& one : step_.collectives) {
+      if (gathers.contains(&one)) {
+        add_to(made_.all_gather, one, whole_of(one, made_.ranks));
+      } else if (reductions.contains(&one)) {
+        add_to(made_.reduce_scatter, one, whole_of(one, made_.ranks));
+      } else if (is_mean(one)) {
+        add_to(made_.all_reduce, one, one.in_elements);
+      } else {
+        add_to(made_.other, one, std::max(one.in_elements, one.out_elements));
+      }
+    }
+  }
+
+  /// Of any pass.
+  bool is_mean(const StepCollective& one) const {
+    return one.kind == CollectiveKind::kAllReduce && one.in_backward &&
+           std::ranges::any_of(means_, [&](const StepCollective* mean) {
+             return mean->in_elements == one.in_elements && mean->group == one.group;
+           });
+  }
+
+  static void add_to(KindTotal& total, const StepCollective& one, std::int64_t elements) {
+    const bool first = total.count == 0;
+    ++total.count;
+    total.bytes += elements * bytes_of_type(one.dtype);
+    const auto add = [&](std::optional<double>& sum, const std::optional<double>& value) {
+      if (first) sum = 0;
+      sum = sum && value ? std::optional(*sum + *value) : std::nullopt;
+    };
+    std::optional<double> time_s;
+    if (one.time) time_s = to_seconds(one.time->end - one.time->begin);
+    add(total.time_s, time_s);
+    add(total.exposed_s, one.exposed_s);
+  }
+
+  const ShardedStep& step_;
+  Sharding made_;
+  std::string group_;
+  bool of_fsdp_ = false;               // ranges of FSDP's say what is theirs
+  bool has_gathers_in_group_ = false;  // of the reductions
+  bool by_name_ = false, by_sum_ = false, gathers_at_once_ = false;
+  int pass_ = 0;
+  std::int64_t unmatched_ = 0;
+  Pointers reductions_, last_, gathers_;  // in order; those of the last pass
+  std::set<const StepCollective*> means_;
+};
+
+}  // namespace
+
+std::optional<Sharding> sharding_of(const ShardedStep& step) { return Finder(step).find(); }
+
+std::int64_t bytes_of_type(const std::string& dtype) {
+  struct Row {
+    std::string_view text;
+    std::int64_t bytes;
+  };
+  static constexpr Row kRows[] = {
+      {"float32", 4}, {"float16", 2},       {"bfloat16", 2},        {"Double", 8}, {"double", 8},
+      {"Byte", 1},    {"unsigned char", 1}, {"Char", 1},            {"Long", 8},   {"long int", 8},
+      {"Int", 4},     {"Float8_e4m3fn", 1}, {"c10::Float8_e4m3fn", 1},
+  };
+  for (const Row& row : kRows) {
+    if (row.text == dtype) return row.bytes;
+  }
+  return 0;
+}
+
+}  // namespace hipress::traces

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/sharded.hpp"
+
+namespace hipress::traces {
+
+/// A step of a trace, and how it is sharded.
+struct NamedSharding {
+  std::string name;
+  std::optional<Sharding> sharding;  ///< none: it reduces nothing
+};
+
+/// What steps have in common.
+struct CommonSharding {
+  std::vector<std::size_t> steps;  ///< those that are like the last
+  Sharding sharding;               ///< the last one's, with medians of times
+};
+
+/// Leaves out steps without reductions, and those at the ends that are cut off. io::Unmet, with
+/// what is missing, if no step has layers, or steps reduce different numbers of elements. Sentences
+/// about what is left out or assumed go to `diagnostics`.
+CommonSharding common_sharding(const std::vector<NamedSharding>& steps,
+                               std::vector<std::string>& diagnostics);
+
+/// Elements of all layers.
+std::int64_t elements_of(const Sharding& sharding);
+
+}  // namespace hipress::traces
