@@ -37,12 +37,14 @@ std::string first_type(std::string_view text) {
   return std::string(rest.substr(0, rest.find('\'')));
 }
 
-void read_inputs(std::string_view message, TraceNode& node) {
+void read_inputs(std::string_view message, TraceNode& node, InputShapes& shapes) {
   FieldReader fields(message);
   while (const auto field = fields.next()) {
     if (field->number == chakra::kShapes) {
       node.shape = first_shape(field->bytes);
       node.has_shape = field->bytes.starts_with("[[");
+      shapes = input_shapes(field->bytes);
+      node.shapes = &shapes;
     }
     if (field->number == chakra::kTypes) node.dtype = first_type(field->bytes);
   }
@@ -50,6 +52,7 @@ void read_inputs(std::string_view message, TraceNode& node) {
 
 void read_node(std::string_view message, NodeTrace& trace, Imported& counts) {
   TraceNode node;
+  InputShapes shapes;
   Attributes attributes;
   std::uint64_t type = 0;
   std::vector<std::uint64_t> callers;
@@ -69,7 +72,7 @@ void read_node(std::string_view message, NodeTrace& trace, Imported& counts) {
         append_numbers(*field, callers);
         break;
       case chakra::kInputs:
-        read_inputs(field->bytes, node);
+        read_inputs(field->bytes, node, shapes);
         break;
       case chakra::kAttribute:
         read_attribute(field->bytes, attributes);

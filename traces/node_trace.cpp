@@ -59,6 +59,7 @@ void NodeTrace::add(const TraceNode& node) {
   } else if (name.starts_with("Optimizer.step#")) {
     ++optimizer_steps_;
   }
+  keep_sharded(node, name);
   is_of_pytorch_ = is_of_pytorch_ || kept.role != Role::kOther || name.starts_with("aten::");
   links_.insert_or_assign(node.id, Link{node.parent, kept.role});
   if (kept.role == Role::kOther || kept.role == Role::kEvaluate) return;
@@ -120,9 +121,11 @@ NodeTrace::Role NodeTrace::role_of_buckets() const {
 void NodeTrace::add_steps(Imported& imported) const {
   const Role bucket = role_of_buckets();
   std::vector<TracedStep> steps = {{.name = "trace"}};
+  std::vector<std::int64_t> begins = {INT64_MIN};
   for (const Kept& kept : kept_) {
     if (kept.role == Role::kStep) {
       steps.push_back({.name = kept.name});
+      begins.push_back(kept.id);
     } else {
       add_to_step(kept, bucket, steps.back());
     }
@@ -130,6 +133,7 @@ void NodeTrace::add_steps(Imported& imported) const {
   const bool in_steps = std::any_of(steps.begin() + 1, steps.end(),
                                     [](const TracedStep& step) { return !step.gradients.empty(); });
   const bool before = !steps.front().gradients.empty();
+  add_sharded(steps, begins);
   if (steps.size() > 1 && (in_steps || !before)) steps.erase(steps.begin());
   imported.steps = std::move(steps);
 }
@@ -138,6 +142,7 @@ std::optional<Imported> NodeTrace::finish() {
   if (!is_of_pytorch_) return std::nullopt;
   Imported imported{.format = "PyTorch execution trace", .events = nodes_};
   std::ranges::stable_sort(kept_, {}, &Kept::id);
+  std::ranges::stable_sort(started_, {}, &Start::id);
   imported.has_steps = has(Role::kStep) || optimizer_steps_ <= 1;
   if (!imported.has_steps) {
     imported.not_told.push_back(
@@ -170,6 +175,33 @@ std::vector<std::int64_t> first_shape(std::string_view text) {
     text.remove_prefix(next);
   }
   return shape;
+}
+
+InputShapes input_shapes(std::string_view text) {
+  InputShapes shapes;
+  int depth = 0, argument = -1;
+  bool is_open = false;  // numbers that come are of the last tensor
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char one = text[at];
+    if (one == '[' || one == ']') {
+      is_open = false;
+      depth += one == '[' ? 1 : -1;
+      if (one == '[' && depth == 2) ++argument;
+      continue;
+    }
+    std::int64_t dimension = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data() + at, end, dimension);
+    if (error != std::errc()) continue;
+    at = static_cast<std::size_t>(stop - text.data()) - 1;
+    if (depth < 2 || argument > 1) continue;
+    InputShapes::Shapes& all = argument == 0 ? shapes.first : shapes.second;
+    if (!is_open && all.size() == InputShapes::kMost) continue;
+    if (!is_open) all.emplace_back();
+    is_open = true;
+    if (all.back().size() <= models::kMaxDimensions) all.back().push_back(dimension);
+  }
+  return shapes;
 }
 
 }  // namespace hipress::traces

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -9,6 +10,8 @@
 
 #include "traces/byte_stream.hpp"
 #include "traces/imported.hpp"
+#include "traces/json_trace.hpp"
+#include "traces/sharded_ranges.hpp"
 
 namespace hipress::traces {
 
@@ -24,6 +27,7 @@ struct TraceNode {
   std::optional<std::int64_t> all_reduce_bytes = {};
   bool is_cpu = false;  ///< of these: the CPU's record
   bool is_reduce_scatter = false;
+  const InputShapes* shapes = nullptr;  ///< of all inputs; null: not told
 };
 
 /// Makes steps out of execution traces' nodes, which have sizes but no times, and come in any
@@ -56,6 +60,17 @@ class NodeTrace {
     Role role = Role::kOther;
   };
 
+  /// A collective, or a copy of gradients into a reduction's buffer.
+  struct Start {
+    std::int64_t id = 0;
+    bool is_copy = false;
+    StepCollective what = {};
+  };
+
+  void keep_sharded(const TraceNode& node, std::string_view name);
+  void find_callers(Start& start) const;
+  std::optional<ShardedStep> sharded_between(std::int64_t first, std::int64_t end) const;
+  void add_sharded(std::vector<TracedStep>& steps, const std::vector<std::int64_t>& begins) const;
   bool has(Role role) const;
   Role role_of_buckets() const;
   void add_steps(Imported& imported) const;
@@ -67,11 +82,17 @@ class NodeTrace {
   std::int64_t nodes_ = 0;
   std::int64_t optimizer_steps_ = 0;
   bool is_of_pytorch_ = false;
+  std::unordered_map<std::int64_t, FsdpRange> ranges_;
+  std::set<std::int64_t> evaluations_;  // of functions of backward
+  std::vector<Start> started_;          // sorted by finish()
 };
 
 /// The numbers of the first innermost list in "[[[2049000], []], []]", which is how Python writes
 /// shapes; none for any other text.
 std::vector<std::int64_t> first_shape(std::string_view text);
+
+/// All that such a text holds.
+InputShapes input_shapes(std::string_view text);
 
 /// Chakra's messages: GlobalMetadata, then Nodes (et_def.proto of mlcommons/chakra). io::InputError
 /// for what is neither, and for a graph of hipress-sim.

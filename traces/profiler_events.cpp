@@ -7,9 +7,11 @@
 #include <iterator>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "models/model.hpp"
 #include "traces/profiler_trace.hpp"
+#include "traces/sharded_ranges.hpp"
 #include "traces/tensors.hpp"
 
 namespace hipress::traces {
@@ -24,8 +26,6 @@ constexpr std::string_view kOptimizerStep = "Optimizer.step#";
 constexpr std::string_view kSubmit = "hipress::submit(";
 constexpr std::string_view kWait = "hipress::wait(";
 constexpr std::string_view kGloo = "gloo:";
-constexpr std::string_view kFsdp1 = "FullyShardedDataParallel.";
-constexpr std::string_view kFsdp2 = "FSDP::";
 
 /// What an event is, by its category; older profilers write other names, and those without Kineto
 /// none.
@@ -86,17 +86,6 @@ std::int64_t number_in(std::string_view range, std::string_view key) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() ? number : 0;
-}
-
-/// Of all tensors together; 0 if one is not told.
-std::int64_t elements_of_all(const InputShapes::Shapes& shapes) {
-  std::int64_t sum = 0;
-  for (const auto& shape : shapes) {
-    const std::int64_t elements = elements_or_none(shape);
-    if (elements == 0 || elements > models::kMaxElements - sum) return 0;
-    sum += elements;
-  }
-  return sum;
 }
 
 }  // namespace
@@ -198,30 +187,14 @@ void ProfilerTrace::add_activity(const ProfilerEvent& event) {
   activities_.push_back(activity);
 }
 
-/// Whether the event is a range of FSDP's around communication.
+/// Whether the event is a range of FSDP's hooks.
 bool ProfilerTrace::add_range_of_fsdp(const ProfilerEvent& event) {
-  const std::string_view name = event.name;
+  auto range = range_of_fsdp(event.name);
+  if (!range) return false;
   const Interval time{event.start_ns, event.start_ns + event.length_ns};
-  LayerRange range{.thread = event.thread, .time = time};
-  if (name.starts_with(kFsdp1)) {
-    // Others hold forward passes, or each other.
-    const std::string_view hook = name.substr(kFsdp1.size());
-    if (!hook.starts_with("_pre_") && !hook.starts_with("_post_backward")) return false;
-    fsdp_hooks_.push_back(time);
-    if (hook.find("prefetch") == std::string_view::npos) layer_ranges_.push_back(std::move(range));
-    return true;
-  }
-  if (!name.starts_with(kFsdp2)) return false;
   fsdp_hooks_.push_back(time);
-  const std::string_view what = name.substr(kFsdp2.size());
-  for (const std::string_view known : {"all_gather", "post_backward_reduce"}) {
-    if (!what.starts_with(known)) continue;
-    std::string_view rest = what.substr(known.size());
-    if (!rest.empty() && (!rest.starts_with(" (") || !rest.ends_with(')'))) continue;
-    if (!rest.empty()) rest = rest.substr(2, rest.size() - 3);
-    range.is_named = true;
-    range.layer = short_text(rest);
-    layer_ranges_.push_back(range);
+  if (range->communicates) {
+    layer_ranges_.push_back({event.thread, time, range->is_named, std::move(range->layer)});
   }
   return true;
 }

@@ -192,11 +192,9 @@ void ProfilerTrace::read_pass(const Window& window, Pass& pass, Imported& import
     }
     pass.gradients.push_back(std::move(gradient));
     for (const Collective* what : collectives_of(*at)) {
-      if (what->kind() == CollectiveKind::kReduceScatter) continue;  // add_sharded()'s
+      if (what->kind() == CollectiveKind::kReduceScatter) continue;  // tell_reductions()
       if (what->kind() != CollectiveKind::kAllReduce) {
-        imported.tell(
-            fmt::format("a model: gradients of {} travel by {}, and only all-reduces are read",
-                        window.name, io::quote(what->name)));
+        tell_travels(window.name, what->name, imported);
         continue;
       }
       TracedGradient& bucket = pass.buckets.emplace_back(traced_of(*what));

@@ -1,10 +1,13 @@
 // What ProfilerTrace's steps do where parameters are sharded: their collectives in the order in
 // which the CPU starts them, and computation without what it waits for them.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
 
+#include "io/error.hpp"
 #include "traces/profiler_trace.hpp"
 #include "traces/tensors.hpp"
 
@@ -50,6 +53,9 @@ void ProfilerTrace::join_sharded() {
   }
   sharding_hooks_ = TimeSet(std::move(hooks));
   library_times_ = TimeSet(library_calls_);
+  std::ranges::stable_sort(described_, {}, [](const CollectiveCall& one) {
+    return std::pair(one.call.thread, one.call.time.begin);
+  });
   stream_ = computing_stream();
 }
 
@@ -138,20 +144,40 @@ StepCollective ProfilerTrace::step_collective(const Collective& what, std::uint6
   return one;
 }
 
+/// What a call around a launch says of sizes, where the kernel does not.
+ProfilerTrace::Collective ProfilerTrace::with_sizes(const Collective& what, std::uint64_t thread,
+                                                    std::int64_t ns) const {
+  if (what.elements > 0 || what.out_elements > 0) return what;
+  const auto after = std::ranges::upper_bound(
+      described_, std::pair(thread, ns), {},
+      [](const CollectiveCall& one) { return std::pair(one.call.thread, one.call.time.begin); });
+  if (after == described_.begin()) return what;
+  const CollectiveCall& call = *std::prev(after);
+  if (call.call.thread != thread || call.call.time.end < ns) return what;
+  Collective made = call.what;
+  if (made.dtype.empty()) made.dtype = what.dtype;
+  if (!made.group_size) made.group_size = what.group_size;
+  made.group = what.group;
+  return made;
+}
+
 /// The collectives of a window, as kernels or, without a GPU, as calls and what a library does.
 std::vector<ProfilerTrace::Started> ProfilerTrace::started(const Window& window) const {
   std::vector<Started> all;
   auto at = std::ranges::lower_bound(activities_, window.time.begin, {}, &Activity::launch_ns);
   for (; at != activities_.end() && at->launch_ns < window.time.end; ++at) {
     if (at->collective < 0) continue;
-    all.push_back({&collectives_[static_cast<std::size_t>(at->collective)], at->thread,
-                   at->launch_ns, at->time});
+    const Collective& what = collectives_[static_cast<std::size_t>(at->collective)];
+    all.push_back(
+        {with_sizes(what, at->thread, at->launch_ns), at->thread, at->launch_ns, at->time});
   }
   if (has_gpu()) return all;
   const auto by_start = [](const CollectiveCall& one) { return one.call.time.begin; };
   auto call = std::ranges::lower_bound(collective_calls_, window.time.begin, {}, by_start);
   for (; call != collective_calls_.end() && call->call.time.begin < window.time.end; ++call) {
-    all.push_back({&call->what, call->call.thread, call->call.time.begin, std::nullopt});
+    const Operator& where = call->call;
+    all.push_back({with_sizes(call->what, where.thread, where.time.begin), where.thread,
+                   where.time.begin, std::nullopt});
   }
   // Threads of the library take them in order.
   auto done = std::ranges::lower_bound(library_calls_, window.time.begin, {}, &Interval::begin);
@@ -226,7 +252,7 @@ void ProfilerTrace::add_sharded(const Window& window, TracedStep& step,
                                 const Imported& imported) const {
   const std::vector<Started> all = started(window);
   const bool any =
-      std::ranges::any_of(all, [](const Started& one) { return reduces(one.what->kind()); });
+      std::ranges::any_of(all, [](const Started& one) { return reduces(one.what.kind()); });
   const std::vector<Interval> passes = backward_passes(window);
   if (!any || imported.world_size.value_or(1) <= 1 || passes.empty()) return;
   const std::int64_t since_ns = after_optimizers({window.time.begin, passes.front().begin});
@@ -234,7 +260,7 @@ void ProfilerTrace::add_sharded(const Window& window, TracedStep& step,
   for (const Started& one : all) {
     if (one.ns < since_ns) continue;
     StepCollective& made = sharded.collectives.emplace_back(
-        step_collective(*one.what, one.thread, one.ns, passes));
+        step_collective(one.what, one.thread, one.ns, passes));
     made.started_ns = one.ns;
     made.time = one.time;
     if (one.time) made.exposed_s = exposed_s(*one.time);
@@ -245,7 +271,12 @@ void ProfilerTrace::add_sharded(const Window& window, TracedStep& step,
   for (const StepCollective& one : sharded.collectives) {
     if (reduces(one.kind) && one.in_backward) last_ns = std::max(last_ns, one.started_ns);
   }
-  sharded.optimizer_s = optimizer_s({last_ns, window.time.end});
+  // What is gathered behind it is another forward pass, or the optimizer's result.
+  const auto next = std::ranges::find_if(sharded.collectives, [&](const StepCollective& one) {
+    return one.kind == CollectiveKind::kAllGather && one.started_ns > last_ns;
+  });
+  const bool none = next == sharded.collectives.end();
+  sharded.optimizer_s = optimizer_s({last_ns, none ? window.time.end : next->started_ns});
   step.sharded = std::move(sharded);
   if (has_gpu() || library_calls_.empty()) return;
   const TimeSet library = library_times_.within(window.time);
@@ -280,6 +311,29 @@ void ProfilerTrace::add_reductions(const std::vector<Interval>& passes,
     one.gradients = gradients_before(before_ns, one.started_ns);
     before_ns = one.started_ns;
   }
+}
+
+/// Gradients that AccumulateGrad reduces to shards, where these are no layers'.
+void ProfilerTrace::tell_reductions(const Window& window, const TracedStep& step,
+                                    Imported& imported) const {
+  if (step.reduce_scatters == 0) return;
+  const auto sharding = step.sharded ? sharding_of(*step.sharded) : std::nullopt;
+  if (sharding && sharding->problem.empty()) return;
+  const auto by_start = [](const Operator& one) { return one.time.begin; };
+  auto at = std::ranges::lower_bound(accumulates_, window.time.begin, {}, by_start);
+  for (; at != accumulates_.end() && at->time.begin < window.time.end; ++at) {
+    for (const Collective* what : collectives_of(*at)) {
+      if (what->kind() == CollectiveKind::kReduceScatter) {
+        tell_travels(window.name, what->name, imported);
+      }
+    }
+  }
+}
+
+void ProfilerTrace::tell_travels(const std::string& step, const std::string& collective,
+                                 Imported& imported) {
+  imported.tell(fmt::format("a model: gradients of {} travel by {}, and only all-reduces are read",
+                            step, io::quote(collective)));
 }
 
 /// What is computed behind the last reduction; without a GPU steps of optimizers.

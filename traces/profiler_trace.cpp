@@ -89,6 +89,7 @@ void ProfilerTrace::join() {
   std::ranges::stable_sort(steps_, {}, [](const Window& step) { return step.time.begin; });
   std::ranges::sort(optimizer_steps_, {}, &Interval::begin);
   find_forward();
+  described_ = c10d_calls_;
   if (collective_calls_.empty()) {
     std::erase_if(c10d_calls_, [](const CollectiveCall& one) {
       return one.what.kind() == CollectiveKind::kOther;
@@ -275,6 +276,7 @@ std::optional<Imported> ProfilerTrace::finish(const TraceHeader& header) {
     add_gradients(steps[i], step, imported);
     add_collectives(steps[i], step);
     add_sharded(steps[i], step, imported);
+    tell_reductions(steps[i], step, imported);
     imported.steps.push_back(std::move(step));
   }
   if (has_gpu() && std::ranges::all_of(activities_, [](const Activity& activity) {

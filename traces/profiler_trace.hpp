@@ -100,7 +100,7 @@ class ProfilerTrace {
   };
   /// A collective, when and where the CPU starts it, and when it runs.
   struct Started {
-    const Collective* what;
+    Collective what;
     std::uint64_t thread;
     std::int64_t ns;
     std::optional<Interval> time;
@@ -149,6 +149,7 @@ class ProfilerTrace {
   std::int64_t evaluation_of(std::uint64_t thread, std::int64_t ns) const;
   StepCollective step_collective(const Collective& what, std::uint64_t thread, std::int64_t ns,
                                  const std::vector<Interval>& passes) const;
+  Collective with_sizes(const Collective& what, std::uint64_t thread, std::int64_t ns) const;
   std::vector<Started> started(const Window& window) const;
   struct Computed;
   Computed computed_since(std::int64_t ns) const;
@@ -157,6 +158,9 @@ class ProfilerTrace {
   std::vector<std::vector<std::int64_t>> gradients_before(std::int64_t since_ns,
                                                           std::int64_t ns) const;
   void add_sharded(const Window& window, TracedStep& step, const Imported& imported) const;
+  void tell_reductions(const Window& window, const TracedStep& step, Imported& imported) const;
+  static void tell_travels(const std::string& step, const std::string& collective,
+                           Imported& imported);
   void add_times_of_passes(std::int64_t since_ns, const std::vector<Interval>& passes,
                            ShardedStep& sharded) const;
   void add_reductions(const std::vector<Interval>& passes, ShardedStep& sharded) const;
@@ -188,6 +192,7 @@ class ProfilerTrace {
   // Of sharded jobs.
   std::vector<LayerRange> layer_ranges_;  // once joined, by thread and time
   std::vector<Interval> fsdp_hooks_;      // until joined
+  std::vector<CollectiveCall> described_;  // c10d's calls; once joined, by thread and time
   std::vector<Copy> copies_;              // sorted, once joined
   std::vector<Interval> library_calls_;   // gloo's, sorted, once joined
   TimeSet sharding_hooks_, library_times_;

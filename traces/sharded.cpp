@@ -59,6 +59,8 @@ class Finder {
     find_gathers();
     if (made_.problem.empty()) make_layers();
     if (step_.has_buckets && made_.replicas == 1 && !of_fsdp_) return std::nullopt;
+    const bool to_one = reductions_.front()->kind == CollectiveKind::kReduce;
+    if (to_one && !made_.problem.empty()) return std::nullopt;
     if (made_.problem.empty()) say_schedule();
     add_totals();
     return std::move(made_);
@@ -266,6 +268,7 @@ class Finder {
       for (const StepCollective* one : last_) add_layer(*one);
       count_gathers();
     }
+    say_repeated();
     find_replicas();
     name_layers();
     const std::int64_t times = made_.reduces_once ? 1 : made_.passes;
@@ -277,7 +280,7 @@ class Finder {
                        .elements = whole_of(reduction, made_.ranks),
                        .reduced_dtype = reduction.dtype,
                        .ready_s = reduction.ready_s};
-    layer.reduced_bytes = layer.elements * bytes_of_type(reduction.dtype);
+    layer.reduced_bytes = bytes_of(reduction, layer.elements);
     add_gradients(reduction, layer);
     made_.layers.push_back(std::move(layer));
   }
@@ -308,8 +311,8 @@ class Finder {
     if (gathers_at_once_) {
       for (ShardedLayer& layer : made_.layers) {
         layer.forward_gathers = 1;
-        layer.gathered_dtype = gathers_.front()->dtype;
-        layer.gathered_bytes = layer.elements * bytes_of_type(layer.gathered_dtype);
+        layer.gathered_dtype = type_of(*gathers_.front());
+        layer.gathered_bytes = bytes_of(*gathers_.front(), layer.elements);
       }
       return;
     }
@@ -322,10 +325,20 @@ class Finder {
     }
   }
 
+  void say_repeated() {
+    int most = 0;
+    for (const ShardedLayer& layer : made_.layers) most = std::max(most, layer.forward_gathers);
+    if (most <= made_.passes) return;
+    made_.assumed.push_back(
+        fmt::format("a layer is gathered {} times in forward (evaluation, modules that are used "
+                    "again), and the schedule gathers each {} times",
+                    most, made_.passes));
+  }
+
   void add_gather(const StepCollective& gather, ShardedLayer& layer) const {
     ++(gather.in_backward ? layer.backward_gathers : layer.forward_gathers);
-    layer.gathered_dtype = gather.dtype;
-    layer.gathered_bytes += whole_of(gather, made_.ranks) * bytes_of_type(gather.dtype);
+    layer.gathered_dtype = type_of(gather);
+    layer.gathered_bytes += bytes_of(gather, whole_of(gather, made_.ranks));
   }
 
   /// The last to be gathered in forward is the first to be reduced.
@@ -346,7 +359,7 @@ class Finder {
         reduced += whole_of(**++reduction, made_.ranks);
       }
       layer.ready_s = (*reduction)->ready_s;
-      layer.reduced_bytes = layer.elements * bytes_of_type(layer.reduced_dtype);
+      layer.reduced_bytes = bytes_of(**reduction, layer.elements);
       add_gather(*forward[i], layer);
       if (again) {
         ++layer.backward_gathers;
@@ -505,10 +518,21 @@ class Finder {
            });
   }
 
-  static void add_to(KindTotal& total, const StepCollective& one, std::int64_t elements) {
+  /// As reductions' where it is not told.
+  const std::string& type_of(const StepCollective& one) const {
+    return one.dtype.empty() ? reductions_.front()->dtype : one.dtype;
+  }
+
+  /// Of elements; a type that is not told is taken for float32.
+  std::int64_t bytes_of(const StepCollective& one, std::int64_t elements) const {
+    const std::string& type = type_of(one);
+    return elements * (type.empty() ? bytes_of_type("float32") : bytes_of_type(type));
+  }
+
+  void add_to(KindTotal& total, const StepCollective& one, std::int64_t elements) const {
     const bool first = total.count == 0;
     ++total.count;
-    total.bytes += elements * bytes_of_type(one.dtype);
+    total.bytes += bytes_of(one, elements);
     const auto add = [&](std::optional<double>& sum, const std::optional<double>& value) {
       if (first) sum = 0;
       sum = sum && value ? std::optional(*sum + *value) : std::nullopt;

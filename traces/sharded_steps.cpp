@@ -35,6 +35,7 @@ bool is_whole(const NamedSharding& step) {
 /// The steps that are whole, without a part of one at either end.
 Places whole_steps(const std::vector<NamedSharding>& steps, std::vector<std::string>& diagnostics) {
   Places whole;
+  std::vector<std::string> left_out;
   const NamedSharding* broken = nullptr;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (is_whole(steps[i])) {
@@ -42,11 +43,12 @@ Places whole_steps(const std::vector<NamedSharding>& steps, std::vector<std::str
       continue;
     }
     if (steps[i].sharding) broken = &steps[i];
-    diagnostics.push_back(fmt::format(
+    left_out.push_back(fmt::format(
         "{} is left out: {}", steps[i].name,
         steps[i].sharding ? steps[i].sharding->problem : "nothing is reduced in it"));
   }
   if (whole.empty()) refuse(*broken);
+  diagnostics.insert(diagnostics.end(), left_out.begin(), left_out.end());
   std::size_t most = 0;
   for (const std::size_t i : whole) most = std::max(most, steps[i].sharding->layers.size());
   const auto leave_out = [&](std::size_t i) {

@@ -45,7 +45,8 @@ Imported read_json(ByteStream& bytes) {
                    .name = node.name,
                    .shape = node.input_shape,
                    .has_shape = node.has_input_shape,
-                   .dtype = node.input_type});
+                   .dtype = node.input_type,
+                   .shapes = &node.shapes});
       });
   if (!header.has_events && !header.has_nodes) {
     throw io::InputError(bytes.name(), 0,

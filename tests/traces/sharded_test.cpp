@@ -1,0 +1,585 @@
+// Traces of jobs that keep shards of their parameters: made-up ones whose numbers are worked out
+// here, written as FSDP1, FSDP2, HSDP and DeepSpeed's ZeRO would.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "io/error.hpp"
+#include "models/model.hpp"
+#include "tests/planner/tool_run.hpp"
+#include "traces/byte_stream.hpp"
+#include "traces/imported.hpp"
+#include "traces/sharded_ranges.hpp"
+#include "traces/trace_reader.hpp"
+
+namespace hipress::traces {
+namespace {
+
+using Catch::Matchers::Contains;
+using nlohmann::json;
+using planner::ToolRun;
+using planner::Workplace;
+
+enum class Style { kFsdp1, kFsdp2, kPlain };
+enum class Order { kPre, kPost, kNone };
+
+/// A job on 8 ranks. On the GPU every layer takes 10 ms forward and 20 ms backward, a gather 4 ms, a
+/// reduction 6 ms, a mean over replicas 2 ms and the optimizer 5 ms. The CPU is ahead.
+struct Job {
+  Style style = Style::kFsdp2;
+  int steps = 3, micro_steps = 1;
+  bool every_micro_step_reduces = false;
+  std::vector<std::int64_t> elements = {4000, 8000, 8000, 8000};  ///< in the order of forward
+  bool reshard = true;  ///< but for the first layer, the root
+  Order order = Order::kPre;
+  double gather_us = 4000;
+  int ranks = 8, shards = 8;
+  std::string gathered = "Float", reduced = "Float";
+  bool has_groups = true, separate_groups = false, has_sizes = true;
+  bool clips = false, reports = false, evaluates = false, is_cut_off = false;
+  bool has_tensor_parallelism = false;
+  std::string without = {};  ///< an argument of collectives that is not written
+};
+
+/// Writes the events of a job.
+class Writer {
+ public:
+  explicit Writer(Job job) : job_(std::move(job)) {
+    for (int step = 0; step < job_.steps; ++step) add_step(step);
+  }
+
+  std::string text() const {
+    return json{{"distributedInfo", {{"backend", "nccl"}, {"world_size", job_.ranks}}},
+                {"traceEvents", all_}}
+        .dump();
+  }
+
+ private:
+  void add(const std::string& category, const std::string& name, double start_us, double length_us,
+           int thread, json arguments = json::object()) {
+    all_.push_back({{"ph", "X"},
+                    {"cat", category},
+                    {"name", name},
+                    {"pid", 1},
+                    {"tid", thread},
+                    {"ts", start_us},
+                    {"dur", length_us},
+                    {"args", std::move(arguments)}});
+  }
+
+  /// When the kernel ends.
+  double launch(const std::string& name, double length_us, int thread, int stream,
+                double not_before, json arguments = json::object()) {
+    const int id = ++correlation_;
+    add("cuda_runtime", "cudaLaunchKernel", now_, 1, thread, {{"correlation", id}});
+    double& free = stream == 7 ? compute_ : communication_;
+    const double start = std::max({free, not_before, now_ + 5});
+    arguments["correlation"] = id;
+    add("kernel", name, start, length_us, stream, std::move(arguments));
+    now_ += 2;
+    return free = start + length_us;
+  }
+
+  double collective(const std::string& kernel, const std::string& name, std::int64_t in,
+                    std::int64_t out, const std::string& dtype, int group_size,
+                    const std::string& group, double length_us, double not_before, int thread) {
+    json arguments = {{"Collective name", name}, {"Group size", group_size}, {"dtype", dtype}};
+    if (job_.has_groups) arguments["Process Group Name"] = group;
+    if (job_.has_sizes) {
+      arguments["In msg nelems"] = in;
+      arguments["Out msg nelems"] = out;
+    }
+    arguments.erase(job_.without);
+    return launch("ncclDevKernel_" + kernel + "_RING_LL", length_us, thread, 20, not_before,
+                  arguments);
+  }
+
+  static std::string in_brackets(std::size_t layer) {
+    return layer == 0 ? "" : fmt::format(" (blocks.{})", layer - 1);
+  }
+
+  /// What a range of FSDP's is called around a gather or reduction.
+  std::string range(std::size_t layer, bool gathers, int thread) const {
+    if (job_.style == Style::kFsdp2) {
+      return (gathers ? "FSDP::all_gather" : "FSDP::post_backward_reduce") + in_brackets(layer);
+    }
+    if (!gathers) return "FullyShardedDataParallel._post_backward_hook";
+    return thread == 1 ? "FullyShardedDataParallel._pre_forward"
+                       : "FullyShardedDataParallel._pre_backward_prefetch";
+  }
+
+  void gather(std::size_t layer, int thread) {
+    const double begin = now_;
+    now_ += 1;
+    const std::int64_t whole = job_.elements[layer];
+    gathered_[layer] = collective("AllGather", "_allgather_base", whole / job_.shards, whole,
+                                  job_.gathered, job_.shards, "1", job_.gather_us, 0, thread);
+    if (job_.style != Style::kPlain) {
+      add("user_annotation", range(layer, true, thread), begin, now_ - begin, thread);
+      now_ += 1;
+    }
+  }
+
+  void reduce(std::size_t layer) {
+    const double begin = now_;
+    now_ += 1;
+    const std::int64_t whole = job_.elements[layer];
+    if (job_.style == Style::kFsdp2) {
+      const json shapes = json::array({json::array({whole / 8, 4}), json::array({whole / 2})});
+      add("cpu_op", "aten::_chunk_cat", now_, 1, 2,
+          {{"Input Dims", json::array({shapes, json::array(), json::array()})}});
+      now_ += 2;
+    }
+    const std::int64_t shard = whole / job_.shards;
+    double end = collective("ReduceScatter", "_reduce_scatter_base", whole, shard, job_.reduced,
+                            job_.shards, job_.separate_groups ? "3" : "1", 6000, compute_, 2);
+    if (job_.shards < job_.ranks) {
+      end = collective("AllReduce", "allreduce", shard, shard, job_.reduced,
+                       job_.ranks / job_.shards, "2", 2000, end, 2);
+    }
+    if (job_.style != Style::kPlain) {
+      add("user_annotation", range(layer, false, 2), begin, now_ - begin, 2);
+      now_ += 1;
+    }
+    reduced_ = end;
+  }
+
+  void exchange_activations(const std::string& kernel, const std::string& name, int thread) {
+    if (!job_.has_tensor_parallelism) return;
+    const bool gathers = kernel == "AllGather";
+    compute_ = collective(kernel, name, gathers ? 1000 : 8000, gathers ? 8000 : 1000, "Float", 8,
+                          "9", 500, compute_, thread);
+  }
+
+  void forward() {
+    for (std::size_t layer = 0; layer < job_.elements.size(); ++layer) {
+      if (needs_gather_) gather(layer, 1);
+      exchange_activations("AllGather", "_allgather_base", 1);
+      for (int op = 0; op < 6; ++op) add("cpu_op", "aten::linear", now_ += 2, 1, 1);
+      launch("gemm_forward", 10000, 1, 7, gathered_[layer]);
+      exchange_activations("ReduceScatter", "_reduce_scatter_base", 1);
+      now_ += 20;
+    }
+  }
+
+  void evaluate(const std::string& function, double begin) {
+    add("cpu_op", "autograd::engine::evaluate_function: " + function, begin, now_ - begin, 2);
+    now_ += 1;
+  }
+
+  bool gathers_again(std::size_t layer) const { return job_.reshard && layer > 0; }
+
+  void backward(bool reduces) {
+    if (gathers_again(job_.elements.size() - 1)) gather_in("PreBackward", job_.elements.size() - 1);
+    for (std::size_t layer = job_.elements.size(); layer-- > 0;) {
+      const bool gathers = layer > 0 && gathers_again(layer - 1);
+      if (gathers && job_.order == Order::kPre) gather_in("PreBackward", layer - 1);
+      double begin = now_;
+      now_ += 1;
+      launch("gemm_backward", 20000, 2, 7, gathered_[layer]);
+      evaluate("AddmmBackward0", begin);
+      begin = now_;
+      now_ += 1;
+      if (gathers && job_.order == Order::kPost) gather(layer - 1, 2);
+      if (reduces) reduce(layer);
+      evaluate("RegisterPostBackwardFunctionBackward", begin);
+      if (gathers && job_.order == Order::kNone) gather_in("PreBackward", layer - 1);
+    }
+  }
+
+  void gather_in(const std::string& function, std::size_t layer) {
+    const double begin = now_;
+    now_ += 1;
+    gather(layer, 2);
+    evaluate(function, begin);
+  }
+
+  void report() {
+    collective("AllGather", "_allgather_base", 1, 8, "Float", job_.ranks, "0", 10, compute_, 1);
+    collective("Broadcast", "broadcast", 7, 7, "Long", job_.ranks, "0", 10, 0, 1);
+  }
+
+  void add_step(int step) {
+    const double begin = 1e6 + step * 1e6;
+    now_ = begin + 10;
+    gathered_.assign(job_.elements.size(), 0);
+    const bool ends_early = job_.is_cut_off && step + 1 == job_.steps;
+    for (int micro = 0; micro < job_.micro_steps; ++micro) {
+      needs_gather_ = job_.reshard || micro == 0;
+      forward();
+      if (!ends_early)
+        backward(job_.every_micro_step_reduces || micro + 1 == job_.micro_steps);
+      now_ += 50;
+    }
+    if (job_.clips) {
+      collective("AllReduce", "allreduce", 1, 1, "Float", job_.ranks, "0", 10, compute_, 1);
+    }
+    if (job_.reports) report();
+    if (!ends_early) {
+      add("user_annotation", "Optimizer.step#AdamW.step", now_, 10, 1);
+      launch("adam", 5000, 1, 7, reduced_);
+    }
+    now_ += 50;
+    if (job_.evaluates) forward();
+    add("user_annotation", fmt::format("ProfilerStep#{}", step), begin, 1e6 - 10, 1);
+  }
+
+  const Job job_;
+  json all_ = json::array();
+  std::vector<double> gathered_;  // when each layer is
+  double now_ = 0, compute_ = 0, communication_ = 0, reduced_ = 0;
+  bool needs_gather_ = true;
+  int correlation_ = 0;
+};
+
+struct Read {
+  Imported trace;
+  ImportedModel imported;
+  std::string said;
+
+  const models::Model& model() const { return imported.model; }
+  const Sharding& sharding() const { return imported.sharding.value(); }
+};
+
+Read read_text(const std::string& text) {
+  Read read{.trace = read_trace(*stream_of(text)), .imported = {}, .said = {}};
+  std::vector<std::string> diagnostics;
+  read.imported = model_of(read.trace, "job", {}, diagnostics);
+  for (const auto* sentences : {&read.trace.not_told, &diagnostics}) {
+    for (const std::string& sentence : *sentences) read.said += sentence + "\n";
+  }
+  return read;
+}
+
+Read read(const Job& job) { return read_text(Writer(job).text()); }
+
+/// Layers with what the model has of them, in the order of forward: "root 4000 ready 80".
+std::string layers_of(const Read& read) {
+  std::string text;
+  const auto& layers = read.sharding().layers;
+  for (std::size_t i = layers.size(); i-- > 0;) {
+    text += fmt::format("{} {} {}+{} ready {:.0f}; ", layers[i].name, layers[i].elements,
+                        layers[i].forward_gathers, layers[i].backward_gathers,
+                        layers[i].ready_s.value_or(0) * 1e3);
+  }
+  return text;
+}
+
+TEST_CASE("layers of FSDP2 have names, gradients without padding, and computation's times") {
+  const Read one = read({});
+  CHECK(one.sharding().schedule == "fsdp(reshard=true, prefetch=pre)");
+  CHECK(layers_of(one) ==
+        "root 4000 1+0 ready 80; blocks.0 8000 1+1 ready 60; blocks.1 8000 1+1 ready 40; "
+        "blocks.2 8000 1+1 ready 20; ");
+  CHECK(one.model().forward_s == Approx(0.040));
+  CHECK(one.model().optimizer_s == Approx(0.005));
+  CHECK(models::total_elements(one.model()) == 28000);
+  // A layer of 8000 has 1000 rows of 4 and 4000.
+  CHECK(one.model().gradients.front().name == "blocks.2.gradient0");
+  CHECK(one.model().gradients.front().layer == "blocks.2");
+  CHECK(one.model().gradients.front().shape == std::vector<std::int64_t>{1000, 4});
+  // 7 gathers of 4 ms and 4 reductions of 6 ms; what computation covers is not exposed: of gathers
+  // the root's, and of reductions the root's, behind the last backward pass.
+  CHECK(one.sharding().all_gather.count == 7);
+  CHECK(one.sharding().all_gather.bytes == 4 * (28000 + 24000));
+  CHECK(one.sharding().all_gather.time_s.value() == Approx(0.028));
+  CHECK(one.sharding().all_gather.exposed_s.value() == Approx(0.004));
+  CHECK(one.sharding().reduce_scatter.bytes == 4 * 28000);
+  CHECK(one.sharding().reduce_scatter.exposed_s.value() == Approx(0.006));
+}
+
+TEST_CASE("gradients that fill a reduction's buffer are the layer's") {
+  // Shapes [7, 3] and [5] on 4 ranks: 7 rows are padded to 8 and 5 to 8, so 24 + 8 are sent.
+  json events = json::parse(Writer({.steps = 1, .elements = {32}, .ranks = 4, .shards = 4}).text());
+  for (json& event : events["traceEvents"]) {
+    if (event["name"] != "aten::_chunk_cat") continue;
+    event["args"]["Input Dims"] = json::parse("[[[7, 3], [5]], [], []]");
+  }
+  const Read one = read_text(events.dump());
+  REQUIRE(one.model().gradients.size() == 2);
+  CHECK(one.model().gradients[0].name == "root.gradient0");
+  CHECK(one.model().gradients[0].shape == std::vector<std::int64_t>{7, 3});
+  CHECK(one.model().gradients[1].elements == 5);
+  CHECK(one.sharding().layers.front().elements == 26);
+  CHECK(one.sharding().layers.front().reduced_bytes == 4 * 32);
+}
+
+TEST_CASE("a slow network does not change what a job computes") {
+  const Read one = read({.gather_us = 50000});
+  CHECK(layers_of(one) == layers_of(read({})));
+  CHECK(one.model().forward_s == Approx(0.040));
+  CHECK(one.sharding().all_gather.exposed_s.value() > 0.2);
+}
+
+TEST_CASE("layers of FSDP1 and of plain collectives are known by their sizes") {
+  for (const Style style : {Style::kFsdp1, Style::kPlain}) {
+    const Read one = read({.style = style});
+    CHECK(layers_of(one) ==
+          "layer0 4000 1+0 ready 80; layer1 8000 1+1 ready 60; layer2 8000 1+1 ready 40; "
+          "layer3 8000 1+1 ready 20; ");
+    CHECK(one.sharding().schedule == "fsdp(reshard=true, prefetch=pre)");
+  }
+}
+
+TEST_CASE("a trace says in which order the job gathers and reduces") {
+  for (const Style style : {Style::kFsdp1, Style::kFsdp2, Style::kPlain}) {
+    CHECK(read({.style = style, .order = Order::kPost}).sharding().schedule ==
+          "fsdp(reshard=true, prefetch=post)");
+    CHECK(read({.style = style, .order = Order::kNone}).sharding().schedule ==
+          "fsdp(reshard=true, prefetch=none)");
+    CHECK(read({.style = style, .reshard = false}).sharding().schedule == "fsdp(reshard=false)");
+    CHECK(read({.style = style, .separate_groups = true}).sharding().schedule ==
+          "fsdp(reshard=true, prefetch=pre, communicators=separate)");
+    CHECK(read({.style = style, .has_groups = false}).sharding().schedule ==
+          "fsdp(reshard=true, prefetch=pre)");
+  }
+}
+
+TEST_CASE("shards of a group whose all-reduces follow are HSDP") {
+  for (const Style style : {Style::kFsdp1, Style::kFsdp2, Style::kPlain}) {
+    for (const bool has_groups : {true, false}) {
+      const Read one = read({.style = style, .shards = 4, .has_groups = has_groups});
+      CHECK(one.sharding().schedule == "hsdp(shard=4, reshard=true, prefetch=pre)");
+      CHECK(one.sharding().replicas == 2);
+      CHECK(one.sharding().all_reduce.count == 4);
+      CHECK(one.sharding().all_reduce.bytes == 4 * 7000);
+    }
+  }
+}
+
+TEST_CASE("mixed precision has the reductions' type, and says so") {
+  const Read one = read({.gathered = "BFloat16"});
+  CHECK(one.model().gradients.front().dtype == models::Dtype::kFloat32);
+  CHECK(one.sharding().all_gather.bytes == 2 * (28000 + 24000));
+  CHECK_THAT(one.said, Contains("gathered in bfloat16 and gradients reduced in float32"));
+  const Read half = read({.gathered = "BFloat16", .reduced = "BFloat16"});
+  CHECK(half.model().gradients.front().dtype == models::Dtype::kBfloat16);
+  CHECK_THAT(half.said, !Contains("gathered in"));
+}
+
+TEST_CASE("micro-steps reduce in the last or in all") {
+  const Read once = read({.micro_steps = 3});
+  CHECK(once.model().micro_steps == 3);
+  CHECK_THAT(once.said, Contains("Only the last reduces"));
+  CHECK(layers_of(once) ==
+        "root 4000 3+0 ready 80; blocks.0 8000 3+3 ready 60; blocks.1 8000 3+3 ready 40; "
+        "blocks.2 8000 3+3 ready 20; ");
+  CHECK(once.model().forward_s == Approx(0.040));
+  const Read all = read({.micro_steps = 2, .every_micro_step_reduces = true});
+  CHECK(all.model().micro_steps == 2);
+  CHECK_THAT(all.said, !Contains("Only the last reduces"));
+  CHECK(all.sharding().reduce_scatter.bytes == 2 * 4 * 28000);
+  const Read whole = read({.style = Style::kPlain, .micro_steps = 2, .reshard = false});
+  CHECK(whole.sharding().schedule == "fsdp(reshard=false)");
+  CHECK(whole.sharding().layers.front().forward_gathers == 1);
+}
+
+TEST_CASE("collectives of other groups and of metrics are none of a layer's") {
+  for (const Style style : {Style::kFsdp1, Style::kFsdp2, Style::kPlain}) {
+    const Job job{
+        .style = style, .clips = true, .reports = true, .has_tensor_parallelism = true};
+    const Read one = read(job);
+    const Read plain = read({.style = style});
+    REQUIRE(one.sharding().layers.size() == 4);
+    CHECK(one.sharding().all_gather.bytes == plain.sharding().all_gather.bytes);
+    CHECK(one.sharding().reduce_scatter.bytes == plain.sharding().reduce_scatter.bytes);
+    // A step has 4 gathers and 4 reductions of activations, a norm, and two of metrics.
+    CHECK(one.sharding().other.count == 11);
+    CHECK(one.sharding().schedule == plain.sharding().schedule);
+  }
+}
+
+TEST_CASE("fewer shards than ranks without all-reduces are said to be of a larger job") {
+  const Read one = read_text([] {
+    json trace = json::parse(Writer(Job{}).text());
+    trace["distributedInfo"]["world_size"] = 32;
+    return trace.dump();
+  }());
+  CHECK(one.sharding().schedule == "fsdp(reshard=true, prefetch=pre)");
+  CHECK_THAT(one.said, Contains("among 8 of the 32 ranks") && Contains("simulate 8 nodes"));
+}
+
+TEST_CASE("an evaluation in a step gathers once more, which is said") {
+  const Read one = read({.evaluates = true});
+  CHECK(one.sharding().schedule == "fsdp(reshard=true, prefetch=pre)");
+  CHECK(one.sharding().layers.front().forward_gathers == 2);
+  CHECK_THAT(one.said, Contains("gathered 2 times in forward"));
+}
+
+TEST_CASE("a step that is cut off before its reductions is left out") {
+  const Read one = read({.is_cut_off = true});
+  CHECK(one.sharding().layers.size() == 4);
+  CHECK_THAT(one.said, Contains("ProfilerStep#2 is left out"));
+}
+
+TEST_CASE("what a trace does not tell of shards is refused, with the remedy") {
+  CHECK_THROWS_WITH(read({.has_sizes = false}),
+                    Contains("sharded") && Contains("sizes") && Contains("record_shapes=True"));
+  CHECK_NOTHROW(read({.without = "Out msg nelems"}));
+  CHECK_NOTHROW(read({.without = "In msg nelems"}));
+  CHECK_NOTHROW(read({.without = "Group size"}));
+  CHECK_THROWS_WITH(read({.reduced = "Double"}), Contains("float32, float16 and bfloat16"));
+}
+
+/// Events of a step of 1000 us on the CPU alone, as DeepSpeed's collectives come.
+class Calls {
+ public:
+  void forward(double at) { add("aten::linear", at, 5); }
+  void backward(double at, double length) {
+    add("autograd::engine::evaluate_function: AddmmBackward0", at, length);
+  }
+  void gather(double at, std::int64_t whole) {
+    add("c10d::_allgather_base_", at, 2, {{whole}, {whole / 4}}, 1);
+  }
+  void reduce(double at, std::int64_t whole) {
+    add("c10d::_reduce_scatter_base_", at, 2, {{whole / 4}, {whole}}, 1);
+  }
+  std::string text() {
+    add("ProfilerStep#1", 0, 1000);
+    return json{{"distributedInfo", {{"world_size", 4}}}, {"traceEvents", all_}}.dump();
+  }
+  void add(const std::string& name, double at, double length,
+           const std::vector<std::vector<std::int64_t>>& shapes = {}, int thread = 1) {
+    json arguments = json::object();
+    if (!shapes.empty()) {
+      arguments = {{"Input Dims", shapes}, {"Input type", {"c10::Half", "c10::Half"}}};
+    }
+    all_.push_back({{"ph", "X"},     {"cat", "cpu_op"}, {"name", name},     {"pid", 1},
+                    {"tid", thread}, {"ts", at},    {"dur", length}, {"args", arguments}});
+  }
+
+ private:
+  json all_ = json::array();
+};
+
+TEST_CASE("ZeRO-3's layers are what it gathers, ready with the bucket that ends them") {
+  Calls calls;
+  calls.forward(1);
+  for (int layer = 0; layer < 3; ++layer) calls.gather(10 + 10 * layer, 400);
+  calls.backward(100, 20);
+  calls.gather(125, 400);
+  calls.backward(200, 20);
+  calls.reduce(300, 800);
+  calls.backward(400, 20);
+  calls.reduce(500, 400);
+  const Read one = read_text(calls.text());
+  CHECK(one.sharding().schedule == "fsdp(reshard=true)");
+  // Calls of 2 us each are no computation: two before 300, three before 500.
+  CHECK(layers_of(one) == "layer0 400 1+1 ready 0; layer1 400 1+1 ready 0; layer2 400 1+1 ready 0; ");
+  CHECK(one.model().gradients[0].ready_s == Approx(198e-6));
+  CHECK(one.model().gradients[1].ready_s == Approx(198e-6));
+  CHECK(one.model().gradients[2].ready_s == Approx(396e-6));
+  CHECK(one.model().gradients[0].dtype == models::Dtype::kFloat16);
+  CHECK_THAT(one.said, Contains("ZeRO-3"));
+}
+
+TEST_CASE("ZeRO-2 gathers behind its optimizer") {
+  Calls calls;
+  calls.forward(1);
+  calls.backward(100, 20);
+  calls.reduce(200, 800);
+  calls.backward(300, 20);
+  calls.reduce(400, 400);
+  calls.add("Optimizer.step#Adam.step", 500, 50);
+  for (int part = 0; part < 3; ++part) calls.gather(600 + part, 400);
+  const Read one = read_text(calls.text());
+  CHECK(one.sharding().schedule == "fsdp(reshard=false)");
+  CHECK(one.sharding().layers.size() == 2);
+  CHECK(models::total_elements(one.model()) == 1200);
+  CHECK_THAT(one.said, Contains("ZeRO-1, -2"));
+}
+
+TEST_CASE("elements that are reduced and not gathered are refused") {
+  Calls calls;
+  calls.forward(1);
+  calls.gather(10, 400);
+  calls.backward(100, 20);
+  calls.reduce(200, 800);
+  CHECK_THROWS_WITH(read_text(calls.text()), Contains("not conserved") && Contains("800") &&
+                                                 Contains("400") && Contains("whole steps"));
+}
+
+TEST_CASE("one rank alone trains without shards") {
+  json trace = json::parse(Writer(Job{}).text());
+  trace["distributedInfo"]["world_size"] = 1;
+  std::vector<std::string> diagnostics;
+  const Imported imported = read_trace(*stream_of(trace.dump()));
+  CHECK_FALSE(imported.steps.front().sharded);
+}
+
+TEST_CASE("names of FSDP's ranges say what they are around") {
+  const auto named = [](const char* name) { return range_of_fsdp(name).value(); };
+  CHECK(named("FSDP::all_gather").is_named);
+  CHECK(named("FSDP::all_gather").layer.empty());
+  CHECK(named("FSDP::all_gather (layers.3)").layer == "layers.3");
+  CHECK(named("FSDP::post_backward_reduce (a, b)").layer == "a, b");
+  CHECK_FALSE(named("FSDP::all_gather_copy_out (layers.3)").communicates);
+  CHECK(named("FullyShardedDataParallel._post_backward_hook").communicates);
+  CHECK_FALSE(range_of_fsdp("FullyShardedDataParallel.forward"));
+  CHECK_FALSE(range_of_fsdp("aten::mm"));
+}
+
+TEST_CASE("an execution trace has layers and no times") {
+  json nodes = json::array();
+  int id = 1;
+  const auto node = [&](const std::string& name, int parent, json shapes = json::array(),
+                        json types = json::array()) {
+    nodes.push_back({{"name", name},
+                     {"id", ++id},
+                     {"ctrl_deps", parent},
+                     {"inputs", {{"shapes", shapes}, {"types", types}}}});
+    return id;
+  };
+  const json types = {"Tensor(c10::BFloat16)", "Tensor(c10::BFloat16)"};
+  const auto in_range = [&](const std::string& range, const std::string& call, json shapes,
+                            int parent) {
+    node(call, node(range, parent), shapes, types);
+  };
+  for (const char* layer : {"", " (blocks.0)"}) {
+    in_range(fmt::format("FSDP::all_gather{}", layer), "c10d::_allgather_base_", {{64}, {16}}, 1);
+  }
+  const std::string evaluate = "autograd::engine::evaluate_function: X";
+  in_range("FSDP::all_gather (blocks.0)", "c10d::_allgather_base_", {{64}, {16}},
+           node(evaluate, 1));
+  in_range("FSDP::post_backward_reduce (blocks.0)", "c10d::_reduce_scatter_base_", {{16}, {64}},
+           node(evaluate, 1));
+  in_range("FSDP::post_backward_reduce", "c10d::_reduce_scatter_base_", {{16}, {64}}, 1);
+  const Read one = read_text(json{{"schema", "1.1.1"}, {"nodes", nodes}}.dump());
+  CHECK(layers_of(one) == "root 64 1+0 ready 0; blocks.0 64 1+1 ready 0; ");
+  CHECK(one.sharding().ranks == 4);
+  CHECK(one.model().gradients.front().dtype == models::Dtype::kBfloat16);
+  CHECK_THAT(one.said, Contains("no times"));
+}
+
+TEST_CASE("a sharded job's trace becomes a model that the tools simulate", "[tool]") {
+  const Workplace place;
+  place.write("job.json", Writer({.shards = 4}).text());
+  const ToolRun imported = place.run("hipress-import job.json --json --output job.yaml");
+  CAPTURE(imported.err);
+  REQUIRE(imported.status == 0);
+  const json report = json::parse(imported.out);
+  CHECK(report["schedule"] == "hsdp(shard=4, reshard=true, prefetch=pre)");
+  CHECK(report["layers"].size() == 4);
+  CHECK(report["layers"][0]["name"] == "root");
+  CHECK(report["all_reduce"]["count"] == 4);
+  const ToolRun simulated = place.run(
+      fmt::format("hipress-sim --input job.yaml --nnodes 8 --profile sosp21 --plan none --schedule "
+                  "'{}' --json",
+                  report["schedule"].get<std::string>()));
+  CAPTURE(simulated.err);
+  REQUIRE(simulated.status == 0);
+  // 40 ms forward, 80 backward and 5 of the optimizer.
+  CHECK(json::parse(simulated.out)["compute_s"].get<double>() == Approx(0.125));
+  const ToolRun report_of_people = place.run("hipress-import job.json");
+  CHECK_THAT(report_of_people.out, Contains("4 layers, 4 shards of each, 2 times") &&
+                                       Contains("all-reduce of shards"));
+}
+
+}  // namespace
+}  // namespace hipress::traces

@@ -1,0 +1,46 @@
+#include "traces/sharded_ranges.hpp"
+
+#include "models/model.hpp"
+#include "traces/imported.hpp"
+#include "traces/tensors.hpp"
+
+namespace hipress::traces {
+namespace {
+
+constexpr std::string_view kFsdp1 = "FullyShardedDataParallel.";
+constexpr std::string_view kFsdp2 = "FSDP::";
+/// In these FSDP2 starts collectives, and says of which layer.
+constexpr std::string_view kOfLayer[] = {"all_gather", "post_backward_reduce"};
+
+}  // namespace
+
+std::optional<FsdpRange> range_of_fsdp(std::string_view name) {
+  if (name.starts_with(kFsdp1)) {
+    // Other ranges hold forward passes.
+    const std::string_view hook = name.substr(kFsdp1.size());
+    if (!hook.starts_with("_pre_") && !hook.starts_with("_post_backward")) return std::nullopt;
+    return FsdpRange{.communicates = true};
+  }
+  if (!name.starts_with(kFsdp2)) return std::nullopt;
+  const std::string_view what = name.substr(kFsdp2.size());
+  for (const std::string_view known : kOfLayer) {
+    if (!what.starts_with(known)) continue;
+    std::string_view rest = what.substr(known.size());
+    if (!rest.empty() && (!rest.starts_with(" (") || !rest.ends_with(')'))) continue;
+    if (!rest.empty()) rest = rest.substr(2, rest.size() - 3);
+    return FsdpRange{.communicates = true, .is_named = true, .layer = short_text(rest)};
+  }
+  return FsdpRange{};
+}
+
+std::int64_t elements_of_all(std::span<const std::vector<std::int64_t>> shapes) {
+  std::int64_t sum = 0;
+  for (const auto& shape : shapes) {
+    const std::int64_t elements = elements_or_none(shape);
+    if (elements == 0 || elements > models::kMaxElements - sum) return 0;
+    sum += elements;
+  }
+  return sum;
+}
+
+}  // namespace hipress::traces
