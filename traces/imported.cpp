@@ -229,7 +229,15 @@ void check_communication(const Imported& trace, const Steps& steps,
                          std::vector<std::string>& diagnostics) {
   if (trace.world_size.value_or(1) <= 1) return;
   const TracedStep& last = *steps.back();
-  if (!last.buckets.empty()) return;
+  if (!last.buckets.empty()) {
+    if (last.gathered_elements > 0 && last.gathered_elements == last.collective_elements()) {
+      diagnostics.push_back(fmt::format(
+          "{} also gathers {} elements, all parameters (ZeRO-1, -2): the model has its all-reduces "
+          "alone; with `schedule` fsdp it gathers, too",
+          last.name, last.gathered_elements));
+    }
+    return;
+  }
   if (last.reduce_scatters > 0) {
     throw io::Unmet(fmt::format(
         "no model: the job is sharded (FSDP, ZeRO): {} has {} reduce-scatters and no all-reduce of "
@@ -320,11 +328,27 @@ void add_layer(const ShardedLayer& layer, models::Model& model) {
   check_time(gradient.ready_s, layer.name);
   if (layer.gradients.empty()) model.gradients.push_back(gradient);
   for (std::size_t g = 0; g < layer.gradients.size(); ++g) {
-    gradient.name = fmt::format("{}.gradient{}", layer.name, g);
+    if (layer.gradients.size() > 1) gradient.name = fmt::format("{}.gradient{}", layer.name, g);
     gradient.shape = layer.gradients[g];
     gradient.elements = models::elements_of(gradient.shape);
     model.gradients.push_back(gradient);
   }
+}
+
+/// Throws io::Unmet where a sharded step computes longer than it takes.
+void check_sharded_times(const TracedStep& step, const Sharding& sharding) {
+  constexpr double kRounded = 1.01, kRounded_s = 2e-6;
+  if (!step.length_s || !sharding.forward_s) return;
+  double last_s = 0;
+  for (const ShardedLayer& layer : sharding.layers) {
+    last_s = std::max(last_s, layer.ready_s.value_or(0));
+  }
+  const double sum_s = sharding.passes * (*sharding.forward_s + last_s);
+  if (sum_s <= *step.length_s * kRounded + kRounded_s) return;
+  throw io::Unmet(fmt::format(
+      "no model: times are not conserved: of {}, which takes {}, forward and backward of {} "
+      "micro-steps take {}: its events do not belong to it",
+      step.name, io::format_duration(*step.length_s), sharding.passes, io::format_duration(sum_s)));
 }
 
 /// What is true of a sharded job and not of its model.
@@ -351,8 +375,8 @@ void say_assumed(const Imported& trace, const Sharding& sharding,
         "pipeline parallelism), whose communication is not in the model: simulate {} nodes",
         used, *trace.world_size, used));
   }
-  diagnostics.push_back(fmt::format("the job trained with {} on {} ranks: give the tools `schedule`",
-                                    sharding.schedule, used));
+  diagnostics.push_back(fmt::format(
+      "the job trained with {} on {} ranks: give the tools `schedule`", sharding.schedule, used));
 }
 
 std::string source_of(const Imported& trace) {
@@ -371,9 +395,9 @@ ImportedModel sharded_model(const Imported& trace, const std::vector<NamedShardi
   models::Model& model = imported.model;
   for (const ShardedLayer& layer : sharding.layers) add_layer(layer, model);
   model.micro_steps = sharding.passes;
-  const bool has_times = sharding.forward_s && std::ranges::all_of(sharding.layers, [](auto& layer) {
-                           return layer.ready_s.has_value();
-                         });
+  const bool has_times =
+      sharding.forward_s &&
+      std::ranges::all_of(sharding.layers, [](auto& layer) { return layer.ready_s.has_value(); });
   if (has_times) {
     model.forward_s = *sharding.forward_s;
     model.optimizer_s = sharding.optimizer_s.value_or(0);
@@ -383,7 +407,10 @@ ImportedModel sharded_model(const Imported& trace, const std::vector<NamedShardi
   }
   check_time(model.forward_s + model.optimizer_s, "forward with the optimizer");
   Steps used;
-  for (const std::size_t i : common.steps) used.push_back(&trace.steps[i]);
+  for (const std::size_t i : common.steps) {
+    used.push_back(&trace.steps[i]);
+    check_sharded_times(trace.steps[i], *steps[i].sharding);
+  }
   imported.traced = traced_of(used);
   if (imported.traced) check_time(imported.traced->step_s, "a step");
   say_assumed(trace, sharding, diagnostics);

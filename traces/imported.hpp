@@ -47,7 +47,8 @@ struct TracedStep {
   /// Those that nothing of backward launched: nothing says of what.
   std::vector<TracedGradient> other_all_reduces = {};
   std::int64_t reduce_scatters = 0;
-  std::int64_t collectives = 0;  ///< all together
+  std::int64_t gathered_elements = 0;  ///< what comes out of all-gathers; 0: not told, or none
+  std::int64_t collectives = 0;        ///< all together
   /// Of a step that reduces to shards.
   std::optional<ShardedStep> sharded = {};
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "io/error.hpp"
+#include "models/model.hpp"
 #include "traces/profiler_trace.hpp"
 #include "traces/tensors.hpp"
 
@@ -283,6 +284,10 @@ void ProfilerTrace::add_collectives(const Window& window, TracedStep& step) cons
   step.collectives = static_cast<std::int64_t>(all.size() + submits_.size());
   for (const Collective* what : all) {
     if (what->kind() == CollectiveKind::kReduceScatter) ++step.reduce_scatters;
+    if (what->kind() == CollectiveKind::kAllGather && what->out_elements > 0) {
+      const std::int64_t left = models::kMaxElements - step.gathered_elements;
+      step.gathered_elements += std::min(left, what->out_elements);
+    }
     if (what->kind() != CollectiveKind::kAllReduce || !step.buckets.empty()) continue;
     step.other_all_reduces.push_back(traced_of(*what));
   }

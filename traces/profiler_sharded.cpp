@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "io/error.hpp"
+#include "models/model.hpp"
 #include "traces/profiler_trace.hpp"
 #include "traces/tensors.hpp"
 
@@ -17,6 +18,13 @@ namespace {
 // Operators of forward between two functions of backward: more begin another pass. The engine
 // itself adds gradients on the thread of backward.
 constexpr std::int64_t kAddsOfEngine = 4;
+
+constexpr std::int64_t kMostRanks = 1 << 20;
+
+/// 0 for what cannot be.
+std::int64_t told(std::int64_t count, std::int64_t most) {
+  return count > 0 && count <= most ? count : 0;
+}
 
 bool reduces(CollectiveKind kind) {
   return kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kReduce;
@@ -93,10 +101,9 @@ std::vector<Interval> ProfilerTrace::backward_passes(const Window& window) const
 /// The layer that a range of FSDP's names around a call; null: none is around it.
 const ProfilerTrace::LayerRange* ProfilerTrace::layer_range(std::uint64_t thread,
                                                             std::int64_t ns) const {
-  const auto after =
-      std::ranges::upper_bound(layer_ranges_, std::pair(thread, ns), {}, [](const LayerRange& one) {
-        return std::pair(one.thread, one.time.begin);
-      });
+  const auto after = std::ranges::upper_bound(
+      layer_ranges_, std::pair(thread, ns), {},
+      [](const LayerRange& one) { return std::pair(one.thread, one.time.begin); });
   // Shorter ones may lie in it.
   constexpr std::ptrdiff_t kLooked = 8;
   const std::ptrdiff_t before = after - layer_ranges_.begin();
@@ -123,11 +130,12 @@ StepCollective ProfilerTrace::step_collective(const Collective& what, std::uint6
                                               std::int64_t ns,
                                               const std::vector<Interval>& passes) const {
   StepCollective one{.kind = what.kind(),
-                     .in_elements = what.elements,
-                     .out_elements = what.out_elements,
+                     .in_elements = told(what.elements, models::kMaxElements),
+                     .out_elements = told(what.out_elements, models::kMaxElements),
                      .dtype = dtype_of(what.dtype),
-                     .group_size = what.group_size,
+                     .group_size = {},
                      .group = what.group};
+  if (told(what.group_size.value_or(0), kMostRanks) > 0) one.group_size = what.group_size;
   const LayerRange* const range = layer_range(thread, ns);
   if (range != nullptr) {
     one.of_fsdp = true;
@@ -181,8 +189,7 @@ std::vector<ProfilerTrace::Started> ProfilerTrace::started(const Window& window)
   }
   // Threads of the library take them in order.
   auto done = std::ranges::lower_bound(library_calls_, window.time.begin, {}, &Interval::begin);
-  const auto end =
-      std::ranges::lower_bound(library_calls_, window.time.end, {}, &Interval::begin);
+  const auto end = std::ranges::lower_bound(library_calls_, window.time.end, {}, &Interval::begin);
   if (end - done == static_cast<std::ptrdiff_t>(all.size())) {
     for (Started& one : all) one.time = *done++;
   }
@@ -259,8 +266,8 @@ void ProfilerTrace::add_sharded(const Window& window, TracedStep& step,
   ShardedStep sharded{.ranks = imported.world_size, .has_buckets = !step.buckets.empty()};
   for (const Started& one : all) {
     if (one.ns < since_ns) continue;
-    StepCollective& made = sharded.collectives.emplace_back(
-        step_collective(one.what, one.thread, one.ns, passes));
+    StepCollective& made =
+        sharded.collectives.emplace_back(step_collective(one.what, one.thread, one.ns, passes));
     made.started_ns = one.ns;
     made.time = one.time;
     if (one.time) made.exposed_s = exposed_s(*one.time);

@@ -190,11 +190,11 @@ class ProfilerTrace {
   TimeSet waiting_;  // in hooks, for what they have submitted
   TimeSet hooked_;   // in hooks
   // Of sharded jobs.
-  std::vector<LayerRange> layer_ranges_;  // once joined, by thread and time
-  std::vector<Interval> fsdp_hooks_;      // until joined
+  std::vector<LayerRange> layer_ranges_;   // once joined, by thread and time
+  std::vector<Interval> fsdp_hooks_;       // until joined
   std::vector<CollectiveCall> described_;  // c10d's calls; once joined, by thread and time
-  std::vector<Copy> copies_;              // sorted, once joined
-  std::vector<Interval> library_calls_;   // gloo's, sorted, once joined
+  std::vector<Copy> copies_;               // sorted, once joined
+  std::vector<Interval> library_calls_;    // gloo's, sorted, once joined
   TimeSet sharding_hooks_, library_times_;
   std::uint64_t stream_ = 0;  // that computes
 };

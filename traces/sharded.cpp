@@ -14,6 +14,7 @@
 #include <set>
 #include <utility>
 
+#include "models/model.hpp"
 #include "traces/tensors.hpp"
 
 namespace hipress::traces {
@@ -21,14 +22,23 @@ namespace {
 
 using Pointers = std::vector<const StepCollective*>;
 
-constexpr double kNearly = 0.01;  // of elements: padding, and parameters too small to be sharded
+constexpr double kNearly = 0.05;  // of elements: padding, and parameters too small to be sharded
+
+/// Counts are what a trace says, which may be anything.
+std::int64_t sum_of(std::int64_t a, std::int64_t b) {
+  return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+std::int64_t product_of(std::int64_t a, std::int64_t b) {
+  return b > 0 && a > INT64_MAX / b ? INT64_MAX : a * b;
+}
 
 /// Elements of what all ranks have between them: what a gather makes, a reduction takes.
 std::int64_t whole_of(const StepCollective& one, std::int64_t ranks) {
   const bool gathers = one.kind == CollectiveKind::kAllGather;
   const std::int64_t whole = gathers ? one.out_elements : one.in_elements;
   const std::int64_t shard = gathers ? one.in_elements : one.out_elements;
-  return whole > 0 || shard > INT64_MAX / std::max<std::int64_t>(1, ranks) ? whole : shard * ranks;
+  const std::int64_t made = whole > 0 ? whole : product_of(shard, ranks);
+  return made <= models::kMaxElements ? made : 0;
 }
 
 /// Ranks that take part; 0: not told.
@@ -81,7 +91,7 @@ class Finder {
       for (const StepCollective& one : step_.collectives) {
         const bool may = one.kind == kind && (one.of_fsdp || !of_fsdp_) && one.in_backward;
         if (may && !forward.contains(group_of(one)))
-          elements[group_of(one)] += 1 + std::max(one.in_elements, one.out_elements);
+          elements[group_of(one)] += 1 + whole_of(one, std::max<std::int64_t>(1, ranks_of(one)));
       }
       if (elements.empty()) continue;
       choose_reductions(kind, elements);
@@ -211,7 +221,7 @@ class Finder {
         gathers_.push_back(one);
       } else {
         ++left_out;
-        elements += whole_of(*one, made_.ranks);
+        elements = sum_of(elements, whole_of(*one, made_.ranks));
       }
     }
     if (left_out > 0) {
@@ -223,9 +233,9 @@ class Finder {
     return true;
   }
 
-  std::int64_t sum_of(const Pointers& some) const {
+  std::int64_t elements_of(const Pointers& some) const {
     std::int64_t sum = 0;
-    for (const StepCollective* one : some) sum += whole_of(*one, made_.ranks);
+    for (const StepCollective* one : some) sum = sum_of(sum, whole_of(*one, made_.ranks));
     return sum;
   }
 
@@ -237,27 +247,30 @@ class Finder {
       if (!one->in_backward && one->pass == pass_) forward.push_back(one);
       if (!one->in_backward && one->pass > pass_) behind.push_back(one);
     }
-    const std::int64_t reduced = sum_of(last_);
-    if (backward.empty() && (is_near(sum_of(behind), reduced) || is_near(sum_of(forward), reduced))) {
-      gathers_ = is_near(sum_of(behind), reduced) ? behind : forward;
+    const std::int64_t reduced = elements_of(last_);
+    const bool once = backward.empty() && is_near(elements_of(behind), reduced);
+    if (once || (backward.empty() && is_near(elements_of(forward), reduced))) {
+      gathers_ = once ? behind : forward;
       gathers_at_once_ = true;
       made_.assumed.emplace_back(
           "the job gathers its parameters in parts that are no layers, before forward (ZeRO-1, "
           "-2): the model's layers are what is reduced together, and the schedule gathers them one "
           "by one");
-    } else if (!forward.empty() && is_near(sum_of(forward), reduced)) {
+    } else if (!forward.empty() && is_near(elements_of(forward), reduced)) {
       gathers_ = forward;
       gathers_.insert(gathers_.end(), backward.begin(), backward.end());
       by_sum_ = true;
-      made_.assumed.emplace_back(
-          "gathers and reductions have different sizes (ZeRO-3): the model's layers are what is "
-          "gathered together, and each is ready with the reduction that its last element is in");
+      made_.assumed.push_back(fmt::format(
+          "gathers and reductions have different sizes (ZeRO-3), and {} and {} elements: the "
+          "model's layers are what is gathered together, and each is ready with the reduction that "
+          "its last element is in",
+          elements_of(forward), reduced));
     } else {
       made_.problem = fmt::format(
           "elements are not conserved: it reduces {} elements and gathers {} before its backward "
           "pass, and {} of its {} reduce-scatters have no all-gather of their size; trace whole "
           "steps of one job",
-          reduced, sum_of(forward), unmatched_, last_.size());
+          reduced, elements_of(forward), unmatched_, last_.size());
     }
   }
 
@@ -272,7 +285,9 @@ class Finder {
     find_replicas();
     name_layers();
     const std::int64_t times = made_.reduces_once ? 1 : made_.passes;
-    for (ShardedLayer& layer : made_.layers) layer.reduced_bytes *= times;
+    for (ShardedLayer& layer : made_.layers) {
+      layer.reduced_bytes = product_of(layer.reduced_bytes, times);
+    }
   }
 
   void add_layer(const StepCollective& reduction) {
@@ -293,8 +308,8 @@ class Finder {
       const std::int64_t elements = elements_or_none(shape);
       if (elements == 0 || made_.ranks == 0) return;
       const std::int64_t rows = (shape.front() + made_.ranks - 1) / made_.ranks * made_.ranks;
-      sum += elements;
-      padded += elements / shape.front() * rows;
+      sum = sum_of(sum, elements);
+      padded = sum_of(padded, product_of(elements / shape.front(), rows));
     }
     const bool is_filled = sum <= layer.elements && layer.elements - sum < made_.ranks;
     if (reduction.gradients.empty() || (padded != layer.elements && !is_filled)) return;
@@ -338,7 +353,8 @@ class Finder {
   void add_gather(const StepCollective& gather, ShardedLayer& layer) const {
     ++(gather.in_backward ? layer.backward_gathers : layer.forward_gathers);
     layer.gathered_dtype = type_of(gather);
-    layer.gathered_bytes += bytes_of(gather, whole_of(gather, made_.ranks));
+    layer.gathered_bytes =
+        sum_of(layer.gathered_bytes, bytes_of(gather, whole_of(gather, made_.ranks)));
   }
 
   /// The last to be gathered in forward is the first to be reduced.
@@ -354,16 +370,16 @@ class Finder {
     for (std::size_t i = forward.size(); i-- > 0;) {
       ShardedLayer layer{.elements = whole_of(*forward[i], made_.ranks),
                          .reduced_dtype = (*reduction)->dtype};
-      elements += layer.elements;
+      elements = sum_of(elements, layer.elements);
       while (reduced < elements && std::next(reduction) != last_.end()) {
-        reduced += whole_of(**++reduction, made_.ranks);
+        reduced = sum_of(reduced, whole_of(**++reduction, made_.ranks));
       }
       layer.ready_s = (*reduction)->ready_s;
       layer.reduced_bytes = bytes_of(**reduction, layer.elements);
       add_gather(*forward[i], layer);
       if (again) {
         ++layer.backward_gathers;
-        layer.gathered_bytes *= 2;
+        layer.gathered_bytes = product_of(layer.gathered_bytes, 2);
       }
       made_.layers.push_back(std::move(layer));
     }
@@ -413,8 +429,7 @@ class Finder {
     values.push_back("reshard=" + reshard());
     if (values.back() != "reshard=false" && !by_sum_) values.push_back("prefetch=" + prefetch());
     if (has_separate_communicators()) values.emplace_back("communicators=separate");
-    made_.schedule =
-        fmt::format("{}({}", made_.replicas > 1 ? "hsdp" : "fsdp", values.front());
+    made_.schedule = fmt::format("{}({}", made_.replicas > 1 ? "hsdp" : "fsdp", values.front());
     for (std::size_t i = 1; i < values.size(); ++i) made_.schedule += ", " + values[i];
     made_.schedule += ")";
   }
@@ -424,8 +439,8 @@ class Finder {
     std::int64_t again = 0, all = 0, whole = 0;
     for (const ShardedLayer& layer : made_.layers) {
       const bool is_gathered = layer.backward_gathers > 0;
-      all += layer.elements;
-      again += is_gathered ? layer.elements : 0;
+      all = sum_of(all, layer.elements);
+      again = sum_of(again, is_gathered ? layer.elements : 0);
       whole += is_gathered ? 0 : 1;
     }
     // Without the root, which stays whole.
@@ -433,7 +448,7 @@ class Finder {
       all -= made_.layers.back().elements;
       --whole;
     }
-    if (again == 0 || again * 2 < all) {
+    if (again == 0 || again < all / 2) {
       if (again > 0) say_some_stay(whole);
       return "false";
     }
@@ -526,13 +541,13 @@ class Finder {
   /// Of elements; a type that is not told is taken for float32.
   std::int64_t bytes_of(const StepCollective& one, std::int64_t elements) const {
     const std::string& type = type_of(one);
-    return elements * (type.empty() ? bytes_of_type("float32") : bytes_of_type(type));
+    return product_of(elements, type.empty() ? bytes_of_type("float32") : bytes_of_type(type));
   }
 
   void add_to(KindTotal& total, const StepCollective& one, std::int64_t elements) const {
     const bool first = total.count == 0;
     ++total.count;
-    total.bytes += bytes_of(one, elements);
+    total.bytes = sum_of(total.bytes, bytes_of(one, elements));
     const auto add = [&](std::optional<double>& sum, const std::optional<double>& value) {
       if (first) sum = 0;
       sum = sum && value ? std::optional(*sum + *value) : std::nullopt;
@@ -565,9 +580,19 @@ std::int64_t bytes_of_type(const std::string& dtype) {
     std::int64_t bytes;
   };
   static constexpr Row kRows[] = {
-      {"float32", 4}, {"float16", 2},       {"bfloat16", 2},        {"Double", 8}, {"double", 8},
-      {"Byte", 1},    {"unsigned char", 1}, {"Char", 1},            {"Long", 8},   {"long int", 8},
-      {"Int", 4},     {"Float8_e4m3fn", 1}, {"c10::Float8_e4m3fn", 1},
+      {"float32", 4},
+      {"float16", 2},
+      {"bfloat16", 2},
+      {"Double", 8},
+      {"double", 8},
+      {"Byte", 1},
+      {"unsigned char", 1},
+      {"Char", 1},
+      {"Long", 8},
+      {"long int", 8},
+      {"Int", 4},
+      {"Float8_e4m3fn", 1},
+      {"c10::Float8_e4m3fn", 1},
   };
   for (const Row& row : kRows) {
     if (row.text == dtype) return row.bytes;

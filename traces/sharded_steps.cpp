@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "io/error.hpp"
+#include "models/model.hpp"
 #include "traces/intervals.hpp"
 
 namespace hipress::traces {
@@ -15,10 +16,10 @@ namespace {
 using Places = std::vector<std::size_t>;
 
 bool same_layers(const Sharding& a, const Sharding& b) {
-  return std::ranges::equal(
-      a.layers, b.layers, [](const ShardedLayer& one, const ShardedLayer& other) {
-        return one.name == other.name && one.elements == other.elements;
-      });
+  return std::ranges::equal(a.layers, b.layers,
+                            [](const ShardedLayer& one, const ShardedLayer& other) {
+                              return one.name == other.name && one.elements == other.elements;
+                            });
 }
 
 bool is_whole(const NamedSharding& step) {
@@ -43,9 +44,9 @@ Places whole_steps(const std::vector<NamedSharding>& steps, std::vector<std::str
       continue;
     }
     if (steps[i].sharding) broken = &steps[i];
-    left_out.push_back(fmt::format(
-        "{} is left out: {}", steps[i].name,
-        steps[i].sharding ? steps[i].sharding->problem : "nothing is reduced in it"));
+    left_out.push_back(
+        fmt::format("{} is left out: {}", steps[i].name,
+                    steps[i].sharding ? steps[i].sharding->problem : "nothing is reduced in it"));
   }
   if (whole.empty()) refuse(*broken);
   diagnostics.insert(diagnostics.end(), left_out.begin(), left_out.end());
@@ -69,6 +70,10 @@ Places whole_steps(const std::vector<NamedSharding>& steps, std::vector<std::str
 
 void check_conserved(const std::vector<NamedSharding>& steps, const Places& places) {
   const NamedSharding& last = steps[places.back()];
+  if (elements_of(*last.sharding) > models::kMaxElements) {
+    throw io::Unmet(
+        fmt::format("no model: the layers of {} have more than 2^48 elements", last.name));
+  }
   for (const std::size_t i : places) {
     const std::int64_t elements = elements_of(*steps[i].sharding);
     if (elements == elements_of(*last.sharding)) continue;
@@ -138,7 +143,9 @@ CommonSharding common_sharding(const std::vector<NamedSharding>& steps,
 
 std::int64_t elements_of(const Sharding& sharding) {
   std::int64_t elements = 0;
-  for (const ShardedLayer& layer : sharding.layers) elements += layer.elements;
+  for (const ShardedLayer& layer : sharding.layers) {
+    elements = std::min(models::kMaxElements + 1, elements + layer.elements);
+  }
   return elements;
 }
 

@@ -27,7 +27,7 @@ struct CommonSharding {
 CommonSharding common_sharding(const std::vector<NamedSharding>& steps,
                                std::vector<std::string>& diagnostics);
 
-/// Elements of all layers.
+/// Elements of all layers; of more than models::kMaxElements one more than that.
 std::int64_t elements_of(const Sharding& sharding);
 
 }  // namespace hipress::traces

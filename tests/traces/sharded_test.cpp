@@ -29,8 +29,8 @@ using planner::Workplace;
 enum class Style { kFsdp1, kFsdp2, kPlain };
 enum class Order { kPre, kPost, kNone };
 
-/// A job on 8 ranks. On the GPU every layer takes 10 ms forward and 20 ms backward, a gather 4 ms, a
-/// reduction 6 ms, a mean over replicas 2 ms and the optimizer 5 ms. The CPU is ahead.
+/// A job on 8 ranks. On the GPU every layer takes 10 ms forward and 20 ms backward, a gather 4 ms,
+/// a reduction 6 ms, a mean over replicas 2 ms and the optimizer 5 ms. The CPU is ahead.
 struct Job {
   Style style = Style::kFsdp2;
   int steps = 3, micro_steps = 1;
@@ -188,7 +188,14 @@ class Writer {
       now_ += 1;
       if (gathers && job_.order == Order::kPost) gather(layer - 1, 2);
       if (reduces) reduce(layer);
-      evaluate("RegisterPostBackwardFunctionBackward", begin);
+      if (job_.style == Style::kFsdp1) {
+        const json arguments = {{"Input Dims", {{job_.elements[layer] - 1}}},
+                                {"Input type", {"float"}}};
+        add("cpu_op", "torch::autograd::AccumulateGrad", begin + 0.1, 0.5, 2, arguments);
+        evaluate("torch::autograd::AccumulateGrad", begin);
+      } else {
+        evaluate("RegisterPostBackwardFunctionBackward", begin);
+      }
       if (gathers && job_.order == Order::kNone) gather_in("PreBackward", layer - 1);
     }
   }
@@ -213,8 +220,7 @@ class Writer {
     for (int micro = 0; micro < job_.micro_steps; ++micro) {
       needs_gather_ = job_.reshard || micro == 0;
       forward();
-      if (!ends_early)
-        backward(job_.every_micro_step_reduces || micro + 1 == job_.micro_steps);
+      if (!ends_early) backward(job_.every_micro_step_reduces || micro + 1 == job_.micro_steps);
       now_ += 50;
     }
     if (job_.clips) {
@@ -320,9 +326,13 @@ TEST_CASE("a slow network does not change what a job computes") {
 TEST_CASE("layers of FSDP1 and of plain collectives are known by their sizes") {
   for (const Style style : {Style::kFsdp1, Style::kPlain}) {
     const Read one = read({.style = style});
+    // FSDP1's flat parameters say how much of what is reduced is padding.
+    const int padding = style == Style::kFsdp1 ? 1 : 0;
     CHECK(layers_of(one) ==
-          "layer0 4000 1+0 ready 80; layer1 8000 1+1 ready 60; layer2 8000 1+1 ready 40; "
-          "layer3 8000 1+1 ready 20; ");
+          fmt::format("layer0 {} 1+0 ready 80; layer1 {} 1+1 ready 60; layer2 {} 1+1 ready 40; "
+                      "layer3 {} 1+1 ready 20; ",
+                      4000 - padding, 8000 - padding, 8000 - padding, 8000 - padding));
+    CHECK(one.model().gradients.back().name == "layer0");
     CHECK(one.sharding().schedule == "fsdp(reshard=true, prefetch=pre)");
   }
 }
@@ -382,8 +392,7 @@ TEST_CASE("micro-steps reduce in the last or in all") {
 
 TEST_CASE("collectives of other groups and of metrics are none of a layer's") {
   for (const Style style : {Style::kFsdp1, Style::kFsdp2, Style::kPlain}) {
-    const Job job{
-        .style = style, .clips = true, .reports = true, .has_tensor_parallelism = true};
+    const Job job{.style = style, .clips = true, .reports = true, .has_tensor_parallelism = true};
     const Read one = read(job);
     const Read plain = read({.style = style});
     REQUIRE(one.sharding().layers.size() == 4);
@@ -427,6 +436,48 @@ TEST_CASE("what a trace does not tell of shards is refused, with the remedy") {
   CHECK_THROWS_WITH(read({.reduced = "Double"}), Contains("float32, float16 and bfloat16"));
 }
 
+TEST_CASE("sizes of kernels that say nothing are those of the calls that launch them") {
+  json trace = json::parse(Writer({.style = Style::kPlain, .has_sizes = false}).text());
+  json& events = trace["traceEvents"];
+  const json kernels = events;
+  for (const json& kernel : kernels) {
+    if (!kernel["args"].contains("Collective name")) continue;
+    const bool gathers = kernel["args"]["Collective name"] == "_allgather_base";
+    const auto launch = std::ranges::find_if(kernels, [&](const json& event) {
+      return event["cat"] == "cuda_runtime" &&
+             event["args"]["correlation"] == kernel["args"]["correlation"];
+    });
+    json call = *launch;
+    call["cat"] = "cpu_op";
+    call["name"] = gathers ? "c10d::_allgather_base_" : "c10d::_reduce_scatter_base_";
+    call["args"] = {{"Input Dims", gathers ? json{{64}, {8}} : json{{8}, {64}}},
+                    {"Input type", {"float", "float"}},
+                    {"External id", kernel["args"]["correlation"]}};
+    events.push_back(call);
+  }
+  const Read one = read_text(trace.dump());
+  CHECK(one.sharding().layers.size() == 4);
+  CHECK(models::total_elements(one.model()) == 4 * 64);
+}
+
+TEST_CASE("counts that cannot be are not told") {
+  for (const char* key : {"In msg nelems", "Out msg nelems", "Group size"}) {
+    for (const std::int64_t value : {INT64_MAX, std::int64_t{-1}, std::int64_t{1} << 47}) {
+      json trace = json::parse(Writer(Job{}).text());
+      for (json& event : trace["traceEvents"]) {
+        if (event["args"].contains(key)) event["args"][key] = value;
+      }
+      CAPTURE(key, value);
+      try {
+        const Read one = read_text(trace.dump());
+        CHECK(models::total_elements(one.model()) <= models::kMaxElements);
+      } catch (const io::Unmet& error) {
+        CHECK_THAT(error.what(), Contains("no model"));
+      }
+    }
+  }
+}
+
 /// Events of a step of 1000 us on the CPU alone, as DeepSpeed's collectives come.
 class Calls {
  public:
@@ -450,8 +501,14 @@ class Calls {
     if (!shapes.empty()) {
       arguments = {{"Input Dims", shapes}, {"Input type", {"c10::Half", "c10::Half"}}};
     }
-    all_.push_back({{"ph", "X"},     {"cat", "cpu_op"}, {"name", name},     {"pid", 1},
-                    {"tid", thread}, {"ts", at},    {"dur", length}, {"args", arguments}});
+    all_.push_back({{"ph", "X"},
+                    {"cat", "cpu_op"},
+                    {"name", name},
+                    {"pid", 1},
+                    {"tid", thread},
+                    {"ts", at},
+                    {"dur", length},
+                    {"args", arguments}});
   }
 
  private:
@@ -471,7 +528,8 @@ TEST_CASE("ZeRO-3's layers are what it gathers, ready with the bucket that ends 
   const Read one = read_text(calls.text());
   CHECK(one.sharding().schedule == "fsdp(reshard=true)");
   // Calls of 2 us each are no computation: two before 300, three before 500.
-  CHECK(layers_of(one) == "layer0 400 1+1 ready 0; layer1 400 1+1 ready 0; layer2 400 1+1 ready 0; ");
+  CHECK(layers_of(one) ==
+        "layer0 400 1+1 ready 0; layer1 400 1+1 ready 0; layer2 400 1+1 ready 0; ");
   CHECK(one.model().gradients[0].ready_s == Approx(198e-6));
   CHECK(one.model().gradients[1].ready_s == Approx(198e-6));
   CHECK(one.model().gradients[2].ready_s == Approx(396e-6));
@@ -538,9 +596,7 @@ TEST_CASE("an execution trace has layers and no times") {
   };
   const json types = {"Tensor(c10::BFloat16)", "Tensor(c10::BFloat16)"};
   const auto in_range = [&](const std::string& range, const std::string& call, json shapes,
-                            int parent) {
-    node(call, node(range, parent), shapes, types);
-  };
+                            int parent) { node(call, node(range, parent), shapes, types); };
   for (const char* layer : {"", " (blocks.0)"}) {
     in_range(fmt::format("FSDP::all_gather{}", layer), "c10d::_allgather_base_", {{64}, {16}}, 1);
   }
@@ -577,8 +633,8 @@ TEST_CASE("a sharded job's trace becomes a model that the tools simulate", "[too
   // 40 ms forward, 80 backward and 5 of the optimizer.
   CHECK(json::parse(simulated.out)["compute_s"].get<double>() == Approx(0.125));
   const ToolRun report_of_people = place.run("hipress-import job.json");
-  CHECK_THAT(report_of_people.out, Contains("4 layers, 4 shards of each, 2 times") &&
-                                       Contains("all-reduce of shards"));
+  CHECK_THAT(report_of_people.out,
+             Contains("4 layers, 4 shards of each, 2 times") && Contains("all-reduce of shards"));
 }
 
 }  // namespace

@@ -21,10 +21,9 @@ std::string bytes(std::int64_t count) { return io::format_amount(count); }
 
 /// Layers in the order of forward, and what each kind of collective takes of a step.
 void print_sharding(const Sharding& sharding) {
-  fmt::print(std::cout, "{} layers, {} shards of each{}: {}\n\n", sharding.layers.size(),
-             sharding.ranks,
-             sharding.replicas > 1 ? fmt::format(", {} times", sharding.replicas) : "",
-             sharding.schedule);
+  fmt::print(
+      std::cout, "{} layers, {} shards of each{}: {}\n\n", sharding.layers.size(), sharding.ranks,
+      sharding.replicas > 1 ? fmt::format(", {} times", sharding.replicas) : "", sharding.schedule);
   fmt::print(std::cout, "{:<24} {:>12} {:>8} {:>11} {:>11} {:>9}\n", "layer", "elements", "gathers",
              "gathered", "reduced", "ready");
   for (std::size_t i = sharding.layers.size(); i-- > 0;) {
@@ -39,10 +38,9 @@ void print_sharding(const Sharding& sharding) {
   };
   fmt::print(std::cout, "\n{:<24} {:>12} {:>8} {:>11} {:>9}\n", "a step's collectives", "bytes",
              "count", "time", "exposed");
-  for (const Row& row : {Row{"all-gather", sharding.all_gather},
-                         Row{"reduce-scatter", sharding.reduce_scatter},
-                         Row{"all-reduce of shards", sharding.all_reduce},
-                         Row{"other", sharding.other}}) {
+  for (const Row& row :
+       {Row{"all-gather", sharding.all_gather}, Row{"reduce-scatter", sharding.reduce_scatter},
+        Row{"all-reduce of shards", sharding.all_reduce}, Row{"other", sharding.other}}) {
     if (row.total.count == 0) continue;
     fmt::print(std::cout, "{:<24} {:>12} {:>8} {:>11} {:>9}\n", row.name, bytes(row.total.bytes),
                row.total.count, or_dash(row.total.time_s), or_dash(row.total.exposed_s));
