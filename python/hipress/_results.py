@@ -185,6 +185,8 @@ class Trace(Result):
         lines = [f"{self.format}, {len(self.steps)} steps"]
         if self.gradients is not None:
             lines.append(f"{self.gradients} gradients, {self.elements} elements")
+        if "schedule" in self._document:
+            lines.append(f"{len(self.layers)} layers, trained with {self.schedule}")
         if "most_gain" in self._document:
             lines.append(self.most_gain)
         return [*lines, *(f"not told: {sentence}" for sentence in self.not_told)]
