@@ -282,6 +282,7 @@ class Finder {
       count_gathers();
     }
     say_repeated();
+    say_frozen();
     find_replicas();
     name_layers();
     const std::int64_t times = made_.reduces_once ? 1 : made_.passes;
@@ -348,6 +349,23 @@ class Finder {
         fmt::format("a layer is gathered {} times in forward (evaluation, modules that are used "
                     "again), and the schedule gathers each {} times",
                     most, made_.passes));
+  }
+
+  /// Gathers that names assign, and sizes do not.
+  void say_frozen() {
+    if (!by_name_) return;
+    std::map<std::string, std::int64_t> gathered;
+    for (const StepCollective* one : gathers_) {
+      gathered[*one->layer] = whole_of(*one, made_.ranks);
+    }
+    std::int64_t elements = 0;
+    for (const auto& [name, whole] : gathered) elements = sum_of(elements, whole);
+    const std::int64_t reduced = elements_of(last_);
+    if (elements == reduced) return;
+    made_.assumed.push_back(
+        fmt::format("layers gather {} elements and reduce {} (frozen parameters): the model has "
+                    "the latter, so it gathers less than the job",
+                    elements, reduced));
   }
 
   void add_gather(const StepCollective& gather, ShardedLayer& layer) const {

@@ -414,6 +414,22 @@ TEST_CASE("fewer shards than ranks without all-reduces are said to be of a large
   CHECK_THAT(one.said, Contains("among 8 of the 32 ranks") && Contains("simulate 8 nodes"));
 }
 
+TEST_CASE("frozen parameters are gathered and not reduced, which is said") {
+  // Of each reduction half is left: 4 times 500, 1000, 1000, 1000.
+  json trace = json::parse(Writer(Job{}).text());
+  for (json& event : trace["traceEvents"]) {
+    json& arguments = event["args"];
+    if (arguments.value("Collective name", "") != "_reduce_scatter_base") continue;
+    for (const char* key : {"In msg nelems", "Out msg nelems"}) {
+      arguments[key] = arguments[key].get<std::int64_t>() / 2;
+    }
+  }
+  const Read one = read_text(trace.dump());
+  CHECK(models::total_elements(one.model()) == 14000);
+  CHECK(one.sharding().all_gather.bytes == 4 * (28000 + 24000));
+  CHECK_THAT(one.said, Contains("gather 28000 elements and reduce 14000 (frozen parameters)"));
+}
+
 TEST_CASE("an evaluation in a step gathers once more, which is said") {
   const Read one = read({.evaluates = true});
   CHECK(one.sharding().schedule == "fsdp(reshard=true, prefetch=pre)");
@@ -569,6 +585,21 @@ TEST_CASE("one rank alone trains without shards") {
   std::vector<std::string> diagnostics;
   const Imported imported = read_trace(*stream_of(trace.dump()));
   CHECK_FALSE(imported.steps.front().sharded);
+}
+
+TEST_CASE("ZeRO-2 with all-reduces is a model of these, and is said to gather") {
+  Calls calls;
+  calls.forward(1);
+  const std::string accumulate = "torch::autograd::AccumulateGrad";
+  calls.backward(100, 10);
+  calls.add("autograd::engine::evaluate_function: " + accumulate, 120, 20);
+  calls.add(accumulate, 121, 1, {{64}});
+  calls.add("c10d::allreduce_", 125, 2, {{64}});
+  calls.gather(600, 64);
+  const Read one = read_text(calls.text());
+  CHECK_FALSE(one.imported.sharding);
+  CHECK(models::total_elements(one.model()) == 64);
+  CHECK_THAT(one.said, Contains("also gathers 64 elements"));
 }
 
 TEST_CASE("names of FSDP's ranges say what they are around") {
