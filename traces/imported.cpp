@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <ostream>
 #include <utility>
@@ -223,6 +224,16 @@ Steps alike_last(const Steps& steps, Parts parts, std::vector<std::string>& diag
   return alike;
 }
 
+/// Whether a step gathers all parameters, as ZeRO-1 and -2 do behind their optimizers; of DDP's
+/// gradients some may then be reduced behind backward.
+bool gathers_parameters(const TracedStep& step) {
+  constexpr double kPadding = 0.01;
+  const auto elements = std::max(total_of(step.gradients), step.collective_elements());
+  if (!elements || step.gathered_elements == 0) return false;
+  const auto all = static_cast<double>(*elements);
+  return std::abs(static_cast<double>(step.gathered_elements) - all) <= kPadding * all;
+}
+
 /// What the ranks of a job do with gradients: throws io::Unmet where these travel otherwise than by
 /// all-reduce.
 void check_communication(const Imported& trace, const Steps& steps,
@@ -230,9 +241,9 @@ void check_communication(const Imported& trace, const Steps& steps,
   if (trace.world_size.value_or(1) <= 1) return;
   const TracedStep& last = *steps.back();
   if (!last.buckets.empty()) {
-    if (last.gathered_elements > 0 && last.gathered_elements == last.collective_elements()) {
+    if (gathers_parameters(last)) {
       diagnostics.push_back(fmt::format(
-          "{} also gathers {} elements, all parameters (ZeRO-1, -2): the model has its all-reduces "
+          "{} also gathers {} elements, all parameters (ZeRO-1, -2): the model averages gradients "
           "alone; with `schedule` fsdp it gathers, too",
           last.name, last.gathered_elements));
     }
@@ -452,7 +463,7 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
   const PartsRow& row = choose_parts(trace, last, options, diagnostics);
   check_conserved(whole, row.parts, row.plural);
   const auto in_gradients = total_of(last.gradients), in_buckets = total_of(last.buckets);
-  if (in_gradients && in_buckets && *in_gradients != *in_buckets) {
+  if (in_gradients && in_buckets && *in_gradients != *in_buckets && !gathers_parameters(last)) {
     throw io::Unmet(
         fmt::format("no model: elements are not conserved: the gradients of {} have {} elements, "
                     "the buckets that carry them {}",

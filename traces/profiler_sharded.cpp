@@ -255,8 +255,7 @@ std::vector<std::vector<std::int64_t>> ProfilerTrace::gradients_before(std::int6
   return shapes;
 }
 
-void ProfilerTrace::add_sharded(const Window& window, TracedStep& step,
-                                const Imported& imported) const {
+void ProfilerTrace::add_sharded(const Window& window, TracedStep& step, Imported& imported) const {
   const std::vector<Started> all = started(window);
   const bool any =
       std::ranges::any_of(all, [](const Started& one) { return reduces(one.what.kind()); });
@@ -285,6 +284,11 @@ void ProfilerTrace::add_sharded(const Window& window, TracedStep& step,
   const bool none = next == sharded.collectives.end();
   sharded.optimizer_s = optimizer_s({last_ns, none ? window.time.end : next->started_ns});
   step.sharded = std::move(sharded);
+  if (!has_gpu() && layer_ranges_.empty()) {
+    imported.tell(
+        "how long the CPU waits for collectives: there are no ranges of FSDP's around them, so "
+        "that waiting counts as computation; trace a job on GPUs");
+  }
   if (has_gpu() || library_calls_.empty()) return;
   const TimeSet library = library_times_.within(window.time);
   step.communication_s = to_seconds(library.length());

@@ -157,7 +157,7 @@ class ProfilerTrace {
   std::optional<double> exposed_s(const Interval& time) const;
   std::vector<std::vector<std::int64_t>> gradients_before(std::int64_t since_ns,
                                                           std::int64_t ns) const;
-  void add_sharded(const Window& window, TracedStep& step, const Imported& imported) const;
+  void add_sharded(const Window& window, TracedStep& step, Imported& imported) const;
   void tell_reductions(const Window& window, const TracedStep& step, Imported& imported) const;
   static void tell_travels(const std::string& step, const std::string& collective,
                            Imported& imported);

@@ -239,6 +239,26 @@ class Finder {
     return sum;
   }
 
+  /// Of several gathers of a size, leaves out the last one that makes them more than is reduced.
+  void leave_out_repeated(Pointers& gathers, std::int64_t reduced) {
+    const std::int64_t all = elements_of(gathers);
+    if (all <= reduced || is_near(all, reduced)) return;
+    for (std::size_t i = gathers.size(); i-- > 0;) {
+      const std::int64_t whole = whole_of(*gathers[i], made_.ranks);
+      const auto before = gathers.begin() + static_cast<std::ptrdiff_t>(i);
+      const bool again = std::any_of(gathers.begin(), before, [&](const StepCollective* one) {
+        return whole_of(*one, made_.ranks) == whole;
+      });
+      if (!again || !is_near(all - whole, reduced)) continue;
+      gathers.erase(before);
+      made_.assumed.push_back(
+          fmt::format("{} elements are taken to be gathered again in forward, since that many more "
+                      "are gathered than are reduced",
+                      whole));
+      return;
+    }
+  }
+
   /// Gathers and reductions that have different sizes and the same elements, as DeepSpeed's.
   void match_sums(const Pointers& all) {
     Pointers forward, backward, behind;
@@ -247,15 +267,14 @@ class Finder {
       if (!one->in_backward && one->pass == pass_) forward.push_back(one);
       if (!one->in_backward && one->pass > pass_) behind.push_back(one);
     }
-    const std::int64_t reduced = elements_of(last_);
-    const bool once = backward.empty() && is_near(elements_of(behind), reduced);
-    if (once || (backward.empty() && is_near(elements_of(forward), reduced))) {
-      gathers_ = once ? behind : forward;
+    const std::int64_t reduced = elements_of(last_), gathered = elements_of(forward);
+    leave_out_repeated(forward, reduced);
+    if (backward.empty() && is_near(elements_of(behind), reduced)) {
+      gathers_ = behind;
       gathers_at_once_ = true;
       made_.assumed.emplace_back(
-          "the job gathers its parameters in parts that are no layers, before forward (ZeRO-1, "
-          "-2): the model's layers are what is reduced together, and the schedule gathers them one "
-          "by one");
+          "the job gathers its parameters behind its optimizer (ZeRO-1, -2): the model's layers "
+          "are what is reduced together, and the schedule gathers them one by one in forward");
     } else if (!forward.empty() && is_near(elements_of(forward), reduced)) {
       gathers_ = forward;
       gathers_.insert(gathers_.end(), backward.begin(), backward.end());
@@ -270,7 +289,7 @@ class Finder {
           "elements are not conserved: it reduces {} elements and gathers {} before its backward "
           "pass, and {} of its {} reduce-scatters have no all-gather of their size; trace whole "
           "steps of one job",
-          reduced, elements_of(forward), unmatched_, last_.size());
+          reduced, gathered, unmatched_, last_.size());
     }
   }
 

@@ -553,6 +553,21 @@ TEST_CASE("ZeRO-3's layers are what it gathers, ready with the bucket that ends 
   CHECK_THAT(one.said, Contains("ZeRO-3"));
 }
 
+TEST_CASE("ZeRO-3 may gather again in forward, and keep layers for backward") {
+  Calls calls;
+  calls.forward(1);
+  for (int layer = 0; layer < 3; ++layer) calls.gather(10 + 10 * layer, 400);
+  calls.gather(50, 400);
+  calls.backward(100, 20);
+  calls.reduce(300, 700);
+  calls.reduce(500, 500);
+  const Read one = read_text(calls.text());
+  CHECK(one.sharding().schedule == "fsdp(reshard=false)");
+  CHECK(one.sharding().layers.size() == 3);
+  CHECK(models::total_elements(one.model()) == 1200);
+  CHECK_THAT(one.said, Contains("400 elements are taken to be gathered again"));
+}
+
 TEST_CASE("ZeRO-2 gathers behind its optimizer") {
   Calls calls;
   calls.forward(1);
@@ -594,7 +609,8 @@ TEST_CASE("ZeRO-2 with all-reduces is a model of these, and is said to gather") 
   calls.backward(100, 10);
   calls.add("autograd::engine::evaluate_function: " + accumulate, 120, 20);
   calls.add(accumulate, 121, 1, {{64}});
-  calls.add("c10d::allreduce_", 125, 2, {{64}});
+  calls.add("c10d::allreduce_", 125, 2, {{60}});
+  calls.add("c10d::allreduce_", 200, 2, {{4}});
   calls.gather(600, 64);
   const Read one = read_text(calls.text());
   CHECK_FALSE(one.imported.sharding);
