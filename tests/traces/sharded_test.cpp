@@ -437,6 +437,24 @@ TEST_CASE("an evaluation in a step gathers once more, which is said") {
   CHECK_THAT(one.said, Contains("gathered 2 times in forward"));
 }
 
+TEST_CASE("a ProfilerStep of several iterations is one of them, with shards too") {
+  json trace = json::parse(Writer({.style = Style::kFsdp1, .steps = 4}).text());
+  json events = json::array();
+  for (json event : trace["traceEvents"]) {
+    const std::string name = event["name"];
+    if (name == "ProfilerStep#1" || name == "ProfilerStep#3") continue;
+    if (name.starts_with("ProfilerStep#")) event["dur"] = 2e6 - 10;
+    events.push_back(event);
+  }
+  trace["traceEvents"] = events;
+  const Read one = read_text(trace.dump());
+  CHECK(layers_of(one) == layers_of(read({.style = Style::kFsdp1})));
+  CHECK(one.model().micro_steps == 1);
+  CHECK(one.sharding().all_gather.count == 7);
+  CHECK(one.imported.traced.value().step_s == Approx(1.0).epsilon(0.001));
+  CHECK_THAT(one.said, Contains("holds 2, of which the last is the model's"));
+}
+
 TEST_CASE("a step that is cut off before its reductions is left out") {
   const Read one = read({.is_cut_off = true});
   CHECK(one.sharding().layers.size() == 4);
@@ -642,7 +660,7 @@ TEST_CASE("an execution trace has layers and no times") {
     return id;
   };
   const json types = {"Tensor(c10::BFloat16)", "Tensor(c10::BFloat16)"};
-  const auto in_range = [&](const std::string& range, const std::string& call, json shapes,
+  const auto in_range = [&](const std::string& range, const std::string& call, const json& shapes,
                             int parent) { node(call, node(range, parent), shapes, types); };
   for (const char* layer : {"", " (blocks.0)"}) {
     in_range(fmt::format("FSDP::all_gather{}", layer), "c10d::_allgather_base_", {{64}, {16}}, 1);
