@@ -146,10 +146,11 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
              export_chakra: Optional[Text] = None, bulk_threshold: Optional[Text] = None,
              bulk_wait: Optional[Text] = None, bulk_limit: Optional[Text] = None,
              batch_threshold: Optional[Text] = None, batch_wait: Optional[Text] = None,
-             batch_limit: Optional[Text] = None, density: Optional[float] = None, raw_allreduce: bool = False,
-             no_pipelining: bool = False, no_bulk: bool = False, no_selection: bool = False,
-             trust_plan: bool = False, schedule: Optional[Text] = None, wrap: Optional[Text] = None,
-             steady: Union[int, bool, None] = None, sensitivity: bool = False, explain_interval: bool = False) -> Simulation:
+             batch_limit: Optional[Text] = None, density: Optional[float] = None,
+             shards_by: Optional[Text] = None, raw_allreduce: bool = False, no_pipelining: bool = False,
+             no_bulk: bool = False, no_selection: bool = False, trust_plan: bool = False,
+             schedule: Optional[Text] = None, wrap: Optional[Text] = None, steady: Union[int, bool,
+             None] = None, sensitivity: bool = False, explain_interval: bool = False) -> Simulation:
     """Predicts one iteration of a plan: when every gradient is synchronised, and what that waits for, as hipress-sim does. Answers
     as the tool prints with --json: a Simulation, whose attributes are that object's keys. Arguments are the tool's long options;
     those that are None are not given.
@@ -197,6 +198,8 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
     batch_limit       … and no launch larger than this (4MiB)
     density           Send sparse gradients at this density (above 0, at most 1) instead of the plan's; above the plan's
                       break-even, send them dense
+    shards_by         What gathers and reduces shards of a sharded schedule: a library's collectives (library), or messages
+                      between nodes, in a ring (ring) or each to where it belongs (direct) (default: the plan's, else library)
     raw_allreduce     Gradients that are not compressed use the library's all-reduce
     no_pipelining     Gradients one after the other, each in phases that do not overlap on a node
     no_bulk           Neither bulk groups nor batches, whatever the plan says
@@ -227,7 +230,7 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
                               "replicas": replicas, "jobs": jobs, "trace": trace, "export_chakra": export_chakra,
                               "bulk_threshold": bulk_threshold, "bulk_wait": bulk_wait, "bulk_limit": bulk_limit,
                               "batch_threshold": batch_threshold, "batch_wait": batch_wait,
-                              "batch_limit": batch_limit, "density": density,
+                              "batch_limit": batch_limit, "density": density, "shards_by": shards_by,
                               "raw_allreduce": raw_allreduce or None, "no_pipelining": no_pipelining or None,
                               "no_bulk": no_bulk or None, "no_selection": no_selection or None,
                               "trust_plan": trust_plan or None, "schedule": schedule, "wrap": wrap,
