@@ -7,7 +7,7 @@ namespace hipress::casync {
 
 /// A mean in two halves, which are operations of their own: a reduce-scatter, after which one node,
 /// the owner, has the sum of a partition, and a gather, after which all have what the owner has.
-/// Both do one partition of a unit; owners are places among the unit's nodes.
+/// Each does one partition of a unit; owners are places among the unit's nodes.
 struct Halves {
   /// Adds up what the nodes have on the owner; the task after which its slice holds the sum.
   /// Divided by N if `divides`, or in any case where `partial_sums` travel in half precision.

@@ -62,7 +62,7 @@ struct Layout {
   /// Of the plan's schedule; a unit's members are of one part.
   Timetable timetable;
 
-  bool is_group(std::uint32_t unit) const { return unit >= gradients && unit < first_factor; }
+  bool is_group(std::uint32_t unit) const { return unit >= gradients && unit < first_parameters; }
   bool is_factor(std::uint32_t unit) const { return unit >= first_factor; }
   bool is_parameters(std::uint32_t unit) const {
     return unit >= first_parameters && unit < first_factor;

@@ -113,8 +113,8 @@ struct Plan {
   /// first, then those of other neighbours; 1: all at once.
   std::uint32_t exchange_within = 1;
   /// Of a sharded schedule: what gathers and reduces, a library's collectives or rows of
-  /// strategies() ("ring": ring_gather, ring_reduce_scatter). Ring or not, what is encoded other
-  /// than in half precision goes straight to where it is added up.
+  /// strategies() ("ring": ring_gather, ring_reduce_scatter). Gradients that a codec other than
+  /// half precision encodes go straight to the node that adds them up.
   std::string shards_by = std::string(kLibrary);
   /// Gathers and reductions are messages between nodes, which can be run.
   bool shards_in_messages() const { return shards_by != kLibrary; }

@@ -109,4 +109,10 @@ const Strategy& find_strategy(std::string_view carrier, Operation operation) {
                               "'");
 }
 
+std::string carrier_of_shards(std::string_view text) {
+  if (equal_in_any_case(text, kLibrary)) return std::string(kLibrary);
+  const std::string_view row = find_strategy(text, Operation::kGather).name;
+  return std::string(row.substr(0, row.find('_')));
+}
+
 }  // namespace hipress::casync

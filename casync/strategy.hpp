@@ -130,6 +130,9 @@ const Strategy& find_strategy(std::string_view name);
 /// are ring_gather. std::invalid_argument that lists what there is.
 const Strategy& find_strategy(std::string_view carrier, Operation operation);
 
+/// A Plan::shards_by, from what may be in any case. std::invalid_argument as find_strategy().
+std::string carrier_of_shards(std::string_view text);
+
 /// Expands a plan to the graph of one iteration: on every node Forward, which is all computation
 /// before the last backward (models::before_backward_s), then the gradients'
 /// Backward tasks in order of their ready times, and behind them what the strategy says.

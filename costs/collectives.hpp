@@ -7,8 +7,7 @@
 
 namespace hipress::costs {
 
-/// What a collective of a library is taken for where it was not measured. A new one is one row
-/// here.
+/// What a collective of a library is taken for where it was not measured.
 struct CollectiveRow {
   const char* name;     ///< "all-reduce"
   const char* formula;  ///< of ideal_s, for readers

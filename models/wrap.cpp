@@ -33,16 +33,26 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// Whether a component of a name is one that the pattern's stands for.
+/// Whether a component of a name is one that the pattern's stands for. What the last star stands
+/// for grows until the rest fits, which is all that ever has to be tried.
 bool matches(std::string_view pattern, std::string_view name) {
-  const std::size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == name;
-  if (!name.starts_with(pattern.substr(0, star))) return false;
-  const std::string_view rest = pattern.substr(star + 1);
-  for (std::size_t begin = star; begin <= name.size(); ++begin) {
-    if (matches(rest, name.substr(begin))) return true;
+  std::size_t at = 0, in_name = 0;
+  std::size_t star = std::string_view::npos, behind_star = 0;  // places of the last one
+  while (in_name < name.size()) {
+    if (at < pattern.size() && pattern[at] == '*') {
+      star = at++;
+      behind_star = in_name;
+    } else if (at < pattern.size() && pattern[at] == name[in_name]) {
+      ++at;
+      ++in_name;
+    } else if (star != std::string_view::npos) {
+      at = star + 1;
+      in_name = ++behind_star;
+    } else {
+      return false;
+    }
   }
-  return false;
+  return pattern.find_first_not_of('*', at) == std::string_view::npos;
 }
 
 /// The module of that many components that a parameter is in.
@@ -91,6 +101,9 @@ void wrap_matches(std::string_view rule, Model& model) {
   }
 }
 
+/// Modules in one another, at most.
+constexpr std::size_t kMostModules = 1000;
+
 /// A module as the names of parameters tell it.
 struct Module {
   std::map<std::string_view, Module> children;
@@ -111,6 +124,12 @@ Module tree_of(const Model& model) {
     const Gradient& gradient = model.gradients[g];
     Names components = split(gradient.name, '.');
     components.pop_back();
+    if (components.size() > kMostModules) {
+      throw io::InputError(
+          fmt::format("`wrap`: gradient {} of the model is in {} modules, and a size wraps names "
+                      "of at most {}; give patterns",
+                      g + 1, components.size(), kMostModules));
+    }
     Module* module = &root;
     module->elements += gradient.elements;
     for (const std::string_view component : components) {
@@ -184,11 +203,20 @@ std::int64_t elements_in(std::string_view rule) {
                                    kMaxElements, io::quote(std::string(rule))));
 }
 
+/// Something that begins as a number does; with commas, stars or components behind it, patterns.
+bool is_size(std::string_view rule) {
+  const auto is_digit = [](char one) { return one >= '0' && one <= '9'; };
+  if (rule.empty() || !is_digit(rule.front())) return false;
+  if (rule.find_first_of(",*") != std::string_view::npos) return false;
+  const std::size_t point = rule.find('.');
+  return point == std::string_view::npos || (point + 1 < rule.size() && is_digit(rule[point + 1]));
+}
+
 }  // namespace
 
 void wrap(std::string_view rule, Model& model) {
   rule = trimmed(rule);
-  if (!rule.empty() && rule.front() >= '0' && rule.front() <= '9') {
+  if (is_size(rule)) {
     return SizeRule(elements_in(rule), model).apply();
   }
   wrap_matches(rule, model);

@@ -208,11 +208,15 @@ void read_shards(const io::YamlNode& root, const models::Model& model, casync::P
   if (const auto within = root.find("exchange_within")) {
     if (!sharded) within->fail("is of a sharded schedule, such as schedule: fsdp; leave it out");
     plan.exchange_within = static_cast<std::uint32_t>(within->integer(1, plan.nodes));
+    const std::uint32_t shards = plan.schedule.timetable(model).sharding->shards(plan.nodes);
+    if (shards % plan.exchange_within != 0) {
+      within->fail(fmt::format("must divide the {} nodes that have all shards, got {}", shards,
+                               plan.exchange_within));
+    }
   }
   if (const auto carrier = root.find("shards_by")) {
     if (!sharded) carrier->fail("is of a sharded schedule, such as schedule: fsdp; leave it out");
-    plan.shards_by = carrier->text();
-    located(*carrier, [&] { casync::make_layout(model, plan); });
+    located(*carrier, [&] { plan.shards_by = casync::carrier_of_shards(carrier->text()); });
   }
   if (!sharded && !plan.gathers.empty()) {
     root.at("gradients")

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -92,10 +93,14 @@ void wrap_as_planned(const std::string& path_or_name, models::Model& model) {
   if (!io::is_yaml_name(path_or_name)) return;
   const auto rule = io::YamlNode::load(path_or_name).find("wrap");
   if (!rule) return;
+  const std::string text = rule->text();
   try {
-    models::wrap(rule->text(), model);
+    models::wrap(text, model);
   } catch (const io::InputError& error) {
-    rule->fail(error.what());
+    constexpr std::string_view kField = "`wrap`";
+    std::string_view why = error.what();
+    if (why.starts_with(kField)) why.remove_prefix(kField.size());
+    rule->fail(std::string(why.substr(std::min(why.size(), why.find_first_not_of(": ")))));
   }
 }
 

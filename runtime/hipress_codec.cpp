@@ -71,9 +71,16 @@ std::unique_ptr<hipress_codec> made(const std::string& algorithm, std::uint64_t 
   return made;
 }
 
+/// Bytes of a message, at most.
+std::int64_t room_for(const kernels::Codec& codec, std::int64_t elements) {
+  if (elements >= 0 && elements <= models::kMaxElements) return codec.encoded_bytes(elements);
+  throw std::invalid_argument(
+      fmt::format("a message has from 0 to {} elements, got {}", models::kMaxElements, elements));
+}
+
 /// The codec's view of it. Its residual is looked up only when all of a call fit.
 kernels::EncodeItem item_of(const hipress_codec& codec, hipress_encode& encode) {
-  const std::int64_t room = codec.codec->encoded_bytes(encode.elements);
+  const std::int64_t room = room_for(*codec.codec, encode.elements);
   if (encode.capacity < room) {
     throw std::invalid_argument(
         fmt::format("a message of {} elements by {} takes {} bytes, and there is room for {}",
@@ -161,12 +168,7 @@ hipress_status hipress_codec_describe(const hipress_codec* codec, hipress_codec_
 
 int64_t hipress_codec_bytes(const hipress_codec* codec, int64_t elements) {
   std::int64_t bytes = -1;
-  guarded([&] {
-    if (elements < 0) {
-      throw std::invalid_argument(fmt::format("{} elements: give 0 or more", elements));
-    }
-    bytes = required(codec, "codec").codec->encoded_bytes(elements);
-  });
+  guarded([&] { bytes = room_for(*required(codec, "codec").codec, elements); });
   return bytes;
 }
 

@@ -22,6 +22,7 @@ namespace {
 
 using Pointers = std::vector<const StepCollective*>;
 
+constexpr std::int64_t kMostRanks = 1 << 20;
 constexpr double kNearly = 0.05;  // of elements: padding, and parameters too small to be sharded
 
 /// Counts are what a trace says, which may be anything.
@@ -91,13 +92,18 @@ class Finder {
       for (const StepCollective& one : step_.collectives) {
         const bool may = one.kind == kind && (one.of_fsdp || !of_fsdp_) && one.in_backward;
         if (may && !forward.contains(group_of(one)))
-          elements[group_of(one)] += 1 + whole_of(one, std::max<std::int64_t>(1, ranks_of(one)));
+          add(elements[group_of(one)], whole_of(one, std::max<std::int64_t>(1, ranks_of(one))));
       }
       if (elements.empty()) continue;
       choose_reductions(kind, elements);
       return true;
     }
     return false;
+  }
+
+  /// One more collective, of so many elements.
+  static void add(std::int64_t& sum, std::int64_t elements) {
+    sum = sum_of(sum, sum_of(elements, 1));
   }
 
   void choose_reductions(CollectiveKind kind, const std::map<std::string, std::int64_t>& elements) {
@@ -115,6 +121,7 @@ class Finder {
     }
     made_.ranks = ranks_of(*reductions_.front());
     if (made_.ranks == 0) made_.ranks = step_.ranks.value_or(0);
+    if (made_.ranks > kMostRanks) made_.ranks = 0;  // whatever that is, it is no number of ranks
   }
 
   /// Keeps the reductions of the last pass that has some.

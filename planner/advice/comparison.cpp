@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "costs/collectives.hpp"
 #include "costs/assumed_spread.hpp"
+#include "costs/collectives.hpp"
 #include "io/quantity.hpp"
 #include "planner/search/timeline_search.hpp"
 #include "planner/timing/forecast.hpp"

@@ -35,7 +35,8 @@ class Judge {
 
   Verdict verdict() const {
     Verdict made = plan_.compressed > 0 ? with_compression() : without_compression();
-    made.sentence += about_default() + about_others();
+    const bool names_rival = plan_.compressed == 0 && made.answer == Answer::kCompress;
+    made.sentence += about_default() + about_others(names_rival);
     return made;
   }
 
@@ -66,9 +67,11 @@ class Judge {
   Verdict with_compression() const {
     const ShardedBaseline* const rival = comparison_.fastest_uncompressed();
     if (rival == nullptr) {
+      const bool found = any_found([](const ShardedBaselineRow& row) { return !row.compresses; });
       return {.answer = Answer::kTooClose,
               .sentence = "too close to call: " + plan_and_time() +
-                          "; nothing without compression fits into `gpu_memory`"};
+                          (found ? "; nothing without compression fits into `gpu_memory`"
+                                 : "; nothing without compression could be simulated")};
     }
     const double saved = 1 - plan_.iteration_s / rival->found->iteration_s;
     const double probability = saving(plan_, *rival->found).probability;
@@ -94,9 +97,12 @@ class Judge {
     return {Answer::kDoNotCompress, 1 - worth, fmt::format("do not compress: {}: {}", both, why)};
   }
 
+  const ShardedBaseline* best_compressing() const {
+    return fastest(comparison_, [](const ShardedBaselineRow& row) { return row.compresses; });
+  }
+
   Verdict without_compression() const {
-    const ShardedBaseline* const best =
-        fastest(comparison_, [](const ShardedBaselineRow& row) { return row.compresses; });
+    const ShardedBaseline* const best = best_compressing();
     if (best == nullptr) return {Answer::kDoNotCompress, {}, "do not compress: " + plan_and_time()};
     const double probability = saving(*best->found, plan_, problem_.tolerance).probability;
     const bool pays = best->found->iteration_s < plan_.iteration_s * (1 - problem_.tolerance);
@@ -119,10 +125,22 @@ class Judge {
     return names;
   }
 
+  /// Whether one of those rows was simulated, whether it fits or not.
+  template <class Which>
+  bool any_found(const Which& which) const {
+    return std::ranges::any_of(comparison_.baselines, [&](const ShardedBaseline& one) {
+      return one.found.has_value() && which(*one.row);
+    });
+  }
+
   /// What the plan saves of PyTorch's defaults, unless that is said.
   std::string about_default() const {
     const ShardedBaseline* const best = comparison_.fastest_default();
-    if (best == nullptr) return "; FSDP2 by default does not fit into `gpu_memory`";
+    if (best == nullptr) {
+      return any_found([](const ShardedBaselineRow& row) { return row.is_default; })
+                 ? "; FSDP2 by default does not fit into `gpu_memory`"
+                 : "";
+    }
     if (plan_.compressed > 0 && best == comparison_.fastest_uncompressed()) return "";
     const double saved = 1 - plan_.iteration_s / best->found->iteration_s;
     const std::string time = io::format_duration(best->found->iteration_s);
@@ -135,11 +153,12 @@ class Judge {
   }
 
   /// "; ZeRO++ takes 180ms, less than this plan", of those that the sentence does not name.
-  std::string about_others() const {
+  std::string about_others(bool names_rival) const {
     std::string text;
+    const ShardedBaseline* const named = names_rival ? best_compressing() : nullptr;
     for (const ShardedBaseline& one : comparison_.baselines) {
       const std::string_view name = one.row->name;
-      if (!one.found || (name != "zeropp" && name != "hsdp")) continue;
+      if (!one.found || &one == named || (name != "zeropp" && name != "hsdp")) continue;
       if (&one == comparison_.fastest_uncompressed() && plan_.compressed > 0) continue;
       text +=
           fmt::format("; {} takes {}", one.row->title, io::format_duration(one.found->iteration_s));

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "casync/plan.hpp"
-#include "costs/collectives.hpp"
 #include "costs/cluster.hpp"
+#include "costs/collectives.hpp"
 #include "costs/curve.hpp"
 #include "planner/bound/ready_times.hpp"
 #include "planner/problem/machines.hpp"

@@ -140,7 +140,7 @@ def _require_setters(module: Any) -> None:
 # --------------------------------------------------------------------------------------------------------------- schedules
 
 
-def _apply_schedule(plan: Plan, model: Any, units: Sequence[Tuple[Unit, Any, Any]]) -> None:
+def _apply_schedule(hook: "ShardedHook", plan: Plan, model: Any, units: Sequence[Tuple[Unit, Any, Any]]) -> None:
     """Checks the plan's schedule against the modules, and sets what FSDP2 has a setter for: resharding after forward as true or
     false (of all but the root, which FSDP2 leaves whole unless it was told otherwise), and communicators."""
     where = f"{plan.file} is for schedule {plan.schedule}"
@@ -154,7 +154,7 @@ def _apply_schedule(plan: Plan, model: Any, units: Sequence[Tuple[Unit, Any, Any
                                  f"over {shard}: "
                                  f"give fully_shard() {mesh}, or plan for what it has")
         _require_neighbours(where, unit, group)
-        _set_reshard(where, plan, unit, module, group, shard, is_root=module is model)
+        _set_reshard(hook, where, plan, unit, module, group, shard, is_root=module is model)
         _require_in_flight(where, plan, unit, module)
     setter = getattr(model, "set_separate_reduce_scatter_group", None)
     if setter is not None:
@@ -172,7 +172,7 @@ def _require_neighbours(where: str, unit: Unit, group: Any) -> None:
                              "fully_shard() a mesh whose last dimension is the sharded one")
 
 
-def _set_reshard(where: str, plan: Plan, unit: Unit, module: Any, group: Any, shard: int, is_root: bool) -> None:
+def _set_reshard(hook: "ShardedHook", where: str, plan: Plan, unit: Unit, module: Any, group: Any, shard: int, is_root: bool) -> None:
     after = group.post_forward_mesh_info
     among = 1 if after is None else after.shard_mesh_size
     if among == plan.reshard or (is_root and _state_of(module)._auto_reshard_after_forward):
@@ -181,6 +181,8 @@ def _set_reshard(where: str, plan: Plan, unit: Unit, module: Any, group: Any, sh
         raise InvalidRequest(f"{where}, and the module '{unit.name}' keeps a {among}-th after forward: call fully_shard(..., "
                              f"reshard_after_forward={plan.reshard})")
     module.set_reshard_after_forward(plan.reshard == shard, recurse=False)
+    if among in (1, shard):
+        hook.undone_by(functools.partial(module.set_reshard_after_forward, among == shard, recurse=False))
 
 
 def _require_in_flight(where: str, plan: Plan, unit: Unit, module: Any) -> None:
@@ -202,9 +204,10 @@ class ShardedHook:
     """What gathers and reduces the shards of one model: what hipress.attach() returns for it. It holds what a checkpoint needs
     (state_dict, load_state_dict), and ends with close()."""
 
-    def __init__(self, units: Sequence[Unit], seed: int, group: Any, plan: str) -> None:
+    def __init__(self, units: Sequence[Unit], seed: int, group: Any, plan: str, replicas: Any = None) -> None:
         self.units, self.plan = list(units), plan
         self._group = group
+        self._groups = [group] if replicas is None else [group, replicas]
         self.shard = dist.get_world_size(group)
         self.messages = Messages(seed, self.shard)
         self._undo: List[Callable[[], object]] = []
@@ -219,26 +222,33 @@ class ShardedHook:
         return self.messages.failure
 
     def decide(self, plan: Plan) -> None:
-        """Gives the units what the plan decides, and agrees with the other ranks on it. InvalidRequest where they differ."""
+        """Gives the units what the plan decides, agrees with the other ranks on it, and makes the groups that it needs.
+        InvalidRequest where ranks differ."""
         for unit in self.units:
             plan.decide(unit)
             for algorithm in (unit.gather, unit.reduction):
                 if algorithm is not None:
                     self.messages.codec(algorithm)
+        self.agree(plan.within)
         if plan.within > 1 and plan.within < self.shard:
             self._split(plan)
 
-    def agree(self) -> None:
-        """InvalidRequest unless all ranks were given the same plan and seed for the same units."""
-        mine = {"seed": self.messages.seed, "plan": self.plan, "within": self.messages.within is not None,
+    def agree(self, within: int = 1) -> None:
+        """InvalidRequest unless all ranks that have a shard of the model, or a copy of one, were given the same plan and seed for
+        the same units."""
+        mine = {"seed": self.messages.seed, "plan": self.plan, "exchange_within": within,
                 "units": [unit.described() for unit in self.units]}
-        everyone: List[Any] = [None] * self.shard
-        dist.all_gather_object(everyone, mine, group=self._group)
-        for rank, theirs in enumerate(everyone):
-            differing = [key for key in mine if theirs[key] != everyone[0][key]]
+        told = [{**mine, "rank": dist.get_rank()}]
+        for group in self._groups:
+            everyone: List[Any] = [None] * dist.get_world_size(group)
+            dist.all_gather_object(everyone, told, group=group)
+            told = [one for theirs in everyone for one in theirs]
+        for theirs in told:
+            differing = [key for key in mine if theirs[key] != told[0][key]]
             if differing:
-                raise InvalidRequest(f"rank {rank} called hipress.attach with another {differing[0]} than rank 0: "
-                                     f"{_short(theirs[differing[0]])} and {_short(everyone[0][differing[0]])}; give all the same")
+                what, first = differing[0], told[0]
+                raise InvalidRequest(f"rank {theirs['rank']} called hipress.attach with another {what} than rank {first['rank']}: "
+                                     f"{_short(theirs[what])} and {_short(first[what])}; give all the same")
 
     def _split(self, plan: Plan) -> None:
         """Makes the groups of an exchange in two steps."""
@@ -250,6 +260,8 @@ class ShardedHook:
         near, far = ranks[first:first + plan.within], ranks[place % plan.within::plan.within]
         self.messages.within = dist.new_group(near, use_local_synchronization=True, backend=dist.get_backend(self._group))
         self.messages.between = dist.new_group(far, use_local_synchronization=True, backend=dist.get_backend(self._group))
+        for made in (self.messages.within, self.messages.between):
+            self.undone_by(functools.partial(_end_group, made))
 
     def undone_by(self, undo: Callable[[], object]) -> None:
         """close() calls it."""
@@ -280,6 +292,10 @@ class ShardedHook:
         state  what state_dict() returned, on any device
 
         InvalidRequest in words for any other: do not load it then, and residuals begin with zeros."""
+        missing = [key for key in ("ranks", "rank", "units", "counts", "state") if key not in state]
+        if missing:
+            raise InvalidRequest(f"this is no state of a sharded model's hook, which has '{missing[0]}': load what its state_dict() "
+                                 "returned")
         for key, mine, noun in (("ranks", self.shard, "ranks"), ("rank", dist.get_rank(self._group), "rank")):
             if state[key] != mine:
                 raise InvalidRequest(f"the state is of {noun} {state[key]}, and this is {noun} {mine}: residuals belong to one "
@@ -301,8 +317,20 @@ class ShardedHook:
     def close(self) -> None:
         """Gives the model PyTorch's own collectives back. Calls after the first do nothing."""
         undo, self._undo = self._undo, []
-        for one in undo:
+        for one in reversed(undo):
             one()
+
+
+def _end_group(group: Any) -> None:
+    """Unless the job's groups have ended before."""
+    if dist.is_initialized():
+        dist.destroy_process_group(group)
+
+
+def _forget(model: "weakref.ReferenceType[torch.nn.Module]") -> None:
+    attached = model()
+    if attached is not None:
+        _hooks.pop(attached, None)
 
 
 def _short(value: Any) -> str:
@@ -320,13 +348,18 @@ def attach_sharded(model: Any, plan: str, algorithm: str, seed: int) -> ShardedH
     _require_sharded_mesh(found)
     units = [Unit(number, name, [(one, math.prod(shape)) for one, shape, _ in _parameters_of(model, group)])
              for number, (name, _, group) in enumerate(found)]
-    hook = ShardedHook(units, seed, found[0][2].mesh_info.shard_process_group, plan)
-    if plan != "none":
-        _take_over(hook, model, plan, algorithm, [(unit, module, group) for unit, (_, module, group) in zip(units, found)])
-    else:
-        hook.agree()
+    mesh = found[0][2].mesh_info
+    hook = ShardedHook(units, seed, mesh.shard_process_group, plan, getattr(mesh, "replicate_process_group", None))
+    try:
+        if plan != "none":
+            _take_over(hook, model, plan, algorithm, [(unit, module, group) for unit, (_, module, group) in zip(units, found)])
+        else:
+            hook.agree()
+    except BaseException:
+        hook.close()
+        raise
     _hooks[model] = hook
-    hook.undone_by(functools.partial(_hooks.pop, model, None))
+    hook.undone_by(functools.partial(_forget, weakref.ref(model)))
     return hook
 
 
@@ -352,9 +385,8 @@ def _take_over(hook: ShardedHook, model: Any, plan: str, algorithm: str, units: 
         raise InvalidRequest("the model has no parameters that are trained")
     read = Plan(plan, algorithm, ranks, trained)
     hook.decide(read)
-    hook.agree()
     if read.schedule is not None:
-        _apply_schedule(read, model, units)
+        _apply_schedule(hook, read, model, units)
     for unit, module, group in units:
         gather, reduction = group._all_gather_comm, group._reduce_scatter_comm
         if unit.gather is not None:

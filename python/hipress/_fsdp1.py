@@ -110,9 +110,13 @@ def attach_fsdp1(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHoo
         gradients = [Gradient(name, shape) for group_shapes in shapes for name, shape in group_shapes]
         read = Plan(plan, algorithm, hook.shard, gradients)
         hook.decide(read)
-        _check(read, units, modules)
-    hook.agree()
-    if plan == "none":
+        try:
+            _check(read, units, modules)
+        except BaseException:
+            hook.close()
+            raise
+    else:
+        hook.agree()
         return hook
     model.register_comm_hook(None, _reduce)
     for unit, (_, module) in zip(units, modules):

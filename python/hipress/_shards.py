@@ -91,18 +91,19 @@ def _on_host(output: torch.Tensor) -> Iterator[torch.Tensor]:
 class DecodingWork(Work):
     """A collective under way, what it sends, and what is done when it has ended."""
 
-    def __init__(self, work: Any, sent: torch.Tensor, then: Callable[[], None]) -> None:
+    def __init__(self, messages: Messages, work: Any, sent: torch.Tensor, then: Callable[[], None]) -> None:
         super().__init__()
-        self._work, self._sent = work, sent
+        self._messages, self._work, self._sent = messages, work, sent
         self._then: Optional[Callable[[], None]] = then
 
     def wait(self, *timeout: Any) -> bool:
         """Returns when the output is there."""
-        ended = bool(self._work.wait(*timeout))
-        then, self._then = self._then, None
-        if then is not None:
-            then()
-        return ended
+        with self._messages.ending():
+            ended = bool(self._work.wait(*timeout))
+            if self._then is not None:
+                self._then()
+            self._then = None
+            return ended
 
 
 class _Collective:
@@ -129,7 +130,7 @@ class Gather(_Collective):
             return self.plain(output_tensor=output_tensor, input_tensor=input_tensor, group=group, async_op=async_op)
         with self._messages.ending():
             if half is not None:
-                work = self._cast(output_tensor, input_tensor, group, half)
+                work = self._cast(self._messages, output_tensor, input_tensor, group, half)
             else:
                 work = self._encoded(algorithm, output_tensor, input_tensor, group)
             if async_op:
@@ -138,14 +139,14 @@ class Gather(_Collective):
             return None
 
     @staticmethod
-    def _cast(output: torch.Tensor, shard: torch.Tensor, group: Any, half: torch.dtype) -> DecodingWork:
+    def _cast(messages: Messages, output: torch.Tensor, shard: torch.Tensor, group: Any, half: torch.dtype) -> DecodingWork:
         sent = shard.to(half)
         arrived = torch.empty(output.shape, dtype=half, device=output.device)
 
         def widen() -> None:
             output.copy_(arrived)
 
-        return DecodingWork(dist.all_gather_into_tensor(arrived, sent, group=group, async_op=True), sent, widen)
+        return DecodingWork(messages, dist.all_gather_into_tensor(arrived, sent, group=group, async_op=True), sent, widen)
 
     def _encoded(self, algorithm: str, output: torch.Tensor, shard: torch.Tensor, group: Any) -> DecodingWork:
         unit, messages = self._unit, self._messages
@@ -161,7 +162,7 @@ class Gather(_Collective):
             with _on_host(output) as values:
                 codec.decode(arrived.cpu().view(ranks, room), lengths, values)
 
-        return DecodingWork(dist.all_gather_into_tensor(arrived, sent, group=group, async_op=True), sent, decode)
+        return DecodingWork(messages, dist.all_gather_into_tensor(arrived, sent, group=group, async_op=True), sent, decode)
 
 
 class Reduction(_Collective):

@@ -53,6 +53,19 @@ TEST_CASE("a parameter is of the innermost module that a pattern matches") {
   CHECK(layers("h.*.m*p, h.*") == wanted);
 }
 
+TEST_CASE("patterns of many stars and names of many modules take no longer than others") {
+  Model model;
+  model.gradients = {{.name = "blocks." + std::string(5000, 'a') + ".weight", .elements = 1}};
+  std::string stars = "blocks.*";
+  for (int i = 0; i < 500; ++i) stars += "a*";
+  wrap(stars + "a", model);
+  CHECK(model.gradients[0].layer == "blocks." + std::string(5000, 'a'));
+  CHECK_THROWS_WITH(wrap(stars + "b", model), Contains("no module is called"));
+  model.gradients[0].name = "m";
+  for (int i = 0; i < 100000; ++i) model.gradients[0].name += ".m";
+  CHECK_THROWS_WITH(wrap("1", model), Contains("is in 100000 modules"));
+}
+
 TEST_CASE("a pattern is of modules, and names some") {
   for (const char* parameter : {"wte.weight", "h.*.mlp.*", "g.*", "H.*"}) {
     CHECK_THAT(refusal(parameter),
@@ -82,6 +95,8 @@ TEST_CASE("a size that wraps nothing is refused, and so is one that is none") {
   CHECK_THAT(refusal("13"), Contains("`wrap` 13 elements: no module has so many, the largest that "
                                      "can be wrapped has 12; give less"));
   CHECK_THAT(refusal("0"), Contains("`wrap` must be at least one element"));
+  CHECK_THAT(refusal("0, 2"), Contains("no module is called '0'"));
+  CHECK_THAT(refusal("0.conv"), Contains("no module is called '0.conv'"));
   CHECK_THAT(refusal("1e30"), Contains("at most"));
   CHECK_THAT(refusal("10MB"), Contains("a number of elements such as 100M"));
   CHECK_THAT(refusal("5 layers"), Contains("a number of elements such as 100M"));

@@ -141,7 +141,9 @@ TEST_CASE("random sharded jobs: every task's times are those of the reference si
   for (int i = 0; i < 120; ++i) {
     Scenario scenario = random_job(draw);
     const std::uint32_t nodes = scenario.plan.nodes;
-    scenario.plan.shards_by = one_of({"library", "library", "ring", "direct"});
+    // The reference takes long for graphs of many messages.
+    const bool is_small = nodes <= 4 && scenario.model.gradients.size() <= 6;
+    scenario.plan.shards_by = is_small ? one_of({"library", "ring", "direct"}) : "library";
     const bool in_groups = nodes % 2 == 0 && !scenario.plan.shards_in_messages();
     const std::string name = in_groups ? one_of({"fsdp(", "hsdp(shard=2, "}) : "fsdp(";
     scenario.plan.schedule = casync::Schedule::parse(
