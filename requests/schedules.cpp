@@ -215,7 +215,7 @@ void find(ScheduleAnswer& answer, const Hooks& hooks) {
 
 using Answers = std::vector<std::unique_ptr<ScheduleAnswer>>;
 
-/// One for each rule of layers, or the only one.
+/// One for each rule of layers, of those that are given twice the first, or the only one.
 Answers prepare(const PlanRequest& request, const Hooks& hooks) {
   PlanRequest each = request;
   Hooks quiet = hooks;
@@ -223,6 +223,8 @@ Answers prepare(const PlanRequest& request, const Hooks& hooks) {
   Answers answers;
   if (request.wraps.empty()) answers.push_back(std::make_unique<ScheduleAnswer>(request, hooks));
   for (const std::string& rule : request.wraps) {
+    const auto is_same = [&](const auto& other) { return other->request.request.wrap == rule; };
+    if (std::ranges::any_of(answers, is_same)) continue;
     each.request.wrap = rule;
     answers.push_back(std::make_unique<ScheduleAnswer>(each, answers.empty() ? hooks : quiet));
   }

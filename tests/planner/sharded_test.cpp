@@ -403,7 +403,7 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
 
   const ToolRun rules = place.run("hipress-plan " + job +
                                   "--json --schedule fsdp --gpu-memory 700MB --wrap "
-                                  "'transformer.h.*' --wrap 20M --output w.yaml");
+                                  "'transformer.h.*' --wrap 20M --wrap 20M --output w.yaml");
   REQUIRE(rules.status == 0);
   const auto of_rules = nlohmann::json::parse(rules.out);
   REQUIRE(of_rules.at("wraps").size() == 2);

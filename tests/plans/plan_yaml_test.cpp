@@ -105,6 +105,33 @@ TEST_CASE("a plan YAML without gradients") {
   CHECK(resolve_plan(path, {model, "ps", 4}).plan.decisions.empty());
 }
 
+TEST_CASE("what a plan YAML says of shards is read, or refused where it stands") {
+  const models::Model model = small_model();
+  const auto with = [&](const std::string& more) {
+    return "schema: hipress.plan/1\ntopology: ps\nnodes: 4\nschedule: fsdp\n" + more +
+           "gradients:\n- {name: a, elements: 100, algorithm: none, K: 1}\n"
+           "- {name: b, elements: 300000, algorithm: none, K: 1}\n"
+           "- {name: c, elements: 50, algorithm: none, K: 1}\n";
+  };
+  const auto about = [&](const std::string& more) {
+    return complaint_about_plan("p.yaml", with(more), {model, "ps", 4});
+  };
+  const TemporaryFolder folder;
+  const std::string good = folder.file("good.yaml", with("shards_by: RING\nexchange_within: 2\n"));
+  const casync::Plan plan = resolve_plan(good, {model, "ps", 4}).plan;
+  CHECK(plan.shards_by == "ring");
+  CHECK(plan.exchange_within == 2);
+  CHECK(about("exchange_within: 3\nshards_by: ring\n") ==
+        "p.yaml:5: exchange_within: must divide the 4 nodes that have all shards, got 3");
+  CHECK(about("exchange_within: 2\nshards_by: pigeon\n") ==
+        "p.yaml:6: shards_by: shards travel by library, ring, direct, not by 'pigeon'");
+
+  models::Model wrapped = model;
+  const std::string wrong = folder.file("wrong.yaml", with("wrap: nosuch.*\n"));
+  CHECK_THAT(tests::complaint([&] { wrap_as_planned(wrong, wrapped); }),
+             Catch::Contains("wrong.yaml:5: wrap: no module is called 'nosuch.*'"));
+}
+
 TEST_CASE("bad plan YAML is refused with file and line") {
   const models::Model model = small_model();
   const PlanContext context{model, "ps", 4};

@@ -163,6 +163,8 @@ TEST_CASE("runtime: codecs in C: what does not fit is refused in words") {
 
   const Coder coder("int8block");
   CHECK(hipress_codec_bytes(coder.codec, -1) == -1);
+  CHECK(hipress_codec_bytes(coder.codec, INT64_MAX) == -1);
+  CHECK_THAT(last_error(), Contains("elements, got 9223372036854775807"));
   const std::vector<float> values = ramp();
   alignas(16) std::array<std::byte, 64> room;
   hipress_encode encode = {};
