@@ -64,6 +64,7 @@ class ShardedExpansion {
   TaskGraph take() {
     TaskGraph graph = std::move(builder_).build();
     graph.need_places = need_places(layout_, model_);
+    graph.computing = computing_of(model_, BackwardTasks::kOfSeveral);
     graph.first_factor = layout_.first_factor;
     if (in_messages_) {
       graph.first_parameters = layout_.first_parameters;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "casync/computing.hpp"
 #include "casync/task.hpp"
 
 namespace hipress::casync {
@@ -81,6 +82,9 @@ struct TaskGraph {
   /// Every node does the same at the same time, and the graph holds one node's share of the tasks;
   /// see casync/folding.hpp. For simulators only.
   bool folded = false;
+
+  /// What computing tasks keep busy of their host.
+  Computing computing = {};
 
   /// Of graphs that are made to be run (expand_to_run()); else empty.
   std::vector<Buffer> buffers = {};

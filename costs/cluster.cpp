@@ -392,6 +392,7 @@ Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes) {
   cluster.host = fill_hosts(nodes, profile.shared_host ? nodes : 1);
   cluster.cores_per_host = profile.cores;
   cluster.core_turn_s = profile.core_turn_s;
+  cluster.host_memory_bandwidth = profile.host_memory_bandwidth;
   cluster.compute_speed.assign(nodes, 1.0);
   return cluster;
 }
@@ -406,8 +407,8 @@ std::optional<std::uint32_t> nodes_of_cluster(const std::string& path) {
 
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes) {
   const YamlNode root = YamlNode::load(path);
-  root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "core_turn", "link",
-                    "host_link", "rack", "slow_links", "sites", "gpus_per_node", "gpu_link",
+  root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "core_turn",
+                    "host_memory_bandwidth", "link", "host_link", "rack", "slow_links", "sites", "gpus_per_node", "gpu_link",
                     "overlap", "compute_speed"});
   const auto sites = root.find("sites");
   Cluster cluster = cluster_from_profile(
@@ -430,6 +431,9 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
   }
   if (const auto turn = root.find("core_turn"))
     cluster.core_turn_s = turn->duration(kLongestTurn_s);
+  if (const auto memory = root.find("host_memory_bandwidth")) {
+    cluster.host_memory_bandwidth = memory->bandwidth();
+  }
   if (const auto link = root.find("host_link")) cluster.host_link = read_host_link(*link);
   if (const auto rack = root.find("rack")) {
     cluster.rack = read_rack(*rack);

@@ -28,6 +28,27 @@ double before_backward_s(const Model& model) {
          backward_s(model) * (model.micro_steps - 1);
 }
 
+double before_backward_cores(const Model& model) {
+  const double whole_s = before_backward_s(model);
+  if (whole_s <= 0) return 0;
+  const double core_s = model.forward_s * model.micro_steps * model.forward_cores +
+                        model.optimizer_s * model.optimizer_cores +
+                        backward_s(model) * (model.micro_steps - 1) * backward_cores(model);
+  return core_s / whole_s;
+}
+
+double backward_cores(const Model& model) {
+  std::vector<const Gradient*> order;
+  for (const Gradient& gradient : model.gradients) order.push_back(&gradient);
+  std::ranges::stable_sort(order, {}, [](const Gradient* one) { return one->ready_s; });
+  double reached_s = 0, core_s = 0;
+  for (const Gradient* const gradient : order) {
+    core_s += (gradient->ready_s - reached_s) * gradient->cores;
+    reached_s = gradient->ready_s;
+  }
+  return reached_s > 0 ? core_s / reached_s : 0;
+}
+
 std::int64_t total_elements(const Model& model) {
   std::int64_t total = 0;
   for (const Gradient& gradient : model.gradients) total += gradient.elements;

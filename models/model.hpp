@@ -24,6 +24,8 @@ struct Gradient {
   /// Gradients of one bucket are handed over together, when the last of them is ready.
   std::optional<int> bucket = {};
   std::string layer = {};  ///< of which it is a part; empty: its name says it, or it is one
+  /// Cores that the part of backward which completes it keeps busy, on average; see Model::threads.
+  double cores = 0;
 };
 
 /// The dimensions: one, all elements, where the shape is not known. Their product is `elements`.
@@ -40,6 +42,13 @@ struct Model {
   /// Forward and backward passes of a step, at least 1. The last one's gradients are synchronised,
   /// with those of the others in them.
   int micro_steps = 1;
+  /// With how many threads a rank computes on its host's cores; 0: not said, or computation is
+  /// elsewhere, and occupies no core.
+  int threads = 0;
+  /// Cores that they keep busy on average before backward and in the optimizer, at most `threads`.
+  double forward_cores = 0, optimizer_cores = 0;
+  /// Bytes per second that computation reads and writes in its host's memory; 0: not said.
+  double memory_traffic = 0;
   /// False of a file that lists gradients as frameworks list parameters: the last is ready first.
   bool in_backward_order = true;
   std::vector<Gradient> gradients = {};
@@ -53,10 +62,17 @@ double backward_s(const Model& model);
 /// waited for by one of the same step.
 double before_backward_s(const Model& model);
 
+/// Cores that a rank keeps busy, on average over what before_backward_s() is, and over backward.
+double before_backward_cores(const Model& model);
+double backward_cores(const Model& model);
+
 std::int64_t total_elements(const Model& model);
 
 /// Every gradient's ready time becomes the latest of its bucket.
 void wait_for_buckets(Model& model);
+
+/// Most threads that a rank computes with.
+inline constexpr int kMaxThreads = 1 << 16;
 
 /// Largest number of elements of a gradient, and of all gradients of a model together.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;

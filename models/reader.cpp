@@ -232,7 +232,8 @@ void parse_size(const std::string& file, const io::YamlNode& node, Gradient& gra
 
 Gradient parse_gradient(const std::string& file, const io::YamlNode& item, Dtype dtype,
                         GradientList& list) {
-  item.expect_keys({"name", "elements", "shape", "ready", "dtype", "flops", "bucket", "layer"});
+  item.expect_keys({"name", "elements", "shape", "ready", "dtype", "flops", "bucket", "layer",
+                    "core_time"});
   Gradient gradient;
   gradient.name = item.at("name").text();
   list.claim(gradient.name, item.line());
@@ -244,15 +245,74 @@ Gradient parse_gradient(const std::string& file, const io::YamlNode& item, Dtype
     gradient.bucket = static_cast<int>(bucket->integer(0, INT32_MAX));
   }
   if (const auto layer = named.find("layer")) gradient.layer = layer->text();
+  if (const auto core_time = named.find("core_time")) {
+    gradient.cores = core_time->duration(kMaxThreads * kLongestTime_s);
+  }
   const auto own_dtype = named.find("dtype");
   gradient.dtype = own_dtype ? parse_dtype(*own_dtype) : dtype;
   return gradient;
 }
 
+/// Seconds of cores from that key, as cores of the time that they are of; without it, all threads.
+double read_cores(const io::YamlNode& root, std::string_view key, double time_s, int threads) {
+  const auto core_time = root.find(key);
+  if (!core_time) return threads;
+  const double core_s = core_time->duration(kMaxThreads * kLongestTime_s);
+  return time_s > 0 ? std::min<double>(threads, core_s / time_s) : 0;
+}
+
+/// From seconds of cores, which `cores` of the gradients hold until then, to cores. Gradients that
+/// are ready together share those of all of them, and none says any where threads never wait.
+void spread_core_times(Model& model) {
+  std::vector<Gradient*> order;
+  for (Gradient& gradient : model.gradients) order.push_back(&gradient);
+  std::ranges::stable_sort(order, {}, [](const Gradient* one) { return one->ready_s; });
+  const bool said = std::ranges::any_of(order, [](const Gradient* one) { return one->cores > 0; });
+  double reached_s = 0;
+  for (std::size_t first = 0, last = 0; first < order.size(); first = last) {
+    double core_s = 0;
+    const double ready_s = order[first]->ready_s;
+    for (; last < order.size() && order[last]->ready_s == ready_s; ++last) {
+      core_s += order[last]->cores;
+    }
+    const double length_s = ready_s - reached_s;
+    const double most = model.threads;
+    const double cores = !said ? most : length_s > 0 ? std::min(most, core_s / length_s) : 0;
+    for (; first < last; ++first) order[first]->cores = cores;
+    reached_s = ready_s;
+  }
+}
+
+/// What computation keeps busy of its host.
+void read_threads(const io::YamlNode& root, Model& model) {
+  if (const auto traffic = root.find("memory_traffic")) model.memory_traffic = traffic->bandwidth();
+  const auto threads = root.find("threads");
+  if (threads) {
+    model.threads = static_cast<int>(threads->integer(1, kMaxThreads));
+    model.forward_cores = read_cores(root, "forward_core_time", model.forward_s, model.threads);
+    model.optimizer_cores =
+        read_cores(root, "optimizer_core_time", model.optimizer_s, model.threads);
+    return spread_core_times(model);
+  }
+  for (const std::string_view key : {"forward_core_time", "optimizer_core_time"}) {
+    if (const auto core_time = root.find(key)) {
+      core_time->fail("means nothing without threads; say with how many a rank computes, as "
+                      "threads: 8");
+    }
+  }
+  for (const io::YamlNode& item : root.at("gradients").items()) {
+    if (const auto core_time = item.find("core_time")) {
+      core_time->fail("means nothing without threads; say with how many a rank computes, as "
+                      "threads: 8");
+    }
+  }
+}
+
 Model read_yaml(const std::string& file) {
   const io::YamlNode root = io::YamlNode::load(file);
   root.expect_keys({"name", "source", "batch", "unit", "dtype", "forward", "optimizer",
-                    "micro_steps", "traced", "gradients"});
+                    "micro_steps", "traced", "gradients", "threads", "forward_core_time",
+                    "optimizer_core_time", "memory_traffic"});
   GradientList list(file);
   Model model;
   model.name = root.at("name").text();
@@ -276,6 +336,7 @@ Model read_yaml(const std::string& file) {
   }
   model.gradients = list.take();
   wait_for_buckets(model);
+  read_threads(root, model);
   if (before_backward_s(model) > kLongestTime_s) {
     micro_steps->fail(fmt::format(
         "with {}, a step computes for {} before its last backward, and at most {:g}s are possible",

@@ -18,6 +18,7 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
       works(task_costs, machines, task_graph.divisor),
       hierarchical(costs::is_hierarchical(machines)),
       shared_cores(machines.cores_per_host > 0),
+      computing(run_options.computing ? *run_options.computing : task_graph.computing),
       overlaps(machines.overlap != costs::OverlapFactors{}),
       sorter(task_graph) {
   result.bytes_sent.resize(graph.nodes, 0);
@@ -31,13 +32,37 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
   add_path(costs::Path::kBetweenHosts);
   if (cluster.rack) add_path(costs::Path::kBetweenRacks);
   add_groups();
-  if (!shared_cores) return;
+  if (shared_cores) host_cores = add_to_hosts(cluster.cores_per_host);
+  if (cluster.host_memory_bandwidth > 0) host_memory = add_to_hosts(1);
+}
+
+std::vector<std::uint32_t> Core::add_to_hosts(double amount) {
   std::unordered_map<std::uint32_t, std::uint32_t> capacity_of_host;
+  std::vector<std::uint32_t> capacities;
   for (const std::uint32_t host : cluster.host) {
     const auto [entry, added] = capacity_of_host.try_emplace(host, 0);
-    if (added) entry->second = sharing.add_capacity(cluster.cores_per_host);
-    host_cores.push_back(entry->second);
+    if (added) entry->second = sharing.add_capacity(amount);
+    capacities.push_back(entry->second);
   }
+  return capacities;
+}
+
+/// A thread gets no more of a core than others who want all of one: threads that want less, since
+/// they wait in between, are slowed the later.
+double Core::add_host_uses(const Task& task, std::int64_t work, Sharing::Uses& uses) const {
+  const bool computes = casync::is_computation(task);
+  if (!host_memory.empty() && work > 0 && !casync::is_local(task)) {
+    const double bytes_per_s =
+        computes ? computing.memory_traffic
+                 : works.memory_bytes(task) / casync::to_seconds(casync::Picoseconds(work));
+    if (bytes_per_s > 0) {
+      uses.add(host_memory[task.node], std::min(1.0, bytes_per_s / cluster.host_memory_bandwidth));
+    }
+  }
+  const double cores = cores_of(task);
+  if (cores <= 0) return 1;
+  uses.add(host_cores[task.node], cores);
+  return computes ? computing.threads / cores : 1;
 }
 
 void Core::add_groups() {
@@ -81,13 +106,21 @@ Sharing::Place Core::place_of(const Task& task) const {
   }
 }
 
-void Core::add_core_uses(const Task& send, const costs::LinkCosts& link, std::int64_t work,
-                         Sharing::Uses& uses) const {
-  // What was measured of a library's all-reduce includes its work on shared cores.
-  if (send.kind == casync::Kind::kAllReduce) return;
-  const double total_s = core_s(send, link);
-  if (total_s <= 0 || work <= 0) return;
-  const double cores = total_s / casync::to_seconds(casync::Picoseconds(work));
+double Core::add_core_uses(const Task& send, costs::Path path, std::int64_t work,
+                           double weight, Sharing::Uses& uses) const {
+  if (!shared_cores) return weight;
+  const costs::LinkCosts& link = works.link(path);
+  const bool collective = send.kind == casync::Kind::kAllReduce;
+  // What was measured of a library's all-reduce includes its work on cores, which nobody else used.
+  if (collective && computing.threads == 0) return weight;
+  const double total_s = link.core_s(static_cast<double>(casync::bytes_sent(graph, send)),
+                                     casync::interrupts(send));
+  if (total_s <= 0 || work <= 0) return weight;
+  double cores = total_s / casync::to_seconds(casync::Picoseconds(work));
+  if (collective) {
+    cores = std::min(cores, 1.0 * cluster.cores_per_host / costs::nodes_per_host(cluster));
+    weight = 2 / cores;
+  }
   const std::uint32_t here = host_cores[send.node];
   const std::uint32_t there = host_cores[receiver(send)];
   if (here == there) {
@@ -96,6 +129,7 @@ void Core::add_core_uses(const Task& send, const costs::LinkCosts& link, std::in
     uses.add(here, cores / 2);
     uses.add(there, cores / 2);
   }
+  return weight;
 }
 
 void report_impossible(const TaskGraph& graph, TaskId id) {

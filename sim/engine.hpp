@@ -61,13 +61,15 @@ struct Core {
   Works works;
   bool hierarchical;
   bool shared_cores;
+  const casync::Computing& computing;  // keeps cores busy if they are shared, and memory
   bool overlaps;  // slow what is under way on one node at once
 
   std::int64_t now = 0;
   EventQueue events;
   Sharing sharing;
   WaitingQueue::Sorter sorter;
-  std::vector<std::uint32_t> host_cores;  // per node: the capacity of its host's cores
+  std::vector<std::uint32_t> host_cores;   // per node: the capacity of its host's cores
+  std::vector<std::uint32_t> host_memory;  // and of its memory, which is 1; empty: not shared
   struct OfGroup {
     costs::GroupNetwork ring, exchange;
   };
@@ -114,9 +116,17 @@ struct Core {
     return link.core_s(static_cast<double>(send.amount), casync::interrupts(send));
   }
   /// Adds the cores that a message of that work keeps busy at both ends while it moves at full
-  /// speed.
-  void add_core_uses(const Task& send, const costs::LinkCosts& link, std::int64_t work,
-                     Sharing::Uses& uses) const;
+  /// speed, and returns its weight, which is `weight` on the links alone.
+  double add_core_uses(const Task& send, costs::Path path, std::int64_t work, double weight,
+                       Sharing::Uses& uses) const;
+  /// Adds the cores and the memory that a task of a stream keeps busy while it takes `work`, and
+  /// returns its weight on them.
+  double add_host_uses(const Task& task, std::int64_t work, Sharing::Uses& uses) const;
+  /// Cores that a task of a stream keeps busy at full speed, on hosts that share them.
+  double cores_of(const Task& task) const {
+    if (!shared_cores || casync::is_local(task)) return 0;
+    return casync::is_computation(task) ? computing.cores(task) : 1;
+  }
   /// The work of a task that nominally takes `work`.
   std::int64_t jittered(TaskId id, std::int64_t work) const {
     if (options.jitter == nullptr) return work;
@@ -128,6 +138,8 @@ struct Core {
   }
   void add_path(costs::Path path);
   void add_groups();
+  /// A capacity of every host, per node.
+  std::vector<std::uint32_t> add_to_hosts(double amount);
   Sharing::Place place_of(const Task& task) const;
   /// Brings what the end of a task will need nearer: whom it is followed by, and those, who mostly
   /// stand behind it.
@@ -271,7 +283,7 @@ class Engine {
       const std::uint32_t stream = stream_of(task);
       streams_[stream].busy = false;
       touched_.add(streams_[stream], stream);
-      if (turns_.matter() && keeps_core(task)) turns_.release(task.node);
+      if (turns_.matter()) turns_.release(task.node, threads_on_cores(task));
       if (casync::is_computation(task)) note_computation(id);
     }
     std::uint32_t* const waiting = waiting_.data();  // what make_ready changes need not be reloaded
@@ -434,10 +446,9 @@ class Engine {
     }
   }
 
-  /// Whether a task of a stream has a thread that keeps a core of its host busy.
-  bool keeps_core(const Task& task) const {
-    return core_.shared_cores && !casync::is_local(task) &&
-           (!casync::is_computation(task) || core_.options.backward_cores == BackwardCores::kOne);
+  /// Threads of a task of a stream that keep cores of its host busy, on average.
+  std::uint32_t threads_on_cores(const Task& task) const {
+    return static_cast<std::uint32_t>(core_.cores_of(task) + 0.5);
   }
 
   std::uint32_t stream_of(const Task& task) const {
@@ -467,12 +478,11 @@ class Engine {
     if (kGroups && computes) {
       computing_since_[core_.graph.representative(task.node)] = core_.now;
     }
+    const std::int64_t work = stream_work(task, computes);
     Sharing::Uses uses;
-    if (keeps_core(task)) {
-      uses.add(core_.host_cores[task.node], 1);
-      if (turns_.matter()) turns_.occupy(task.node);
-    }
-    core_.start(id, core_.jittered(id, stream_work(task, computes)), 1, uses);
+    const double weight = core_.add_host_uses(task, work, uses);
+    if (turns_.matter()) turns_.occupy(task.node, threads_on_cores(task));
+    core_.start(id, core_.jittered(id, work), weight, uses);
   }
 
   std::int64_t codec_work(const Task& task) {

@@ -103,8 +103,8 @@ void FairLinks::start(TaskId send) {
     const bool forth = core_.cluster.host[task.node] == core_.cluster.slow_links[*slow].a;
     uses.add(forth ? link.out : link.in, 1);
   }
-  if (core_.shared_cores) core_.add_core_uses(task, core_.works.link(path), work, uses);
-  core_.start(send, core_.jittered(send, work), on.weight_of(task) / pace, uses);
+  const double weight = core_.add_core_uses(task, path, work, on.weight_of(task) / pace, uses);
+  core_.start(send, core_.jittered(send, work), weight, uses);
 }
 
 }  // namespace hipress::sim

@@ -65,8 +65,9 @@ class PortNetwork {
     const costs::Path path = core_.path_of(task);
     const std::int64_t work = core_.message_work(task, path);
     Sharing::Uses uses;
-    if (core_.shared_cores) core_.add_core_uses(task, core_.works.link(path), work, uses);
-    core_.start(send, core_.jittered(send, work), core_.costs_of(path).weight_of(task), uses);
+    const double weight =
+        core_.add_core_uses(task, path, work, core_.costs_of(path).weight_of(task), uses);
+    core_.start(send, core_.jittered(send, work), weight, uses);
   }
 
   Core& core_;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -28,13 +29,11 @@ using casync::parse_transfer_order;
 using casync::to_string;
 using casync::TransferOrder;
 
-/// Whether backward keeps a core of a shared host busy (a CPU that computes) or not (a GPU does).
-enum class BackwardCores : std::uint8_t { kNone, kOne };
-
 struct Options {
   Network network = Network::kFair;
   TransferOrder transfer_order = TransferOrder::kReady;
-  BackwardCores backward_cores = BackwardCores::kNone;
+  /// What computation keeps busy of its host; none: what the graph says.
+  std::optional<casync::Computing> computing = {};
   const Jitter* jitter = nullptr;  ///< null: every task takes its nominal time
   Jitter::Draws draws = {};
   bool record_timeline = false;  ///< costs 16 bytes a task

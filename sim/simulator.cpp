@@ -125,12 +125,23 @@ void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
   check_slow_links(cluster);
   check_site(cluster);
   check_gpus(cluster);
+  require(cluster.host_memory_bandwidth >= 0 && std::isfinite(cluster.host_memory_bandwidth),
+          fmt::format("host_memory_bandwidth must be 0 or more and finite, got {} B/s",
+                      cluster.host_memory_bandwidth));
   for (std::uint32_t node = 0; node < nodes; ++node) {
     const double speed = cluster.compute_speed[node];
     require(
         speed > 0 && std::isfinite(speed),
         fmt::format("compute speed of node {} must be positive and finite, got {}", node, speed));
   }
+}
+
+void check_threads(const casync::Computing& computing, const costs::Cluster& cluster) {
+  require(cluster.cores_per_host == 0 || computing.threads <= cluster.cores_per_host,
+          fmt::format("the model computes with {} threads a rank, but a host has {} cores: capture "
+                      "it with as many threads as it will train with there, or correct `threads` "
+                      "in the model or `cores` in the profile (`cores_per_host` of a cluster)",
+                      computing.threads, cluster.cores_per_host));
 }
 
 template <class Sends>
@@ -147,6 +158,7 @@ Result simulate_in_order(const TaskGraph& graph, const TaskCosts& costs,
 Result simulate(const TaskGraph& graph, const TaskCosts& costs, const costs::Cluster& cluster,
                 const Options& options) {
   check_cluster(cluster, graph.nodes);
+  check_threads(graph.computing, cluster);
   require(options.network == Network::kFair || costs::is_uniform(cluster) || !graph.groups.empty(),
           "network port has one port per node, but in this cluster messages pass links that nodes "
           "share (host_link, rack, slow_links, pairs of sites): take network fair");

@@ -9,8 +9,22 @@ namespace hipress::sim {
 TaskCosts::TaskCosts(const costs::Profile& profile,
                      const std::vector<casync::Algorithm>& algorithms)
     : merge_(profile.merge), all_reduce_(profile), shards_(profile) {
-  for (const casync::Algorithm& algorithm : algorithms)
+  for (const casync::Algorithm& algorithm : algorithms) {
     codecs_.push_back(profile.codec(algorithm.name));
+    traffic_.push_back(costs::least_traffic(algorithm.name).value_or(costs::Traffic{}));
+  }
+}
+
+double TaskCosts::memory_bytes(const casync::Task& task) const {
+  if (task.kind == casync::Kind::kMerge) {
+    return costs::kMergeTraffic * static_cast<double>(task.amount);
+  }
+  const costs::Traffic& traffic = traffic_[static_cast<std::size_t>(task.algorithm)];
+  const bool adds = (task.flags & casync::kAccumulate) != 0;
+  const double per_element = task.kind == casync::Kind::kEncode ? traffic.encode
+                             : adds                             ? traffic.decode_add
+                                                                : traffic.decode;
+  return per_element * static_cast<double>(task.amount);
 }
 
 Picoseconds TaskCosts::codec_time(const casync::Task& task, std::uint32_t divisor,

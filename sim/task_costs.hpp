@@ -8,6 +8,7 @@
 #include "casync/task_graph.hpp"
 #include "costs/collectives.hpp"
 #include "costs/profile.hpp"
+#include "costs/traffic.hpp"
 
 namespace hipress::sim {
 
@@ -38,6 +39,9 @@ class TaskCosts {
   Picoseconds all_reduce_time(const casync::Task& task, std::uint32_t nodes,
                               const costs::LinkCosts& link, std::uint32_t gpus = 1) const;
 
+  /// Bytes that an Encode, Decode or Merge reads and writes in memory, at least; 0: not known.
+  double memory_bytes(const casync::Task& task) const;
+
   /// Time of an AllGather, ReduceScatter or AllToAll of a group of so many nodes alone on that
   /// link, as costs::ShardCosts says.
   Picoseconds group_time(const casync::Task& task, std::uint32_t nodes,
@@ -45,6 +49,7 @@ class TaskCosts {
 
  private:
   std::vector<costs::CodecCosts> codecs_;
+  std::vector<costs::Traffic> traffic_;  // per element; all 0: not known
   costs::Curve merge_;
   costs::AllReduceCosts all_reduce_;
   costs::ShardCosts shards_;

@@ -24,9 +24,9 @@ class Turns {
   /// Whether anybody ever waits.
   bool matter() const { return turn_s_ > 0; }
 
-  /// A thread of the node's takes a core for itself, or gives it back.
-  void occupy(std::uint32_t node) { ++busy_[host_[node]]; }
-  void release(std::uint32_t node) { --busy_[host_[node]]; }
+  /// Threads of the node's take cores for themselves, or give them back.
+  void occupy(std::uint32_t node, std::uint32_t threads) { busy_[host_[node]] += threads; }
+  void release(std::uint32_t node, std::uint32_t threads) { busy_[host_[node]] -= threads; }
 
   enum class End : std::uint8_t { kSending, kReceiving };
   /// When a message that is ready to go on at that end at `now` gets its core there.

@@ -53,6 +53,8 @@ class Works {
   std::int64_t staged(const casync::Task& task, std::span<const casync::Factor> factors) const {
     return costs_.stage_time(task, factors).count();
   }
+  /// Bytes that an Encode, Decode or Merge reads and writes; 0: not known, as of staged codecs.
+  double memory_bytes(const casync::Task& task) const { return costs_.memory_bytes(task); }
   /// Of a Forward or Backward at speed 1.
   std::int64_t computation(const casync::Task& task) const;
   /// Of a LocalReduce or LocalBroadcast.

@@ -26,7 +26,7 @@ class RandomScenario {
     if (chance(4)) options_.jitter = &jitter_;
     options_.draws = {draws_(), below(3)};
     options_.transfer_order = chance(3) ? TransferOrder::kNeed : TransferOrder::kReady;
-    options_.backward_cores = chance(2) ? BackwardCores::kOne : BackwardCores::kNone;
+    if (chance(2)) make_computing();
     options_.record_timeline = true;
   }
 
@@ -87,6 +87,22 @@ class RandomScenario {
                        .oversubscription = pick(std::array{1.0, 2.0, 4.0, 3.0, 1.7}),
                        .latency_s = pick(std::array{0.0, 4e-6})};
     }
+  }
+
+  /// Threads on some of the cores, which wait for part of the time, and what memory carries.
+  void make_computing() {
+    const int cores = cluster_.cores_per_host;
+    casync::Computing& computing = options_.computing.emplace();
+    if (cores > 0) {
+      computing.threads = 1 + static_cast<int>(below(static_cast<std::uint32_t>(cores)));
+      const auto busy = [&] { return computing.threads * pick(std::array{1.0, 1.0, 0.3, 0.7}); };
+      computing.forward = busy();
+      computing.backward = busy();
+      if (chance(2)) computing.of_gradients = {busy(), busy()};
+    }
+    if (!chance(2)) return;
+    cluster_.host_memory_bandwidth = pick(std::array{2e10, 1.3e10});
+    computing.memory_traffic = pick(std::array{0.0, 1e10, 1.1e10, 5e10});
   }
 
   void make_costs() {

@@ -158,7 +158,7 @@ class Reference {
     for (TaskId id = 0; id < graph_.tasks(); ++id) {
       if (tasks_[id].state != State::kRunning || transfers(graph_[id])) continue;
       if (cluster_.host[graph_[id].node] != cluster_.host[node]) continue;
-      for (const Use& use : tasks_[id].uses) busy += use.capacity == cores_of(node) ? 1 : 0;
+      busy += static_cast<int>(cores_busy(graph_[id]) + 0.5);
     }
     return busy;
   }
@@ -323,12 +323,43 @@ class Reference {
       return tasks_[candidate].state == State::kWaiting && on_stream(graph_[candidate]);
     });
     if (!id) return;
-    const bool on_core =
-        stream == Stream::kCodec ||
-        (stream == Stream::kCompute && options_.backward_cores == BackwardCores::kOne);
+    const std::int64_t work = time_on_stream(graph_[*id]);
+    const std::vector<Use> uses = uses_of_host(graph_[*id], work);
+    const double busy = cores_busy(graph_[*id]);
+    start(*id, work, computes(graph_[*id]) && busy > 0 ? computing().threads / busy : 1, uses);
+  }
+
+  const casync::Computing& computing() const {
+    return options_.computing ? *options_.computing : graph_.computing;
+  }
+
+  /// Of the cores of a host that shares them, at full speed.
+  double cores_busy(const Task& task) const {
+    if (cluster_.cores_per_host == 0 || casync::is_local(task)) return 0;
+    if (!computes(task)) return 1;
+    if (task.kind == Kind::kForward) return computing().forward;
+    const std::vector<double>& of_gradients = computing().of_gradients;
+    return task.gradient < of_gradients.size() ? of_gradients[task.gradient] : computing().backward;
+  }
+
+  /// A Merge reads two numbers and writes one.
+  double memory_share(const Task& task, std::int64_t work) const {
+    const double bandwidth = cluster_.host_memory_bandwidth;
+    if (bandwidth == 0 || work == 0) return 0;
+    double bytes_per_s = computes(task) ? computing().memory_traffic : 0;
+    if (task.kind == Kind::kMerge) {
+      bytes_per_s = 12 * static_cast<double>(task.amount) / casync::to_seconds(Picoseconds(work));
+    }
+    return std::min(1.0, bytes_per_s / bandwidth);
+  }
+
+  std::vector<Use> uses_of_host(const Task& task, std::int64_t work) const {
     std::vector<Use> uses;
-    if (cluster_.cores_per_host > 0 && on_core) uses.push_back({cores_of(node), 1});
-    start(*id, time_on_stream(graph_[*id]), 1, uses);
+    if (const double share = memory_share(task, work); share > 0) {
+      uses.push_back({"memory " + std::to_string(cluster_.host[task.node]), share});
+    }
+    if (const double busy = cores_busy(task); busy > 0) uses.push_back({cores_of(task.node), busy});
+    return uses;
   }
 
   /// An egress without a head takes the first of its waiting Sends as its head.
@@ -440,21 +471,27 @@ class Reference {
     const Way way = way_of(send);
     const costs::LinkCosts& link = way.link;
     const auto bytes = static_cast<double>(send.amount);
-    const bool library = send.kind == Kind::kAllReduce;  // its time includes its work on cores
+    const bool library = send.kind == Kind::kAllReduce;
     const std::int64_t work = library ? library_work(send)
                                       : casync::from_seconds(link.overhead_s).count() +
                                             casync::from_seconds(bytes / link.bandwidth).count();
-    double weight = 1 / way.part;  // links are shared by bytes per second
+    double weight = 1 / way.part / pace(send, way);  // links are shared by bytes per second
     if (cluster_.cores_per_host > 0) {
       // Long codec tasks are interrupted by what is of their slices.
       const bool interrupts = (send.flags & casync::kOfLongSlice) != 0;
       const double core_s_per_byte =
           interrupts ? link.core_s_per_byte * link.core_factor_interrupting : link.core_s_per_byte;
       const double cores_of_flow = core_s_per_byte * link.bandwidth;
-      if (cores_of_flow > 0) weight = 2 / cores_of_flow;
-      const double core_s = link.core_s_per_message + core_s_per_byte * bytes;
-      if (!library && core_s > 0 && work > 0) {
-        const double cores = core_s / casync::to_seconds(Picoseconds(work));
+      if (cores_of_flow > 0) weight = 2 / cores_of_flow / pace(send, way);
+      const double moved = library ? static_cast<double>(casync::bytes_sent(graph_, send)) : bytes;
+      const double core_s = link.core_s_per_message + core_s_per_byte * moved;
+      // A library's time includes its work on cores, unless others compute there.
+      if ((!library || computing().threads > 0) && core_s > 0 && work > 0) {
+        double cores = core_s / casync::to_seconds(Picoseconds(work));
+        if (library) {
+          cores = std::min(cores, 1.0 * cluster_.cores_per_host / costs::nodes_per_host(cluster_));
+          weight = 2 / cores;
+        }
         const std::string here = cores_of(send.node), there = cores_of(graph_.peer(send));
         if (here == there) {
           uses.push_back({here, cores});
@@ -464,7 +501,7 @@ class Reference {
         }
       }
     }
-    start(id, work, weight / pace(send, way), std::move(uses));
+    start(id, work, weight, std::move(uses));
   }
 
   std::string cores_of(std::uint32_t node) const {

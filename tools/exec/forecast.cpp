@@ -19,6 +19,9 @@ namespace {
 
 bool has_probes(const costs::Profile& profile) { return profile.probes != costs::Probes{}; }
 
+/// Of a rank whose backward keeps a core busy; it skips forward.
+casync::Computing spinning() { return {.threads = 1, .forward = 1, .backward = 1, .steps = 1}; }
+
 }  // namespace
 
 std::optional<Forecast> prepare_forecast(const CommandLine& line, const Job& job) {
@@ -40,7 +43,7 @@ std::optional<Forecast> prepare_forecast(const CommandLine& line, const Job& job
       .machines = costs::load(named, job.graph.nodes, job.graph.nodes),
       .options = {.machines = named,
                   .network = network,
-                  .backward_cores = spins ? sim::BackwardCores::kOne : sim::BackwardCores::kNone,
+                  .computing = spins ? spinning() : casync::Computing{},
                   .iterations = line.replay.iterations}};
   if (line.reprobe && !has_probes(forecast.machines.profile)) {
     throw io::InputError(named.profile +

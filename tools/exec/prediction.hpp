@@ -19,7 +19,8 @@ namespace hipress::replay {
 struct PredictionOptions {
   costs::MachineOptions machines;
   sim::Network network = sim::Network::kFair;
-  sim::BackwardCores backward_cores = sim::BackwardCores::kNone;
+  /// What ranks keep busy of their hosts while they replay computation.
+  casync::Computing computing = {};
   int iterations = 1;  ///< whose median is predicted
 };
 

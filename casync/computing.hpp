@@ -1,0 +1,38 @@
+#pragma once
+
+#include <vector>
+
+#include "casync/task.hpp"
+
+namespace hipress::models {
+struct Model;
+}
+
+namespace hipress::casync {
+
+/// What computing tasks keep busy of their host while they run at full speed.
+struct Computing {
+  /// Threads of a rank; 0: computation occupies nothing that others need.
+  int threads = 0;
+  /// Cores, on average; at most `threads`.
+  double forward = 0, backward = 0, steps = 0;
+  /// The same per gradient, of the Backward task that completes it; empty: `backward`.
+  std::vector<double> of_gradients = {};
+  /// Bytes per second that a rank reads and writes in its host's memory; 0: not said.
+  double memory_traffic = 0;
+
+  double cores(const Task& task) const {
+    if (task.kind == Kind::kForward) return forward;
+    if (task.kind == Kind::kSteps) return steps;
+    return task.gradient < of_gradients.size() ? of_gradients[task.gradient] : backward;
+  }
+  bool operator==(const Computing&) const = default;
+};
+
+/// Whether Backward tasks are of one gradient each.
+enum class BackwardTasks : std::uint8_t { kOfGradients, kOfSeveral };
+
+/// Of a rank that trains the model.
+Computing computing_of(const models::Model& model, BackwardTasks tasks);
+
+}  // namespace hipress::casync
