@@ -13,8 +13,8 @@ Computing computing_of(const models::Model& model, BackwardTasks tasks) {
                          .backward = models::backward_cores(model),
                          .memory_traffic = model.memory_traffic};
   if (before_s + after_s > 0) {
-    computing.steps = (before_s * computing.forward + after_s * computing.backward) /
-                      (before_s + after_s);
+    computing.steps =
+        (before_s * computing.forward + after_s * computing.backward) / (before_s + after_s);
   }
   if (tasks == BackwardTasks::kOfSeveral) return computing;
   for (const models::Gradient& gradient : model.gradients) {

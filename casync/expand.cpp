@@ -110,9 +110,9 @@ class Expansion {
     }
     TaskGraph graph = std::move(builder_).build();
     graph.need_places = need_places(layout_, model_);
-    graph.computing = computing_of(model_, layout_.timetable.is_uniform()
-                                               ? BackwardTasks::kOfGradients
-                                               : BackwardTasks::kOfSeveral);
+    graph.computing =
+        computing_of(model_, layout_.timetable.is_uniform() ? BackwardTasks::kOfGradients
+                                                            : BackwardTasks::kOfSeveral);
     graph.first_factor = layout_.first_factor;
     graph.factors = layout_.factors;
     for (std::uint32_t place = 0; place < graph.factors.size(); ++place) {

@@ -392,7 +392,7 @@ Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes) {
   cluster.host = fill_hosts(nodes, profile.shared_host ? nodes : 1);
   cluster.cores_per_host = profile.cores;
   cluster.core_turn_s = profile.core_turn_s;
-  cluster.host_memory_bandwidth = profile.host_memory_bandwidth;
+  if (profile.device == "cpu") cluster.host_memory_bandwidth = profile.memory_bandwidth;
   cluster.compute_speed.assign(nodes, 1.0);
   return cluster;
 }
@@ -408,8 +408,8 @@ std::optional<std::uint32_t> nodes_of_cluster(const std::string& path) {
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes) {
   const YamlNode root = YamlNode::load(path);
   root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "core_turn",
-                    "host_memory_bandwidth", "link", "host_link", "rack", "slow_links", "sites", "gpus_per_node", "gpu_link",
-                    "overlap", "compute_speed"});
+                    "host_memory_bandwidth", "link", "host_link", "rack", "slow_links", "sites",
+                    "gpus_per_node", "gpu_link", "overlap", "compute_speed"});
   const auto sites = root.find("sites");
   Cluster cluster = cluster_from_profile(
       profile, sites ? read_site_count(root, *sites, nodes) : read_nodes(root, nodes));

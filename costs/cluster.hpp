@@ -68,7 +68,8 @@ struct Cluster {
   /// How long a thread that encodes or decodes keeps its core where others wait for one; 0: they
   /// need not wait.
   double core_turn_s = 0;
-  /// Bytes per second that the cores of a host read and write together; 0: not a shared resource.
+  /// Bytes per second that the cores of a host read and write together, which they share where they
+  /// are shared themselves and the model says what its computation moves; 0: not known.
   double host_memory_bandwidth = 0;
   std::vector<double> compute_speed;  ///< per node: 1 is nominal, 0.5 takes twice as long
   /// Of every node, to the others on its host, which then share one `link` to other hosts.

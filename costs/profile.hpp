@@ -92,8 +92,6 @@ struct Profile {
   double memory_bandwidth = 0;  ///< bytes per second, the ceiling of kernels
   /// The memory bandwidth that the kernels' costs are of, bytes per second; 0: not said.
   double kernels_measured_at = 0;
-  /// Bytes per second that all cores of the host read and write together; 0: not measured.
-  double host_memory_bandwidth = 0;
   int cores = 0;  ///< of the host; 0: not a shared resource
   double core_turn_s =
       0;  ///< how long a thread that encodes or decodes keeps a core that others wait for

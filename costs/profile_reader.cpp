@@ -122,8 +122,7 @@ Profile::Series read_series(const YamlNode& node) {
 }
 
 void read_hardware(const YamlNode& node, Profile& profile) {
-  node.expect_keys({"name", "device", "memory_bandwidth", "host_memory_bandwidth", "cores", "core_turn",
-                    "shared_host"});
+  node.expect_keys({"name", "device", "memory_bandwidth", "cores", "core_turn", "shared_host"});
   profile.hardware = node.at("name").text();
   const YamlNode device = node.at("device");
   profile.device = device.text();
@@ -131,9 +130,6 @@ void read_hardware(const YamlNode& node, Profile& profile) {
     device.fail("must be cpu or cuda, got " + io::quote(profile.device));
   }
   profile.memory_bandwidth = node.at("memory_bandwidth").bandwidth();
-  if (const auto memory = node.find("host_memory_bandwidth")) {
-    profile.host_memory_bandwidth = memory->bandwidth();
-  }
   if (const auto cores = node.find("cores"))
     profile.cores = static_cast<int>(cores->integer(0, 1 << 20));
   if (const auto turn = node.find("core_turn"))

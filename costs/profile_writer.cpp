@@ -91,9 +91,6 @@ void write_hardware(YAML::Emitter& out, const Profile& profile) {
   entry(out, "name", profile.hardware);
   entry(out, "device", profile.device);
   entry(out, "memory_bandwidth", bandwidth(profile.memory_bandwidth));
-  if (profile.host_memory_bandwidth > 0) {
-    entry(out, "host_memory_bandwidth", bandwidth(profile.host_memory_bandwidth));
-  }
   entry(out, "cores", std::to_string(profile.cores));
   entry(out, "core_turn", duration(profile.core_turn_s));
   out << YAML::Key << "shared_host" << YAML::Value << profile.shared_host;

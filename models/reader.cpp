@@ -232,8 +232,8 @@ void parse_size(const std::string& file, const io::YamlNode& node, Gradient& gra
 
 Gradient parse_gradient(const std::string& file, const io::YamlNode& item, Dtype dtype,
                         GradientList& list) {
-  item.expect_keys({"name", "elements", "shape", "ready", "dtype", "flops", "bucket", "layer",
-                    "core_time"});
+  item.expect_keys(
+      {"name", "elements", "shape", "ready", "dtype", "flops", "bucket", "layer", "core_time"});
   Gradient gradient;
   gradient.name = item.at("name").text();
   list.claim(gradient.name, item.line());
@@ -296,15 +296,55 @@ void read_threads(const io::YamlNode& root, Model& model) {
   }
   for (const std::string_view key : {"forward_core_time", "optimizer_core_time"}) {
     if (const auto core_time = root.find(key)) {
-      core_time->fail("means nothing without threads; say with how many a rank computes, as "
-                      "threads: 8");
+      core_time->fail(
+          "means nothing without threads; say with how many a rank computes, as "
+          "threads: 8");
     }
   }
   for (const io::YamlNode& item : root.at("gradients").items()) {
     if (const auto core_time = item.find("core_time")) {
-      core_time->fail("means nothing without threads; say with how many a rank computes, as "
-                      "threads: 8");
+      core_time->fail(
+          "means nothing without threads; say with how many a rank computes, as "
+          "threads: 8");
     }
+  }
+}
+
+/// What DistributedDataParallel and the hook do themselves: until the last gradient is handed over,
+/// which delays each by its share of the bytes up to it, and from then on, ahead of the optimizer.
+/// One thread does it.
+void add_own_time(const io::YamlNode& hook, Model& model) {
+  hook.expect_keys({"backward", "after"});
+  const double before_s = hook.at("backward").duration(kLongestTime_s);
+  const double after_s = hook.at("after").duration(kLongestTime_s);
+  const double one = model.threads > 0 ? 1 : 0;
+  const auto with = [&](double cores, double time_s, double more_s) {
+    return time_s + more_s > 0 ? (cores * time_s + one * more_s) / (time_s + more_s) : cores;
+  };
+  model.optimizer_cores = with(model.optimizer_cores, model.optimizer_s, after_s);
+  model.optimizer_s += after_s;
+  const auto bytes = [](const Gradient& gradient) {
+    return static_cast<double>(gradient.elements * size_of(gradient.dtype));
+  };
+  std::vector<Gradient*> order;
+  double all = 0, handed = 0, reached_s = 0, delay_s = 0;
+  for (Gradient& gradient : model.gradients) {
+    order.push_back(&gradient);
+    all += bytes(gradient);
+  }
+  std::ranges::stable_sort(order, {}, [](const Gradient* one) { return one->ready_s; });
+  for (std::size_t first = 0, last = 0; first < order.size(); first = last) {
+    const double ready_s = order[first]->ready_s;
+    for (; last < order.size() && order[last]->ready_s == ready_s; ++last) {
+      handed += bytes(*order[last]);
+    }
+    const double more_s = before_s * handed / all - delay_s;
+    delay_s += more_s;
+    for (; first < last; ++first) {
+      order[first]->cores = with(order[first]->cores, ready_s - reached_s, more_s);
+      order[first]->ready_s = ready_s + delay_s;
+    }
+    reached_s = ready_s;
   }
 }
 
@@ -312,7 +352,7 @@ Model read_yaml(const std::string& file) {
   const io::YamlNode root = io::YamlNode::load(file);
   root.expect_keys({"name", "source", "batch", "unit", "dtype", "forward", "optimizer",
                     "micro_steps", "traced", "gradients", "threads", "forward_core_time",
-                    "optimizer_core_time", "memory_traffic"});
+                    "optimizer_core_time", "memory_traffic", "hook"});
   GradientList list(file);
   Model model;
   model.name = root.at("name").text();
@@ -337,6 +377,7 @@ Model read_yaml(const std::string& file) {
   model.gradients = list.take();
   wait_for_buckets(model);
   read_threads(root, model);
+  if (const auto hook = root.find("hook")) add_own_time(*hook, model);
   if (before_backward_s(model) > kLongestTime_s) {
     micro_steps->fail(fmt::format(
         "with {}, a step computes for {} before its last backward, and at most {:g}s are possible",

@@ -98,6 +98,16 @@ std::vector<std::int64_t> bytes_per_iteration(const Scenario& scenario,
   return bytes;
 }
 
+Slowdown slowdown_of_step(const Scenario& scenario, const Prediction& prediction) {
+  Slowdown slowdown = prediction.slowdowns.of_nodes[prediction.slowdowns.slowest()];
+  const std::int64_t steps = std::int64_t{scenario.iterations} * prediction.steps;
+  for (Picoseconds* const time :
+       {&slowdown.by_codecs, &slowdown.by_transfers, &slowdown.by_computation}) {
+    *time /= steps;
+  }
+  return slowdown;
+}
+
 Prediction predict(const Scenario& scenario, const SimulateRequest& line, const Hooks& hooks) {
   look_for_interrupt(hooks);
   Prediction prediction;
@@ -124,6 +134,8 @@ Prediction predict(const Scenario& scenario, const SimulateRequest& line, const 
               casync::to_seconds(compute_time(prediction)), jobs_of(line));
   prediction.critical_path = critical_path(prediction.graph, prediction.result.timeline);
   prediction.utilisation = utilisation(scenario, prediction.graph, prediction.result);
+  prediction.slowdowns = slowdowns(scenario, prediction.graph, prediction.result);
+  prediction.result.timeline.slowed = prediction.slowdowns.of_tasks;
   prediction.traffic = traffic(scenario, prediction.graph, prediction.result, prediction.iteration,
                                compute_time(prediction));
   look_for_interrupt(hooks);

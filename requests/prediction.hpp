@@ -11,6 +11,7 @@
 #include "sim/replicas.hpp"
 #include "sim/scenario.hpp"
 #include "sim/sensitivity.hpp"
+#include "sim/slowdown.hpp"
 #include "sim/traffic.hpp"
 #include "sim/utilisation.hpp"
 
@@ -29,6 +30,7 @@ struct Prediction {
   std::optional<sim::SteadyState> steady;            ///< of back-to-back iterations
   std::vector<casync::TaskId> critical_path;         ///< in order of time
   sim::Utilisation utilisation;
+  sim::Slowdowns slowdowns;
   sim::Traffic traffic;
   std::vector<sim::Sensitivity> sensitivities;  ///< empty unless asked for
   std::optional<sim::Replicas> replicas = {};   ///< none unless asked for
@@ -63,6 +65,9 @@ struct Intervals {
   sim::Interval iteration, synchronisation, compute, exposed_communication;
 };
 Intervals intervals_of(const sim::Scenario& scenario, const Prediction& prediction);
+
+/// Of one step, on the node whose computation is slowed most.
+sim::Slowdown slowdown_of_step(const sim::Scenario& scenario, const Prediction& prediction);
 
 /// Per node; of one step, the mean over a period.
 std::vector<std::int64_t> bytes_per_iteration(const sim::Scenario& scenario,

@@ -19,11 +19,13 @@ Json path_json(const Prediction& prediction) {
     const casync::Task& task = prediction.graph[id];
     const bool has_gradient =
         task.kind != casync::Kind::kForward && task.kind != casync::Kind::kSteps;
-    steps.push_back({{"kind", casync::to_string(task.kind)},
-                     {"gradient", has_gradient ? Json(prediction.names[task.gradient]) : Json()},
-                     {"node", task.node},
-                     {"start_s", casync::to_seconds(timeline.start[id])},
-                     {"end_s", casync::to_seconds(timeline.end[id])}});
+    steps.push_back(
+        {{"kind", casync::to_string(task.kind)},
+         {"gradient", has_gradient ? Json(prediction.names[task.gradient]) : Json()},
+         {"node", task.node},
+         {"start_s", casync::to_seconds(timeline.start[id])},
+         {"end_s", casync::to_seconds(timeline.end[id])},
+         {"slowed_s", timeline.slowed.empty() ? 0.0 : casync::to_seconds(timeline.slowed[id])}});
   }
   return steps;
 }
@@ -64,6 +66,15 @@ Json utilisation_json(const Utilisation& use) {
     hosts.push_back({{"host", host.host}, {"cores", host.utilisation}});
   }
   return {{"nodes", nodes}, {"hosts", hosts}};
+}
+
+/// Of the node whose computation is slowed most, a step of it.
+Json slowdown_json(const Scenario& scenario, const Prediction& prediction) {
+  const Slowdown slowdown = slowdown_of_step(scenario, prediction);
+  return {{"node", prediction.slowdowns.slowest()},
+          {"by_codecs_s", casync::to_seconds(slowdown.by_codecs)},
+          {"by_transfers_s", casync::to_seconds(slowdown.by_transfers)},
+          {"by_computation_s", casync::to_seconds(slowdown.by_computation)}};
 }
 
 Json links_json(const Utilisation& use) {
@@ -194,6 +205,7 @@ io::Document document(const Simulated& simulated) {
                   share_json(prediction,
                              prediction.graph.groups.empty() ? result.compute : result.iteration)},
                  {"utilisation", utilisation_json(prediction.utilisation)},
+                 {"slowdown", slowdown_json(scenario, prediction)},
                  {"links", links_json(prediction.utilisation)},
                  {"sensitivity", sensitivity_json(prediction.sensitivities)},
                  {"steady", steady_json(prediction)},

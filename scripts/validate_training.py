@@ -5,18 +5,20 @@ of network namespaces on this machine; and what was predicted from captures besi
 The models are those of examples/train.py: a CNN, and a transformer of 10.8 million parameters. In every cell, which is a model, a
 number of ranks and a rate, hipress-plan plans for the captured model and the profiled network, and the ranks run. Paced ranks make
 their gradients up, ready when a capture says that was alone on the machine. Real ones compute (--compute real), and slow each other,
-as they share the machine; so their capture is of as many ranks at a time, which do not communicate, and their final losses are
-compared. Captures know nothing of the network. Needs a release build and a python3 with torch; without it, or without the right to
+as they share the machine's cores: their capture says what these do, and the prediction shares them out. They train in all ways in one
+run, a block of steps of each in turn, so that a machine that changes its speed meanwhile changes all of them; a cell in which it did is
+marked. Their final losses are compared. Captures know nothing of the network. Needs a release build and a python3 with torch; without it, or without the right to
 make namespaces, it says "skipped: ..." and exits with 0.
 """
 
 import argparse
-import csv
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
 import re
+import shlex
 import statistics
 import subprocess
 import sys
@@ -35,6 +37,7 @@ from validation.torch_bench import TorchBench
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TRAIN = ROOT / "examples/train.py"
+TRAINING_RANK = ROOT / "scripts/validation/training_rank.py"
 MODELS = ("digits", "text")
 NODES = (2, 4)
 RATES = (200, 1000)
@@ -49,12 +52,18 @@ UNCERTAINTY = ["--robust", "--bandwidth-uncertainty", "0.1"]
 #: What a plan may compress with: what DDP's hooks do, so that losses can be compared.
 ALGORITHMS = "fp16,powersgd(rank=1),powersgd(rank=2),powersgd(rank=4)"
 #: A plan this much slower than the best counts as the best.
-TIE = 0.02
+TIE = 0.03
 CAPTURED_STEPS = 12
-#: The same of ranks that are captured together, by model: a few seconds of each.
-CAPTURED_TOGETHER = {"digits": 200, "text": 14}
+#: The same of models that real ranks train, a few seconds of each.
+CAPTURED_REAL = {"digits": 200, "text": 14}
 #: Of real ranks, by model: until the CNN has learned, and some of what the transformer would need.
-STEPS = {"digits": 300, "text": 40}
+STEPS = {"digits": 300, "text": 24}
+#: Steps of a way of training before the next has its turn, by model; the first of each is not counted.
+BLOCK = {"digits": 30, "text": 8}
+#: Then ranks of such a run are taken to hang, in seconds.
+REAL_TIMEOUT_S = 900
+#: Times of a round of blocks that are further apart than this are of a machine that has changed its speed.
+SAME_SPEED = 1.15
 
 HEADER = f"{'model':7} {'N':>2} {'rate':>5} {'compute':7} {'predicted':>10} {'ours':>9} {'error':>7} {'bytes':>7} {'best of DDP':>22} {'DDP/ours':>8}"
 say = command.speaker("validate_training")
@@ -68,8 +77,10 @@ def paced_names(text: str) -> str:
 
 
 def as_scripts_read(text: str) -> str:
-    """A captured model without comments; forward is in ms and includes what comes before it, as for the tools."""
+    """A captured model without comments, and without what it says of cores, which paced ranks do not keep busy; forward is in ms and
+    includes what comes before it, as for the tools."""
     text = re.sub(r"  #.*$|^#.*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^(?:threads|\w+_core_time|hook|memory_traffic): .*\n|, core_time: [\d.]+us", "", text, flags=re.MULTILINE)
     parts = re.compile(r"^(?:forward|optimizer): ([\d.]+)us\n", re.MULTILINE)
     ms = sum(float(us) for us in parts.findall(text)) / 1e3
     return parts.sub("", text).replace("gradients:", f"forward: {ms:.6f}ms\ngradients:", 1)
@@ -102,6 +113,7 @@ class Cell:
     ddp: dict  #: {name: seconds}
     losses: dict  #: of real ranks: {name: final loss}
     disturbed: bool
+    changed_speed: bool = False  #: the machine did, between rounds of real ranks' blocks
 
     @property
     def ours_s(self) -> float:
@@ -137,7 +149,19 @@ def format_row(cell: Cell) -> str:
     losses = "".join(f" {name} {loss:.3f}" for name, loss in cell.losses.items())
     return (f"{cell.model:7} {cell.nnodes:2} {cell.rate:5} {cell.compute:7} {cell.predicted_s * 1e3:7.1f} ms {cell.ours_s * 1e3:6.1f} ms "
             f"{cell.error * 100:+6.1f}% {cell.bandwidth_error * 100:+6.0f}% {cell.best:>12} {best_s * 1e3:6.1f} ms {cell.ratio:8.2f}"
-            f"{' disturbed' if cell.disturbed else ''}{f'; final loss:{losses}' if losses else ''}")
+            f"{' disturbed' if cell.disturbed else ''}{' changed speed' if cell.changed_speed else ''}{f'; final loss:{losses}' if losses else ''}")
+
+
+@dataclasses.dataclass
+class Measured:
+    """Seconds of each step by way of training, and of real ranks their final losses."""
+
+    steps: dict = dataclasses.field(default_factory=dict)
+    losses: dict = dataclasses.field(default_factory=dict)
+    changed_speed: bool = False
+
+    def take(self, other: "Measured") -> None:
+        self.steps, self.losses, self.changed_speed = other.steps, other.losses, other.changed_speed
 
 
 @dataclasses.dataclass
@@ -147,25 +171,19 @@ class TrainingBench(TorchBench):
     iterations: int = 12
     steps: int | None = None  #: of real ranks; None: STEPS
 
-    def captured(self, model: str, ranks: int = 1) -> pathlib.Path:
-        return self.output / f"captured_{model}{f'_{ranks}' if ranks > 1 else ''}.yaml"
+    def captured(self, model: str, compute: str) -> pathlib.Path:
+        return self.output / f"captured_{model}_{compute}.yaml"
 
-    def capture(self, model: str) -> None:
+    def capture(self, model: str, compute: str) -> None:
         """Alone on the machine."""
-        path = self.captured(model)
+        path = self.captured(model, compute)
         if self.keep_profiles and path.exists():
             return
-        done = subprocess.run([self.python, *map(str, capturing(path, model, CAPTURED_STEPS)), "--ranks", "1"],
+        steps = CAPTURED_REAL[model] if compute == "real" else CAPTURED_STEPS
+        done = subprocess.run([self.python, *map(str, capturing(path, model, steps)), "--ranks", "1"],
                               env={name: value for name, value in os.environ.items() if name != "GLOO_SOCKET_IFNAME"}, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise ToolError(f"hipress.capture of {TRAIN} --model {model}: exit status {done.returncode}\n{done.stderr.strip()}")
-
-    def capture_together(self, model: str, ranks: int) -> None:
-        """Beside others that do the same; of the first."""
-        path = self.captured(model, ranks)
-        if not (self.keep_profiles and path.exists()):
-            together = dataclasses.replace(self.launcher, tools=self.python.parent)
-            together.run(ranks, self.python.name, *capturing(path, model, CAPTURED_TOGETHER[model]))
 
     def profile(self, case: Case) -> pathlib.Path:
         """Of this network's links and the machine's kernels."""
@@ -185,55 +203,65 @@ class TrainingBench(TorchBench):
         return plan, report["predicted_iteration_s"]
 
     def run_cell(self, case: Case, compute: str) -> Cell:
-        captured = self.captured(case.model, case.nnodes if compute == "real" else 1).read_text()
+        captured = self.captured(case.model, compute).read_text()
         model = self.output / f"{case.model}_{compute}_{case.nnodes}.yaml"
-        model.write_text(as_scripts_read(paced_names(captured) if compute == "paced" else captured))
-        described = gradients_of(model.read_text())
+        model.write_text(as_scripts_read(paced_names(captured)) if compute == "paced" else captured)
+        described = gradients_of(as_scripts_read(model.read_text()))
         model.with_suffix(".json").write_text(json.dumps(described))
         plan, predicted_s = self.plan_for(case, model)
-        measured, losses = {}, {}
+        ours = ["--plan", plan, "--timings", model, *SMALL_BUCKETS]
+        runs = {"ours": (ours, ["--average", "hipress", *ours]), **DDP}
+        measured = Measured()
 
         def measure() -> None:
-            ours = ["--plan", plan, "--timings", model, *SMALL_BUCKETS]
-            runs = {"ours": (ours, ["--average", "hipress", *ours]), **DDP}
-            for name, (paced, real) in runs.items():
-                if compute == "paced":
-                    measured[name] = self.run_paced(case, model.with_suffix(".json"), paced)
-                else:
-                    measured[name], losses[name] = self.run_real(case, real, name)
+            if compute == "paced":
+                steps = {name: self.run_paced(case, model.with_suffix(".json"), paced) for name, (paced, _) in runs.items()}
+                measured.take(Measured(steps))
+            else:
+                measured.take(self.run_real(case, {name: real for name, (_, real) in runs.items()}))
 
         _, disturbed = self.undisturbed(measure, taken_between)
         return Cell(case.model, case.nnodes, case.rate, compute, predicted_s, by_bandwidth(described, case.nnodes, case.rate),
-                    measured.pop("ours"), measured, losses, disturbed)
+                    measured.steps.pop("ours"), measured.steps, measured.losses, disturbed, measured.changed_speed)
 
     def run_paced(self, case: Case, model: pathlib.Path, arguments: list) -> list[float]:
         ranks = dataclasses.replace(self.launcher, tools=self.python.parent)
         return ranks.run_json(case.nnodes, self.python.name, "-B", RANK, "--model", model, "--warmups", 4, "--iterations",
                               self.iterations, *arguments)["iterations_s"]
 
-    def run_real(self, case: Case, arguments: list, name: str) -> tuple[list[float], float]:
-        """Seconds of each step, and the mean loss of the last 20; all losses stay in a CSV, for plot_losses.py."""
+    def run_real(self, case: Case, ways: dict) -> Measured:
+        """All ways in one run, in turn; losses are means of the last 20 steps, and all stay in a CSV each, for plot_losses.py."""
+        ranks = dataclasses.replace(self.launcher, tools=self.python.parent, timeout_s=REAL_TIMEOUT_S)
+        asked = [word for name, arguments in ways.items()
+                 for word in ("--way", f"{name}={shlex.join(map(str, ['--model', case.model, *arguments]))}")]
+        block = BLOCK[case.model]
+        report = ranks.run_json(case.nnodes, self.python.name, "-B", TRAINING_RANK, "--warmups", 4, "--iterations",
+                                self.steps or STEPS[case.model], "--block", block, *asked)["ways"]
+        for name, way in report.items():
+            self.write_losses(case, name, way)
+        counted = {name: [steps[1:] for steps in way["blocks_s"]] for name, way in report.items()}
+        rounds = [sum(map(statistics.median, blocks)) for blocks in zip(*counted.values())]
+        return Measured({name: [step for steps in blocks for step in steps] for name, blocks in counted.items()},
+                        {name: statistics.fmean(way["losses"][-20:]) for name, way in report.items()},
+                        max(rounds) > SAME_SPEED * min(rounds))
+
+    def write_losses(self, case: Case, name: str, way: dict) -> None:
+        """With the seconds of the way's own steps."""
+        ends = itertools.accumulate(step for steps in way["blocks_s"] for step in steps)
         log = self.output / f"losses_{case.model}_{case.nnodes}_{case.rate}_{name.replace(' ', '')}.csv"
-        ranks = dataclasses.replace(self.launcher, tools=self.python.parent)
-        ranks.run(case.nnodes, self.python.name, "-B", TRAIN, "--model", case.model, "--steps", self.steps or STEPS[case.model],
-                  "--log", log, *arguments)
-        with log.open(newline="") as file:
-            rows = list(csv.DictReader(file))
-        ends = [float(row["seconds"]) for row in rows]
-        steps = [end - begin for begin, end in zip(ends, ends[1:])][4:]
-        return steps, statistics.fmean(float(row["loss"]) for row in rows[-20:])
+        with log.open("w", newline="") as file:
+            file.write("average,step,seconds,loss\n")
+            file.writelines(f'"{name}",{step},{end:.6f},{loss:.6f}\n'
+                            for step, (end, loss) in enumerate(zip(ends, way["losses"][-sum(map(len, way["blocks_s"])):])))
 
 
 def measure(bench: TrainingBench, options: argparse.Namespace) -> list[Cell]:
     cells = []
-    if "paced" in options.compute:
+    for compute in options.compute:
         for model in options.models:
-            bench.capture(model)
+            bench.capture(model, compute)
     for nnodes in options.nnodes:
         with Network(nnodes) as network:
-            if "real" in options.compute:
-                for model in options.models:
-                    bench.on(network).capture_together(model, nnodes)
             for rate in options.rates:
                 cases = [Case(model, "ring", "fp16", nnodes, rate) for model in options.models]
                 on_network = bench.on(network)

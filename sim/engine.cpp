@@ -32,8 +32,11 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
   add_path(costs::Path::kBetweenHosts);
   if (cluster.rack) add_path(costs::Path::kBetweenRacks);
   add_groups();
-  if (shared_cores) host_cores = add_to_hosts(cluster.cores_per_host);
-  if (cluster.host_memory_bandwidth > 0) host_memory = add_to_hosts(1);
+  if (!shared_cores) return;
+  host_cores = add_to_hosts(cluster.cores_per_host);
+  if (cluster.host_memory_bandwidth > 0 && computing.memory_traffic > 0) {
+    host_memory = add_to_hosts(1);
+  }
 }
 
 std::vector<std::uint32_t> Core::add_to_hosts(double amount) {
@@ -106,15 +109,15 @@ Sharing::Place Core::place_of(const Task& task) const {
   }
 }
 
-double Core::add_core_uses(const Task& send, costs::Path path, std::int64_t work,
-                           double weight, Sharing::Uses& uses) const {
+double Core::add_core_uses(const Task& send, costs::Path path, std::int64_t work, double weight,
+                           Sharing::Uses& uses) const {
   if (!shared_cores) return weight;
   const costs::LinkCosts& link = works.link(path);
   const bool collective = send.kind == casync::Kind::kAllReduce;
   // What was measured of a library's all-reduce includes its work on cores, which nobody else used.
   if (collective && computing.threads == 0) return weight;
-  const double total_s = link.core_s(static_cast<double>(casync::bytes_sent(graph, send)),
-                                     casync::interrupts(send));
+  const double total_s =
+      link.core_s(static_cast<double>(casync::bytes_sent(graph, send)), casync::interrupts(send));
   if (total_s <= 0 || work <= 0) return weight;
   double cores = total_s / casync::to_seconds(casync::Picoseconds(work));
   if (collective) {

@@ -62,7 +62,7 @@ struct Core {
   bool hierarchical;
   bool shared_cores;
   const casync::Computing& computing;  // keeps cores busy if they are shared, and memory
-  bool overlaps;  // slow what is under way on one node at once
+  bool overlaps;                       // slow what is under way on one node at once
 
   std::int64_t now = 0;
   EventQueue events;

@@ -40,7 +40,6 @@ std::string difference_between_nodes(const costs::Cluster& cluster) {
   }
   if (cluster.link.burst_bytes > 0)
     return "links have bursts, which flows take one after the other";
-  if (cluster.host_memory_bandwidth > 0) return "what a host does shares its memory's bandwidth";
   return cluster.cores_per_host > 0 ? "nodes share the cores of hosts" : "";
 }
 

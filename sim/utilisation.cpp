@@ -88,6 +88,9 @@ class Tally {
     switch (casync::resource_of(task.kind)) {
       case casync::Resource::kCompute:
         node.compute += length(id);
+        add_cores(task.node,
+                  graph_.computing.cores(task) * (static_cast<double>(task.amount) /
+                                                  scenario_.cluster.compute_speed[task.node]));
         return;
       case casync::Resource::kNone:
         return;

@@ -36,7 +36,8 @@ struct SharedLinkUse {
 /// Cores that nodes on one host share.
 struct HostUse {
   std::uint32_t host = 0;
-  double utilisation = 0;  ///< core-seconds of codec tasks and transfers, over cores × iteration
+  double utilisation = 0;  ///< core-seconds of computation that
+                           ///< says its threads, codec tasks and transfers, over cores × iteration
 };
 
 struct Utilisation {

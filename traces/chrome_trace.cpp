@@ -183,6 +183,9 @@ class TimelineWriter {
   Json arguments(TaskId id) const {
     const Task& task = graph_[id];
     Json arguments{{"task", id}};
+    if (!timeline_.slowed.empty() && timeline_.slowed[id].count() > 0) {
+      arguments["slowed_us"] = to_microseconds(timeline_.slowed[id]);
+    }
     if (!is_of_gradient(task)) return arguments;
     arguments["gradient"] = gradient_names_[task.gradient];
     if (task.kind == Kind::kBackward) return arguments;

@@ -16,6 +16,8 @@ struct Timeline {
   std::string title;  ///< "predicted", "measured"
   std::vector<Picoseconds> start;
   std::vector<Picoseconds> end;
+  /// How much longer each task took than alone, where something may have slowed computation.
+  std::vector<Picoseconds> slowed = {};
 };
 
 /// The last end; 0 if there are no tasks.

@@ -9,7 +9,6 @@ import itertools
 import os
 import statistics
 import sys
-import time
 import types
 import warnings
 import weakref
@@ -19,33 +18,11 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
-from hipress import _model_file
+from hipress import _memory, _model_file, _own_time
+from hipress._clocks import CudaClock, HostClock
 
 _Path = Union[str, "os.PathLike[str]"]
 _DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
-
-
-class _HostClock:
-    """Marks are seconds."""
-
-    def mark(self) -> float:
-        return time.perf_counter()
-
-    def seconds(self, first: float, second: float) -> float:
-        return second - first
-
-
-class _CudaClock:
-    """Marks are events of the current stream, read once all of them are over."""
-
-    def mark(self):
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-    def seconds(self, first, second) -> float:
-        second.synchronize()
-        return first.elapsed_time(second) * 1e-3
 
 
 class _Pass:
@@ -56,6 +33,7 @@ class _Pass:
         self.updated = updated  # an optimizer changed the parameters since the pass before
         self.version = version  # of the parameters, at the first call
         self.cleared = False  # gradients of passes before were dropped
+        self.beside_copy = False  # it is measured for what it moves in memory
         self.watches = []  # weak: they live as long as the graphs of the calls
         self.backward = None
         self.ready = {}
@@ -115,6 +93,12 @@ class Capture:
             for _ in range(20):
                 train_one_step()
 
+    Where the model is on the host, what is said is what computation takes alone: the time in which this thread waited for a core that
+    other processes had is left out, where Linux says it. How many threads compute (torch.get_num_threads()), and how many seconds of
+    cores all of them take for it, is written beside it, so that a simulator can share the cores out again. With DistributedDataParallel
+    in mind, what that and hipress's own hook do themselves to gradients of these sizes is measured at the end, in a process group of
+    one, unless this process has one already.
+
     Forward lasts from the call of the model until backward reaches its output, so it includes the loss; a gradient's ready time is
     counted from there, until it is added to the parameter's. Backward passes between two changes of the parameters are micro-steps
     of one step. These times are of one of them, and forward has its share of what else happens before the last backward. What a
@@ -134,12 +118,13 @@ class Capture:
     warmup     steps at the beginning that are left out
     steps      how many are measured after those, at most; None: all
     called     the modules that are called, where that is not `model` but parts of it
+    memory     also measure what computation moves in memory: beside every second step, whose times do not count, another core copies
     say        takes what the user must know; default: warnings.warn"""
 
     def __init__(self, model: torch.nn.Module, output: Optional[_Path] = "model.yaml", *,
                  optimizer: Union[None, torch.optim.Optimizer, List[torch.optim.Optimizer]] = None, batch: Optional[int] = None,
                  bucket_mb: float = 1, warmup: int = 2, steps: Optional[int] = None, name: Optional[str] = None,
-                 called: Optional[Iterable[torch.nn.Module]] = None, say: Optional[Callable[[str], object]] = None) -> None:
+                 called: Optional[Iterable[torch.nn.Module]] = None, memory: bool = False, say: Optional[Callable[[str], object]] = None) -> None:
         if not bucket_mb > 0:
             raise ValueError(f"bucket_mb must be above 0, got {bucket_mb}")
         if not isinstance(model, torch.nn.Module):
@@ -159,7 +144,7 @@ class Capture:
             raise ValueError("the model has no parameters that are trained")
         self._say = say or (lambda text: warnings.warn(text, stacklevel=6))
         cuda = any(parameter.is_cuda for parameter in self.parameters.values())
-        self._clock = _CudaClock() if cuda else _HostClock()
+        self._clock = CudaClock() if cuda else HostClock()
         self._passes = []
         self._handles, self._kept, self._timed, self._unaveraged = [], [], [], []
         self._started = False
@@ -169,6 +154,8 @@ class Capture:
         self._version = None  # of the parameters at its end
         self._updates = 0  # passes that were the first after one
         self._unseen = _Unseen()
+        self._probe = _memory.MemoryProbe(torch.get_num_threads()) if memory and not cuda else None
+        self._own = []  # what DDP and the hook do themselves, once measured
 
     def __enter__(self) -> "Capture":
         self.start()
@@ -205,6 +192,8 @@ class Capture:
         for unaveraged in self._unaveraged:
             unaveraged.undo()
         self._timed, self._unaveraged = [], []
+        if self._probe is not None:
+            self._probe.close()
 
     def also_called(self, module: torch.nn.Module) -> None:
         """Takes the calls of another part of the model for calls of it."""
@@ -273,7 +262,10 @@ class Capture:
 
     def _open(self, version: int, batch: int) -> None:
         updated = self._updated or self._version is not None and version != self._version
+        if updated and self._probe is not None:
+            self._probe.next_step()
         self._pending = _Pass(self._clock.mark(), batch, updated, version)
+        self._pending.beside_copy = self._probe is not None and self._probe.is_on
 
     def _on_output(self, _module, _inputs, output) -> None:
         if self._running or self._pending is None or not torch.is_grad_enabled() or self._is_done():
@@ -372,8 +364,14 @@ class Capture:
         counts = [len(group) for group in (measured[:-1] or measured)]
         micro_steps = max(statistics.multimode(counts))
         seconds = self._clock.seconds
-        steps = [_Step(group, after[0] if after else None, seconds)
-                 for group, after in itertools.zip_longest(measured, measured[1:]) if len(group) == micro_steps][:self.steps]
+        complete = [(group, after[0] if after else None)
+                    for group, after in itertools.zip_longest(measured, measured[1:]) if len(group) == micro_steps][:self.steps]
+        beside = [part for part in complete if any(one.beside_copy for one in part[0])]
+        parts = [part for part in complete if part not in beside]
+        if self._probe is not None and not (beside and parts):
+            raise ValueError("memory=True compares steps beside a copy with others, and there was but one: run more steps")
+        steps = [_Step(group, after, seconds) for group, after in parts]
+        cores = _Cores(parts, self._clock) if self._clock.on_cores else None
         left_out = sum(count != micro_steps for count in counts)
         ready = {name: sorted(times) for name in self.parameters
                  if (times := [step.ready[name] for step in steps if name in step.ready])}
@@ -391,21 +389,35 @@ class Capture:
                  *([f"batch: {batch}"] if batch else []), f"dtype: {kind}",
                  f"forward: {_model_file.microseconds(statistics.median(forward))}  # {_spread(forward)}"]
         lines += _optimizer_line(steps)
+        lines += cores.lines() if cores else []
+        if self._probe is not None:
+            lines += _memory.lines(self._probe, cores.of_steps, _Cores(beside, self._clock).of_steps)
         lines.append(f"micro_steps: {micro_steps}")
         if left_out:
             lines[-1] += f"  # {left_out} of {len(counts)} steps had another number"
         lines += [f"# without a gradient in these steps: {name}" for name in unused]
         buckets = self._buckets(order)
+        core_times = cores.of_gradients(order) if cores else {}
+        own = self._own_time() if cores else None
+        lines += own.lines() if own else []
         lines.append("gradients:  # in backward order, ready since backward began; then the 10th to 90th percentile")
         for name in order:
             parameter = self.parameters[name]
             times = ready.get(name, [last])
             shape = f", shape: [{', '.join(map(str, parameter.shape))}]" if parameter.dim() else ""
-            own = _DTYPES[parameter.dtype]
+            own_kind = _DTYPES[parameter.dtype]
             lines.append(f"- {{name: {_model_file.quoted(name)}, elements: {parameter.numel()}, "
                          f"ready: {_model_file.microseconds(statistics.median(times))}{shape}"
-                         f"{'' if own == kind else f', dtype: {own}'}, bucket: {buckets[name]}}}  # {_spread(times)}")
+                         f"{'' if own_kind == kind else f', dtype: {own_kind}'}"
+                         f"{f', core_time: {_model_file.microseconds(core_times[name])}' if name in core_times else ''}"
+                         f", bucket: {buckets[name]}}}  # {_spread(times)}")
         return "\n".join(lines) + "\n"
+
+    def _own_time(self) -> Optional[_own_time.OwnTime]:
+        """Measured once."""
+        if not self._own:
+            self._own.append(_own_time.measure(list(self.parameters.values()), self.bucket_bytes))
+        return self._own[0]
 
     def _buckets(self, order: list) -> dict:
         """The number of each gradient's bucket: DDP fills one of each type in the order in which gradients are ready, until it has
@@ -445,6 +457,37 @@ class _Step:
         self.forward = max(0.0, before - (len(passes) - 1) * backward) / len(passes)
         self.between = None if after is None else last.until(after, seconds)
         self.optimizer = sum(seconds(*step) for step in last.steps) if last.steps else None
+
+
+class _Cores:
+    """What the cores do in steps, which are given by their passes and the first pass after."""
+
+    def __init__(self, parts: list, clock: HostClock):
+        self.steps = [_Step(group, after, clock.core_seconds) for group, after in parts]
+        spans = [(group[0].called, after.called if after else list(group[-1].ready.values())[-1]) for group, after in parts]
+        self.of_steps = [step.forward + max(step.ready.values()) + (step.between or 0.0) for step in self.steps]
+        self.whole_s = sum(second.wall_s - first.wall_s for first, second in spans)
+        self.waited_s = sum(clock.waited(first, second) for first, second in spans)
+
+    def lines(self) -> list:
+        lines = [f"threads: {torch.get_num_threads()}",
+                 f"forward_core_time: {_model_file.microseconds(statistics.median(step.forward for step in self.steps))}"]
+        optimizer = ([step.between for step in self.steps if step.between is not None]
+                     or [step.optimizer for step in self.steps if step.optimizer is not None])
+        if optimizer:
+            lines.append(f"optimizer_core_time: {_model_file.microseconds(statistics.median(optimizer))}")
+        if self.waited_s > 0.01 * self.whole_s:
+            lines[0] += f"  # for {100 * self.waited_s / self.whole_s:.0f} % of these steps it waited for a core, which is left out"
+        return lines
+
+    def of_gradients(self, order: list) -> dict:
+        """Of the part of backward that completes each."""
+        reached, parts = 0.0, {}
+        for name in order:
+            times = [step.ready[name] for step in self.steps if name in step.ready]
+            until = max(reached, statistics.median(times)) if times else reached
+            parts[name], reached = until - reached, until
+        return parts
 
 
 class _TimedOptimizer:

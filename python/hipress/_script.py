@@ -125,7 +125,7 @@ class Script:
             if whole is not None and candidate.capture.model is whole:
                 candidate.capture.also_called(module)
                 return
-        options = {key: self.settings[key] for key in ("warmup", "steps", "bucket_mb")}
+        options = {key: self.settings[key] for key in ("warmup", "steps", "bucket_mb", "memory")}
         try:
             capture = Capture(module if whole is None else whole, None, called=[module], say=_say if self.rank == 0 else _nothing,
                               **options)

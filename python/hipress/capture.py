@@ -25,6 +25,8 @@ def main() -> int:
                         "(default: that with the most elements)")
     parser.add_argument("--bucket-mb", type=float, default=1,
                         help="bucket_cap_mb of the DistributedDataParallel that will train with the plan (default: %(default)s)")
+    parser.add_argument("--memory", action="store_true", help="also measure what computation moves in memory, beside a copy on another "
+                        "core in every second step")
     parser.add_argument("-m", dest="is_module", action="store_true", help="run a module of that name instead of a script")
     parser.add_argument("script", help="training script, or module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
@@ -35,7 +37,7 @@ def main() -> int:
         parser.error(f"--warmup must be at least 0, got {options.warmup}")
     if options.steps is not None and options.steps < 1:
         parser.error(f"--steps must be at least 1, got {options.steps}")
-    settings = {key: getattr(options, key) for key in ("output", "warmup", "steps", "module", "bucket_mb")}
+    settings = {key: getattr(options, key) for key in ("output", "warmup", "steps", "module", "bucket_mb", "memory")}
     return _script.run(options.script, options.arguments, options.is_module, settings)
 
 

@@ -87,7 +87,7 @@ class Scale:
 
 
 GRADIENT = re.compile(r"- \{name: (?P<name>.*), elements: (?P<elements>\d+), ready: (?P<ready>[\d.]+)us"
-                      r"(?:, shape: \[(?P<shape>[\d, ]+)\])?(?:, bucket: \d+)?\}")
+                      r"(?:, shape: \[(?P<shape>[\d, ]+)\])?(?:, core_time: [\d.]+us)?(?:, bucket: \d+)?\}")
 
 
 def scale_of(text: str, rate: int | str) -> Scale:

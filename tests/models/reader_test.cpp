@@ -463,3 +463,63 @@ TEST_CASE("a model that is not there is refused with what there is") {
         "none/input.txt: cannot be read: No such file or directory");
   CHECK_THAT(complaint([] { read_model(""); }), Catch::Contains("name of a file to read is empty"));
 }
+
+TEST_CASE("what computation keeps busy of its host's cores") {
+  const std::string gradients =
+      "gradients:\n"
+      "- {name: c, elements: 4, ready: 1s, core_time: 2s, bucket: 0}\n"
+      "- {name: b, elements: 4, ready: 2s, core_time: 1s, bucket: 0}\n"
+      "- {name: a, elements: 8, ready: 4s, core_time: 9s, bucket: 1}\n";
+  SECTION("core time over time, of what is handed over together, and at most all threads") {
+    const Model model =
+        read_content("m.yaml",
+                     "name: m\nthreads: 4\nforward: 2s\nforward_core_time: 3s\noptimizer: 1s\n"
+                     "optimizer_core_time: 1s\nmemory_traffic: 3GB/s\n" +
+                         gradients);
+    CHECK(model.threads == 4);
+    CHECK(model.forward_cores == 1.5);
+    CHECK(model.optimizer_cores == 1);
+    CHECK(model.memory_traffic == 3e9);
+    CHECK(model.gradients[0].cores == 1.5);  // 3 s of cores in the 2 s until the bucket is full
+    CHECK(model.gradients[1].cores == 1.5);
+    CHECK(model.gradients[2].cores == 4);  // 9 s in 2 s
+    CHECK(before_backward_cores(model) == (2 * 1.5 + 1) / 3);
+    CHECK(backward_cores(model) == (2 * 1.5 + 2 * 4) / 4);
+  }
+  SECTION("threads alone: none of them ever waits") {
+    const Model model = read_content(
+        "m.yaml",
+        "name: m\nthreads: 3\nforward: 1s\ngradients:\n- {name: a, elements: 1, ready: 1s}\n");
+    CHECK(before_backward_cores(model) == 3);
+    CHECK(backward_cores(model) == 3);
+  }
+  SECTION("without threads nothing is kept busy, and core times mean nothing") {
+    CHECK(read_content("m.yaml", "name: m\nforward: 1s\ngradients:\n- {name: a, elements: 1}\n")
+              .forward_cores == 0);
+    CHECK(complaint_about("m.yaml", "name: m\n" + gradients) ==
+          "m.yaml:3: core_time means nothing without threads; say with how many a rank computes, "
+          "as threads: 8");
+    CHECK_THAT(complaint_about("m.yaml",
+                               "name: m\nforward_core_time: 1s\ngradients:\n"
+                               "- {name: a, elements: 1}\n"),
+               Catch::Matchers::StartsWith("m.yaml:2: forward_core_time means nothing"));
+  }
+  SECTION("what DDP and the hook do themselves delays gradients by their bytes") {
+    const Model model = read_content(
+        "m.yaml",
+        "name: m\nthreads: 2\noptimizer: 1s\nhook: {backward: 4s, after: 1s}\n" + gradients);
+    CHECK(model.gradients[0].ready_s == 4);  // 2 s, and half of the bytes
+    CHECK(model.gradients[1].ready_s == 4);
+    CHECK(model.gradients[2].ready_s == 8);
+    CHECK(model.gradients[0].cores == (3 + 2) / 4.0);  // one thread copies
+    CHECK(model.gradients[2].cores == (2 * 2 + 2) / 4.0);
+    CHECK(model.optimizer_s == 2);
+    CHECK(model.optimizer_cores == 1.5);
+  }
+  SECTION("impossible") {
+    CHECK_THAT(complaint_about("m.yaml", "name: m\nthreads: 0\n" + gradients),
+               Catch::Matchers::StartsWith("m.yaml:2: threads must be 1 to 65536"));
+    CHECK_THAT(complaint_about("m.yaml", "name: m\nhook: {backward: 1s}\n" + gradients),
+               Catch::Matchers::Contains("after"));
+  }
+}

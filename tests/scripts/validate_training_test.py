@@ -36,16 +36,21 @@ words = sys.argv[1:]
 if words[0] == "-c":
     sys.exit("NO_TORCH" in os.environ)
 if "hipress.capture" in words:
-    assert ("GLOO_SOCKET_IFNAME" in os.environ) == ("--rendezvous" in words)  # alone, or beside others
+    assert "GLOO_SOCKET_IFNAME" not in os.environ  # alone
     pathlib.Path(words[words.index("--output") + 1]).write_text(open({captured!r}).read())
     sys.exit(0)
 assert os.environ["GLOO_SOCKET_IFNAME"] == "eth0" and "--rendezvous" in words
-seconds = 0.1 if "--plan" in words else 0.12 if "--powersgd" in words or "powersgd" in words else 0.2
-if "--log" in words:
-    with open(words[words.index("--log") + 1], "w") as log:
-        log.write("average,step,seconds,loss\\n" + "".join(f"x,{{i}},{{i * seconds}},2.5\\n" for i in range(30)))
-if os.environ["RANK"] == "0":
-    print(json.dumps({{"iterations_s": [seconds] * 3}}))
+def seconds(words):
+    return 0.1 if "--plan" in words else 0.12 if "powersgd" in words else 0.2
+ways = [words[i + 1].partition("=") for i, word in enumerate(words) if word == "--way"]
+if os.environ["RANK"] != "0":
+    sys.exit(0)
+if not ways:
+    print(json.dumps({{"iterations_s": [seconds(" ".join(words))] * 3}}))
+    sys.exit(0)
+slower = float(os.environ.get("SLOWER", "1"))
+blocks = lambda one: [[9.0, one, one], [9.0, one * slower, one * slower]]
+print(json.dumps({{"ways": {{name: {{"blocks_s": blocks(seconds(text)), "losses": [2.5] * 10}} for name, _, text in ways}}}}))
 """
 
 CAPTURED = """# Written by hipress.capture.
@@ -53,8 +58,12 @@ name: Small
 dtype: float32
 forward: 1000.0us  # 900.0us to 1100.0us
 optimizer: 1000.0us  # 900.0us to 1100.0us; step() alone 800.0us
+threads: 1  # for 5 % of these steps it waited for a core, which is left out
+forward_core_time: 990.0us
+optimizer_core_time: 980.0us
+hook: {backward: 20.0us, after: 30.0us}
 gradients:  # in backward order
-- {name: last.bias, elements: 10, ready: 5.0us, shape: [10], bucket: 0}  # 4.0us to 6.0us
+- {name: last.bias, elements: 10, ready: 5.0us, shape: [10], core_time: 4.0us, bucket: 0}  # 4.0us to 6.0us
 - {name: "odd, name", elements: 1000000, ready: 3000.0us, shape: [1000, 1000], bucket: 0}  # 1.0us to 2.0us
 """
 
@@ -103,8 +112,8 @@ class TrainingTest(unittest.TestCase):
         self.assertTrue(first["best"].startswith("ddp+powersgd"))
         self.assertAlmostEqual(first["ratio"], 1.2)
         self.assertEqual(cells[1]["losses"]["ours"], 2.5)
-        self.assertIn("paced: best, or within 2 % of it, in 2 of 2 cells; error of the prediction: median 5.0 %", out)
-        self.assertIn("real: best, or within 2 % of it, in 2 of 2 cells", out)
+        self.assertIn("paced: best, or within 3 % of it, in 2 of 2 cells; error of the prediction: median 5.0 %", out)
+        self.assertIn("real: best, or within 3 % of it, in 2 of 2 cells", out)
 
     def test_paced_gradients_have_the_names_of_their_ranks(self):
         text = validate_training.as_scripts_read(validate_training.paced_names(CAPTURED))
@@ -112,7 +121,17 @@ class TrainingTest(unittest.TestCase):
         self.assertIn("- {name: weights.0, elements: 1000000, ready: 3000.0us, shape: [1000, 1000], bucket: 0}\n", text)
         self.assertIn("forward: 2.000000ms\n", text)
         self.assertNotIn("#", text)
-        self.assertNotIn("optimizer", text)
+        for word in ("optimizer", "threads", "core_time", "hook"):
+            self.assertNotIn(word, text)
+
+    def test_a_machine_that_changes_its_speed_is_noted(self):
+        for slower, changed in (("1", False), ("1.1", False), ("1.3", True)):
+            report = self.folder / "report.json"
+            status, out, err = self.run_script("--models", "text", "--nnodes", "2", "--rates", "200", "--compute", "real", "--json",
+                                               str(report), SLOWER=slower)
+            self.assertEqual(status, 0, err)
+            self.assertEqual(json.loads(report.read_text())["cells"][0]["changed_speed"], changed)
+            self.assertEqual("changed speed" in out, changed)
 
     def test_without_torch_it_is_skipped(self):
         status, out, _ = self.run_script(NO_TORCH="1")

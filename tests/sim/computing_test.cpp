@@ -6,6 +6,7 @@
 
 #include "casync/graph_builder.hpp"
 #include "io/error.hpp"
+#include "sim/slowdown.hpp"
 #include "tests/sim/fixtures.hpp"
 
 namespace hipress::sim {
@@ -68,14 +69,13 @@ class Host {
     }
     const casync::TaskId encode =
         builder.add({.amount = 32, .node = first, .kind = Kind::kEncode, .algorithm = 0});
-    const auto bytes = static_cast<std::int64_t>(cluster_.link.bandwidth * 1e-12 *
-                                                 static_cast<double>(transfer));
-    const casync::TaskId send = builder.add(
-        {.amount = bytes, .node = first + 1, .peer_offset = 1, .kind = Kind::kSend});
-    builder.edge(send, builder.add({.amount = bytes,
-                                    .node = first + 2,
-                                    .peer_offset = 1,
-                                    .kind = Kind::kRecv}));
+    const auto bytes =
+        static_cast<std::int64_t>(cluster_.link.bandwidth * 1e-12 * static_cast<double>(transfer));
+    const casync::TaskId send =
+        builder.add({.amount = bytes, .node = first + 1, .peer_offset = 1, .kind = Kind::kSend});
+    builder.edge(
+        send,
+        builder.add({.amount = bytes, .node = first + 2, .peer_offset = 1, .kind = Kind::kRecv}));
     const casync::TaskGraph graph = std::move(builder).build();
     costs::Profile profile = test_profile();
     profile.codecs["byte"].encode = constant(codec);
@@ -155,14 +155,80 @@ TEST_CASE("an all-reduce takes cores from those who compute") {
   costs::Profile profile = test_profile();
   profile.all_reduce[2] = constant(kShort);
   const auto ends = [&](const Computing& computing) {
-    const Result result = simulate(
-        graph, TaskCosts(profile, {byte_codec()}), cluster,
-        {.network = Network::kFair, .computing = computing, .record_timeline = true});
+    const Result result =
+        simulate(graph, TaskCosts(profile, {byte_codec()}), cluster,
+                 {.network = Network::kFair, .computing = computing, .record_timeline = true});
     return result.timeline.end[0].count();
   };
   CHECK(ends({}) == kShort);
   // Six threads on two cores: each of the library's, which want half a core, gets a third.
   CHECK(std::abs(ends(threads(1, 1)) - kShort * 3 / 2) <= 1);  // a third is one to 2^-32
+}
+
+namespace {
+
+/// Two ranks on a host of one core; each gradient of 32 elements takes 3 us to encode.
+Scenario two_ranks_on_one_core() {
+  models::Model model = test_model({32, 32});
+  model.threads = 1;
+  model.forward_s = 10e-6;
+  model.forward_cores = 1;
+  for (std::size_t i = 0; i < 2; ++i) {
+    model.gradients[i].ready_s = 10e-6 * static_cast<double>(i + 1);
+    model.gradients[i].cores = 1;
+  }
+  Scenario scenario = test_scenario(std::move(model), "ring", 2, 0, 2);
+  scenario.cluster.host.assign(2, 0);
+  scenario.cluster.cores_per_host = 1;
+  return scenario;
+}
+
+}  // namespace
+
+TEST_CASE("what computation lost is its length less its work, and is shared out among its rivals") {
+  const Scenario scenario = two_ranks_on_one_core();
+  const casync::TaskGraph graph = expand(scenario);
+  const Result result = simulate(scenario, graph, Timelines::kRecorded);
+  const Slowdowns lost = slowdowns(scenario, graph, result);
+  REQUIRE(lost.of_nodes.size() == 2);
+  Picoseconds computed{};
+  for (casync::TaskId id = 0; id < graph.tasks(); ++id) {
+    const Picoseconds length = result.timeline.end[id] - result.timeline.start[id];
+    if (!casync::is_computation(graph[id])) {
+      CHECK(lost.of_tasks[id].count() == 0);
+      continue;
+    }
+    CHECK(lost.of_tasks[id] == length - Picoseconds(graph[id].amount));
+    if (graph[id].node == 0) computed += lost.of_tasks[id];
+  }
+  const Slowdown& first = lost.of_nodes[0];
+  CHECK(std::abs((first.total() - computed).count()) <= 6);  // three tasks' roundings
+  CHECK(first.by_codecs.count() > 0);
+  CHECK(first.by_transfers.count() == 0);  // which need no cores here
+  // Two forwards on one core take twice as long; so does all else that the two do at once.
+  CHECK(first.by_computation.count() >= 10 * kUs);
+}
+
+TEST_CASE("nothing is slowed where nothing is shared") {
+  Scenario scenario = two_ranks_on_one_core();
+  scenario.cluster.cores_per_host = 0;
+  const casync::TaskGraph graph = expand(scenario);
+  const Slowdowns lost =
+      slowdowns(scenario, graph, simulate(scenario, graph, Timelines::kRecorded));
+  CHECK(lost.of_tasks.empty());
+  CHECK(lost.of_nodes.at(1).total().count() == 0);
+}
+
+TEST_CASE("a device's computation is slowed by the codecs and transfers beside it") {
+  // On each node 10 us of backward beside 3 us of encoding and a message, whose ends are known.
+  Scenario scenario = two_ranks_on_one_core();
+  scenario.cluster.cores_per_host = 0;
+  scenario.cluster.overlap.compute_codec = 2;
+  const casync::TaskGraph graph = expand(scenario);
+  const Slowdowns lost =
+      slowdowns(scenario, graph, simulate(scenario, graph, Timelines::kRecorded));
+  CHECK(lost.of_nodes[0].by_codecs.count() > 0);
+  CHECK(lost.of_nodes[0].by_codecs == lost.of_nodes[0].total());
 }
 
 }  // namespace hipress::sim

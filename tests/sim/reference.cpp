@@ -345,7 +345,8 @@ class Reference {
   /// A Merge reads two numbers and writes one.
   double memory_share(const Task& task, std::int64_t work) const {
     const double bandwidth = cluster_.host_memory_bandwidth;
-    if (bandwidth == 0 || work == 0) return 0;
+    const bool shared = cluster_.cores_per_host > 0 && computing().memory_traffic > 0;
+    if (!shared || bandwidth == 0 || work == 0) return 0;
     double bytes_per_s = computes(task) ? computing().memory_traffic : 0;
     if (task.kind == Kind::kMerge) {
       bytes_per_s = 12 * static_cast<double>(task.amount) / casync::to_seconds(Picoseconds(work));

@@ -128,9 +128,7 @@ TEST_CASE("ranks on one host share its cores") {
 }
 
 /// A rank that computes with one thread, all the time.
-casync::Computing one_thread() {
-  return {.threads = 1, .forward = 1, .backward = 1, .steps = 1};
-}
+casync::Computing one_thread() { return {.threads = 1, .forward = 1, .backward = 1, .steps = 1}; }
 
 TEST_CASE("a core that computes backward is missing elsewhere") {
   // One node on one core: 100 us of backward for gradient 1 runs beside 3 us of encoding gradient 0
@@ -217,8 +215,7 @@ TEST_CASE("a message waits for a core where threads that code keep all of them")
     for (std::uint32_t node = 1; node < 1 + here; ++node) busy(node);
     for (std::uint32_t node = 2 + here; node < nodes; ++node) busy(node);
     const casync::TaskGraph graph = std::move(builder).build();
-    const Options options{
-        .network = network, .computing = one_thread(), .record_timeline = true};
+    const Options options{.network = network, .computing = one_thread(), .record_timeline = true};
     const TaskCosts costs(test_profile(), {byte_codec()});
     const Result result = simulate(graph, costs, cluster, options);
     CHECK(result.timeline.start[recv] == result.timeline.end[recv]);

@@ -39,12 +39,11 @@ std::optional<Forecast> prepare_forecast(const CommandLine& line, const Job& job
   needs_profile("--reprobe", "to predict by the machine's speed now", line.reprobe);
   if (named.profile.empty()) return std::nullopt;
   const bool spins = line.replay.backward == Backward::kSpin;
-  Forecast forecast{
-      .machines = costs::load(named, job.graph.nodes, job.graph.nodes),
-      .options = {.machines = named,
-                  .network = network,
-                  .computing = spins ? spinning() : casync::Computing{},
-                  .iterations = line.replay.iterations}};
+  Forecast forecast{.machines = costs::load(named, job.graph.nodes, job.graph.nodes),
+                    .options = {.machines = named,
+                                .network = network,
+                                .computing = spins ? spinning() : casync::Computing{},
+                                .iterations = line.replay.iterations}};
   if (line.reprobe && !has_probes(forecast.machines.profile)) {
     throw io::InputError(named.profile +
                          ": --reprobe compares the machine with what its probes reached, and this "

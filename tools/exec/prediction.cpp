@@ -22,9 +22,8 @@ Prediction predict(const casync::TaskGraph& graph, const std::vector<casync::Alg
                    const RankPlaces& places, const PredictionOptions& options) {
   const Comparable compared = comparable(cluster_of(profile, graph.nodes, options),
                                          costs::cluster_from_profile(profile, graph.nodes), places);
-  sim::Options simulated = {.network = options.network,
-                            .computing = options.computing,
-                            .record_timeline = true};
+  sim::Options simulated = {
+      .network = options.network, .computing = options.computing, .record_timeline = true};
   const auto simulate = [&](const costs::Profile& costs, const costs::Cluster& cluster) {
     return sim::simulate(graph, sim::TaskCosts(costs, algorithms), cluster, simulated);
   };

@@ -37,6 +37,17 @@ void line(std::ostream& out, std::string_view label, const std::string& value) {
   fmt::print(out, "{:<24}{}\n", label, value);
 }
 
+/// How much longer than alone the path's computation from `begin` on takes.
+Picoseconds slowed_on_path(const Prediction& prediction, Picoseconds begin) {
+  const traces::Timeline& times = prediction.result.timeline;
+  Picoseconds slowed{};
+  if (times.slowed.empty()) return slowed;
+  for (const TaskId id : prediction.critical_path) {
+    if (times.start[id] >= begin) slowed += times.slowed[id];
+  }
+  return slowed;
+}
+
 /// "Send 8.1ms (71.0 %), on the wire 0.4ms (3.5 %)": where the path goes between `begin` and its
 /// end.
 std::string describe_path(const Prediction& prediction, Picoseconds begin) {
@@ -52,6 +63,8 @@ std::string describe_path(const Prediction& prediction, Picoseconds begin) {
   for (std::size_t kind = 0; kind < times.by_kind.size(); ++kind) {
     add(casync::to_string(static_cast<Kind>(kind)), times.by_kind[kind]);
   }
+  const Picoseconds slowed = slowed_on_path(prediction, begin);
+  if (slowed.count() > 0) text += fmt::format("; {} of it computation slowed", duration(slowed));
   add("on the wire", times.wire);
   return text.empty() ? "none, nothing takes time" : text;
 }
@@ -250,6 +263,24 @@ void print_schedule(std::ostream& out, const Scenario& scenario, const Predictio
                    io::format_bit_rate(prediction.traffic.peak_bits_per_s / 8)));
 }
 
+/// "3.2ms, 4.1 % of it, on node 3: 2ms by codecs, 1.2ms by transfers": computation beside others.
+void print_slowdown(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
+  const Slowdown slowdown = requests::slowdown_of_step(scenario, prediction);
+  if (slowdown.total().count() == 0) return;
+  std::string by;
+  const auto add = [&](std::string_view whom, Picoseconds time) {
+    if (time.count() == 0) return;
+    by += fmt::format("{} {} by {}", by.empty() ? ":" : ",", duration(time), whom);
+  };
+  add("codecs", slowdown.by_codecs);
+  add("transfers", slowdown.by_transfers);
+  add("other ranks' computation", slowdown.by_computation);
+  line(out, "of it slowed",
+       fmt::format("{} on node {}, {:.1f} % of the iteration{}", duration(slowdown.total()),
+                   prediction.slowdowns.slowest(),
+                   100 * share_of(slowdown.total(), prediction.iteration), by));
+}
+
 }  // namespace
 
 void print_report(std::ostream& out, const Scenario& scenario, const Prediction& prediction) {
@@ -274,6 +305,7 @@ void print_report(std::ostream& out, const Scenario& scenario, const Prediction&
     line(out, "synchronisation", duration(synchronisation_time(prediction)));
   }
   line(out, "compute", duration(compute));
+  print_slowdown(out, scenario, prediction);
   line(out, "exposed communication", duration(prediction.iteration - compute));
   print_schedule(out, scenario, prediction);
   line(out, "sent per node", describe_bytes_sent(bytes_per_iteration(scenario, prediction)));

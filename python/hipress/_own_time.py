@@ -1,0 +1,130 @@
+"""Measures what DistributedDataParallel and hipress's hook do themselves to gradients: copies into buckets and out of them, calls,
+hand-overs to other threads. Nothing is sent: the ranks are one."""
+
+import contextlib
+import dataclasses
+import statistics
+from typing import Iterator, List, Optional
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from hipress import _errors, _model_file
+from hipress._clocks import HostClock, HostMark
+
+_clock = HostClock()
+
+#: Backward passes that are measured, of each kind, and those before them.
+_MEASURED, _WARMUPS = 9, 3
+#: Largest parameters, in bytes, of which there is room for another three.
+_MOST_BYTES = 1 << 30
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnTime:
+    """Seconds of a step: until the last gradient was handed over, and from then on."""
+
+    before_s: float
+    after_s: float
+
+    def lines(self) -> List[str]:
+        """As a model file has them."""
+        return [f"hook: {{backward: {_model_file.microseconds(self.before_s)}, after: {_model_file.microseconds(self.after_s)}}}"]
+
+
+class _Made(torch.autograd.Function):
+    """Uses a parameter, whose gradient is there at once."""
+
+    @staticmethod
+    def forward(ctx, carried, parameter, gradient):
+        ctx.gradient = gradient
+        return carried.clone()
+
+    @staticmethod
+    def backward(ctx, carried):
+        return carried, ctx.gradient.clone(), None
+
+
+class _Module(torch.nn.Module):
+    """Parameters of given sizes, of which the last gradient is the first to be ready."""
+
+    def __init__(self, like: List[torch.Tensor]):
+        super().__init__()
+        self.weights = torch.nn.ParameterList(torch.nn.Parameter(torch.zeros_like(one)) for one in like)
+        self.gradients = [torch.randn(one.shape).to(one.dtype) for one in like]
+
+    def forward(self, carried: torch.Tensor) -> torch.Tensor:
+        for weight, gradient in zip(self.weights, self.gradients):
+            carried = _Made.apply(carried, weight, gradient)
+        return carried
+
+
+class _Handed:
+    """The state of a hook that notes when the last bucket is handed over, and then does what hipress's does."""
+
+    def __init__(self, hook):
+        self.hook, self.at = hook, _clock.mark()
+
+
+def _synchronise(handed: _Handed, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    if bucket.is_last():
+        handed.at = _clock.mark()
+    return handed.hook.synchronise(bucket)
+
+
+def measure(parameters: List[torch.Tensor], bucket_bytes: int) -> Optional[OwnTime]:
+    """Of the host's gradients like these. None where it cannot be measured: this process is in a process group, which would have to
+    take part, the gradients are too large, or there is no library."""
+    size = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
+    if not dist.is_available() or dist.is_initialized() or size > _MOST_BYTES:
+        return None
+    with _group_of_one(), torch.random.fork_rng(devices=[]), torch.enable_grad():
+        try:
+            return _measure([parameter.detach() for parameter in parameters], bucket_bytes)
+        except (_errors.HipressError, OSError):
+            return None
+
+
+@contextlib.contextmanager
+def _group_of_one() -> Iterator[None]:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def _measure(parameters: List[torch.Tensor], bucket_bytes: int) -> OwnTime:
+    from hipress import _ddp  # which needs the library
+    alone = _Module(parameters)
+    wrapped = DistributedDataParallel(_Module(parameters), bucket_cap_mb=bucket_bytes / (1 << 20))
+    hook = _ddp.Hook(wrapped)
+    handed = _Handed(hook)
+    wrapped.register_comm_hook(handed, _synchronise)
+    try:
+        before, after = [], []
+        for index in range(_WARMUPS + _MEASURED):
+            bare = _begin(alone), _clock.mark()
+            began, ended = _begin(wrapped), _clock.mark()
+            if index >= _WARMUPS:
+                before.append(_alone_s(began, handed.at) - _alone_s(*bare))
+                after.append(_alone_s(handed.at, ended))
+    finally:
+        hook.close()
+    return OwnTime(max(0.0, statistics.median(before)), max(0.0, statistics.median(after)))
+
+
+def _alone_s(first: HostMark, second: HostMark) -> float:
+    """Without waiting for cores that others have: a thread that waits for the hook's does not know of them."""
+    return min(_clock.seconds(first, second), _clock.core_seconds(first, second))
+
+
+def _begin(module: torch.nn.Module) -> HostMark:
+    """A step up to the end of its backward, which began then."""
+    module.zero_grad(set_to_none=True)
+    output = module(torch.zeros(1, requires_grad=True)).sum()
+    began = _clock.mark()
+    output.backward()
+    return began
+
