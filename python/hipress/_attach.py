@@ -66,7 +66,6 @@ def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "oneb
             given = [name for name, value in of_ddp.items() if value is not None]
             if given:
                 raise InvalidRequest(f"{given[0]} is of DistributedDataParallel, and a {type(inner).__name__} has its shards "
-                                     "carried by PyTorch's "
-                                     "own process groups: leave it out")
+                                     "carried by PyTorch's own process groups: leave it out")
             return attach_kind(inner, str(plan), str(algorithm), seed)
     return _ddp.attach_ddp(ddp, plan=plan, algorithm=algorithm, seed=seed, **of_ddp)

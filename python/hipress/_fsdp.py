@@ -42,8 +42,8 @@ class Plan:
     def __init__(self, plan: str, algorithm: str, ranks: int, gradients: Sequence[Gradient]) -> None:
         planned = _ddp._said_by(plan, "nodes", "")
         if planned.isdigit() and int(planned) != ranks:
-            raise InvalidRequest(f"{plan} is for {planned} ranks, and the model is over {ranks}: start {planned}, or plan for "
-                                 f"{ranks} (--nnodes {ranks})")
+            raise InvalidRequest(f"{plan} is for {planned} ranks, and the model is over {ranks}: "
+                                 f"start {planned}, or plan for {ranks} (--nnodes {ranks})")
         array, _shapes = _engine._described(gradients)
         text = ctypes.c_void_p()
         _engine.check(library().hipress_read_sharded_plan(plan.encode(), algorithm.encode(), ranks, array, len(gradients),
@@ -65,9 +65,9 @@ class Plan:
         for name, decided in found[1:]:
             if decided != found[0][1]:
                 raise InvalidRequest(
-                    f"{self.file} decides parameters of group '{unit.name}' differently, which travel as one: {_said(*found[0])}, "
-                    f"{_said(name, decided)}; give them one layer in the model file and plan anew, or have fully_shard() wrap them "
-                    "apart")
+                    f"{self.file} decides parameters of group '{unit.name}' differently, which travel as one: "
+                    f"{_said(*found[0])}, {_said(name, decided)}; "
+                    "give them one layer in the model file and plan anew, or have fully_shard() wrap them apart")
         if found:
             unit.gather, unit.reduction = found[0][1]
 
@@ -104,8 +104,7 @@ def _sharded_modules(model: torch.nn.Module) -> Iterator[Tuple[str, Any, Any]]:
         groups = _groups_of(module)
         if len(groups) > 1:
             raise InvalidRequest(f"module '{plain_name(name)}' has {len(groups)} parameter groups, of which FSDP2 takes no other "
-                                 "collectives: "
-                                 "call fully_shard() without a shard_placement_fn of several meshes")
+                                 "collectives: call fully_shard() without a shard_placement_fn of several meshes")
         for group in groups:
             yield plain_name(name), module, group
 
@@ -133,8 +132,7 @@ def _require_setters(module: Any) -> None:
     missing = [name for name in ("set_custom_all_gather", "set_custom_reduce_scatter") if not hasattr(module, name)]
     if missing:
         raise InvalidRequest(f"this torch ({torch.__version__}) has no FSDPModule.{missing[0]}, by which a plan takes the "
-                             "collectives over: "
-                             "install a later one, or attach with plan=\"none\"")
+                             "collectives over: install a later one, or attach with plan=\"none\"")
 
 
 # --------------------------------------------------------------------------------------------------------------- schedules
@@ -151,25 +149,22 @@ def _apply_schedule(hook: "ShardedHook", plan: Plan, model: Any, units: Sequence
         if shard != plan.shard:
             mesh = f"init_device_mesh(..., ({ranks // plan.shard}, {plan.shard}))" if ranks > plan.shard else f"a mesh of {ranks}"
             raise InvalidRequest(f"{where}, where {plan.shard} ranks have all shards, and the module '{unit.name}' is sharded "
-                                 f"over {shard}: "
-                                 f"give fully_shard() {mesh}, or plan for what it has")
+                                 f"over {shard}: give fully_shard() {mesh}, or plan for what it has")
         _require_neighbours(where, unit, group)
         _set_reshard(hook, where, plan, unit, module, group, shard, is_root=module is model)
         _require_in_flight(where, plan, unit, module)
-    setter = getattr(model, "set_separate_reduce_scatter_group", None)
-    if setter is not None:
-        setter(plan.separate)
+    if hasattr(model, "set_separate_reduce_scatter_group"):
+        _set_communicators(hook, plan, model, [group.mesh_info for _, _, group in units])
     elif plan.separate:
-        raise InvalidRequest(f"{where}, and this torch ({torch.__version__}) has no set_separate_reduce_scatter_group: plan with "
-                             "communicators=shared, or install a later one")
+        raise InvalidRequest(f"{where}, and this torch ({torch.__version__}) has no set_separate_reduce_scatter_group: "
+                             "plan with communicators=shared, or install a later one")
 
 
 def _require_neighbours(where: str, unit: Unit, group: Any) -> None:
     ranks = dist.get_process_group_ranks(group.mesh_info.shard_process_group)
     if ranks != list(range(ranks[0], ranks[0] + len(ranks))):
         raise InvalidRequest(f"{where}, whose groups are of neighbours, and the module '{unit.name}' is sharded over ranks "
-                             f"{ranks}: give "
-                             "fully_shard() a mesh whose last dimension is the sharded one")
+                             f"{ranks}: give fully_shard() a mesh whose last dimension is the sharded one")
 
 
 def _set_reshard(hook: "ShardedHook", where: str, plan: Plan, unit: Unit, module: Any, group: Any, shard: int, is_root: bool) -> None:
@@ -178,11 +173,24 @@ def _set_reshard(hook: "ShardedHook", where: str, plan: Plan, unit: Unit, module
     if among == plan.reshard or (is_root and _state_of(module)._auto_reshard_after_forward):
         return
     if plan.reshard not in (1, shard):
-        raise InvalidRequest(f"{where}, and the module '{unit.name}' keeps a {among}-th after forward: call fully_shard(..., "
-                             f"reshard_after_forward={plan.reshard})")
+        raise InvalidRequest(f"{where}, and the module '{unit.name}' keeps a {among}-th after forward: "
+                             f"call fully_shard(..., reshard_after_forward={plan.reshard})")
+    state = _state_of(module)
+    hook.restores(state, "_auto_reshard_after_forward")
+    hook.restores(group, "post_forward_mesh_info")
     module.set_reshard_after_forward(plan.reshard == shard, recurse=False)
-    if among in (1, shard):
-        hook.undone_by(functools.partial(module.set_reshard_after_forward, among == shard, recurse=False))
+
+
+def _set_communicators(hook: "ShardedHook", plan: Plan, model: Any, meshes: Sequence[Any]) -> None:
+    """Has reductions share the gathers' groups, or have their own; close() gives each mesh what it had, and ends groups that were
+    made for the plan."""
+    before = {id(mesh.reduce_scatter_process_group) for mesh in meshes}
+    for mesh in {id(mesh): mesh for mesh in meshes}.values():
+        hook.restores(mesh, "reduce_scatter_process_group")
+    model.set_separate_reduce_scatter_group(plan.separate)
+    after = {id(mesh.reduce_scatter_process_group): mesh.reduce_scatter_process_group for mesh in meshes}
+    for made in (group for number, group in after.items() if number not in before and group is not None):
+        hook.ends(made)
 
 
 def _require_in_flight(where: str, plan: Plan, unit: Unit, module: Any) -> None:
@@ -192,9 +200,9 @@ def _require_in_flight(where: str, plan: Plan, unit: Unit, module: Any) -> None:
     if plan.in_flight < 2:
         raise InvalidRequest(f"{where}, and FSDP2 gathers a layer beside the one in use: plan with in_flight=2")
     if plan.in_flight > ahead + 1 and plan.in_flight > 2:
-        raise InvalidRequest(f"{where}, and the module '{unit.name}' gathers {ahead} ahead: call set_modules_to_forward_prefetch "
-                             "and "
-                             f"set_modules_to_backward_prefetch with {plan.in_flight - 1} modules, or plan with in_flight=2")
+        raise InvalidRequest(f"{where}, and the module '{unit.name}' gathers {ahead} ahead: "
+                             "call set_modules_to_forward_prefetch and set_modules_to_backward_prefetch "
+                             f"with {plan.in_flight - 1} modules, or plan with in_flight=2")
 
 
 # -------------------------------------------------------------------------------------------------------------------- hooks
@@ -213,8 +221,8 @@ class ShardedHook:
         self._undo: List[Callable[[], object]] = []
 
     def __getstate__(self) -> Dict[str, Any]:
-        raise InvalidRequest("a hook is a part of its job and is not copied: save its state_dict(), and attach the model that was "
-                             "copied")
+        raise InvalidRequest("a hook is a part of its job and is not copied: "
+                             "save its state_dict(), and attach the model that was copied")
 
     @property
     def failure(self) -> Optional[Error]:
@@ -253,28 +261,37 @@ class ShardedHook:
     def _split(self, plan: Plan) -> None:
         """Makes the groups of an exchange in two steps."""
         if self.shard % plan.within != 0:
-            raise InvalidRequest(f"{plan.file} exchanges within {plan.within} neighbours first, and {self.shard} ranks are no "
-                                 "multiple")
+            raise InvalidRequest(f"{plan.file} exchanges within {plan.within} neighbours first, "
+                                 f"and {self.shard} ranks are no multiple: plan with exchange_within 1, or with a divisor")
         ranks, place = dist.get_process_group_ranks(self._group), dist.get_rank(self._group)
         first = place - place % plan.within
         near, far = ranks[first:first + plan.within], ranks[place % plan.within::plan.within]
         self.messages.within = dist.new_group(near, use_local_synchronization=True, backend=dist.get_backend(self._group))
         self.messages.between = dist.new_group(far, use_local_synchronization=True, backend=dist.get_backend(self._group))
         for made in (self.messages.within, self.messages.between):
-            self.undone_by(functools.partial(_end_group, made))
+            self.ends(made)
 
     def undone_by(self, undo: Callable[[], object]) -> None:
         """close() calls it."""
         self._undo.append(undo)
+
+    def ends(self, group: Any) -> None:
+        """close() ends a process group that was made for the plan. It waits here until all its ranks are connected: one that closed
+        at once would leave the others to wait for it."""
+        self.undone_by(functools.partial(_end_group, group))
+        dist.barrier(group=group)
+
+    def restores(self, owner: Any, attribute: str) -> None:
+        """close() gives the owner what the attribute is now."""
+        self.undone_by(functools.partial(setattr, owner, attribute, getattr(owner, attribute)))
 
     def discard(self) -> None:
         """Says that the gradients of the last step are not applied. Codecs that keep no residual, such as int8block and int4block,
         have nothing to take back; InvalidRequest for others, which cannot."""
         keeping = [algorithm for algorithm, codec in self.messages.codecs.items() if codec.keeps]
         if keeping:
-            raise InvalidRequest(f"{keeping[0]} keeps residuals, which a sharded model does not take back: reduce by a block "
-                                 "format for steps "
-                                 "that may be skipped")
+            raise InvalidRequest(f"{keeping[0]} keeps residuals, which a sharded model does not take back: "
+                                 "reduce by a block format for steps that may be skipped")
 
     def state_dict(self) -> Dict[str, Any]:
         """What this rank's compression keeps between steps: residuals, and counts of what was sent, by which random draws differ.
@@ -294,21 +311,19 @@ class ShardedHook:
         InvalidRequest in words for any other: do not load it then, and residuals begin with zeros."""
         missing = [key for key in ("ranks", "rank", "units", "counts", "state") if key not in state]
         if missing:
-            raise InvalidRequest(f"this is no state of a sharded model's hook, which has '{missing[0]}': load what its state_dict() "
-                                 "returned")
+            raise InvalidRequest(f"this is no state of a sharded model's hook, which has '{missing[0]}': "
+                                 "load what its state_dict() returned")
         for key, mine, noun in (("ranks", self.shard, "ranks"), ("rank", dist.get_rank(self._group), "rank")):
             if state[key] != mine:
-                raise InvalidRequest(f"the state is of {noun} {state[key]}, and this is {noun} {mine}: residuals belong to one "
-                                     "rank of one "
-                                     "job; load each rank's own, or none, and begin with zeros")
+                raise InvalidRequest(f"the state is of {noun} {state[key]}, and this is {noun} {mine}: "
+                                     "residuals belong to one rank of one job; load each rank's own, or none, and begin with zeros")
         for unit, theirs in zip(self.units, state["units"]):
             if unit.described() != theirs:
                 raise InvalidRequest(f"the state is of another plan or model: its group '{theirs[0]}' is {_short(theirs[1:])}, "
-                                     "and here group "
-                                     f"'{unit.name}' is {_short(unit.described()[1:])}")
+                                     f"and here group '{unit.name}' is {_short(unit.described()[1:])}")
         if len(self.units) != len(state["units"]):
-            raise InvalidRequest(f"the state is of another model: it has {len(state['units'])} groups, and here are "
-                                 f"{len(self.units)}")
+            raise InvalidRequest(f"the state is of another model: it has {len(state['units'])} groups, "
+                                 f"and here are {len(self.units)}")
         for algorithm, saved in state["state"].items():
             self.messages.codec(algorithm).restore(saved)
         for unit, (gathers, reductions) in zip(self.units, state["counts"].tolist()):
@@ -368,9 +383,8 @@ def _require_sharded_mesh(found: Sequence[Tuple[str, Any, Any]]) -> None:
     sizes = {_sizes_of(group): name for name, _, group in found}
     if len(sizes) > 1:
         (first, one), (second, other) = list(sizes.items())[:2]
-        raise InvalidRequest(f"module '{one}' is sharded over {first[0]} of {first[1]} ranks and '{other}' over {second[0]} of "
-                             f"{second[1]}: give "
-                             "fully_shard() one mesh for all")
+        raise InvalidRequest(f"module '{one}' is sharded over {first[0]} of {first[1]} ranks "
+                             f"and '{other}' over {second[0]} of {second[1]}: give fully_shard() one mesh for all")
     if not hasattr(found[0][2].mesh_info, "shard_process_group"):
         raise InvalidRequest("the model is replicated and not sharded: use DistributedDataParallel(model) for a plan of averages")
 
@@ -393,8 +407,28 @@ def _take_over(hook: ShardedHook, model: Any, plan: str, algorithm: str, units: 
             module.set_custom_all_gather(Gather(hook.messages, unit, gather))
             hook.undone_by(functools.partial(module.set_custom_all_gather, gather))
         if unit.reduction is not None:
+            _expect_all(hook, model, unit, group)
             module.set_custom_reduce_scatter(Reduction(hook.messages, unit, reduction))
             hook.undone_by(functools.partial(module.set_custom_reduce_scatter, reduction))
+
+
+def _expect_all(hook: ShardedHook, model: torch.nn.Module, unit: Unit, group: Any) -> None:
+    """Tells the unit how many elements a reduction of all its trained parameters has, and in every step which of them FSDP2 leaves
+    out for want of a gradient."""
+    trained = {id(one): name for one, (name, _, is_trained) in zip(group.fsdp_params, _parameters_of(model, group)) if is_trained}
+    padded = sum(one.padded_sharded_param_size.numel() for one in group.fsdp_params if id(one) in trained)
+    unit.reduced = padded * _sizes_of(group)[0]
+    prepare = getattr(group, "_prepare_reduce_scatter_inputs", None)
+    if prepare is None:  # earlier versions of torch tell nobody
+        return
+
+    def noting(parameters: Sequence[Any], *rest: Any) -> Any:
+        present = {id(one) for one in parameters}
+        unit.missing = [name for number, name in trained.items() if number not in present]
+        return prepare(parameters, *rest)
+
+    hook.restores(group, "_prepare_reduce_scatter_inputs")
+    group._prepare_reduce_scatter_inputs = noting
 
 
 __all__ = ["Plan", "ShardedHook", "attach_sharded", "is_sharded", "plain_name"]

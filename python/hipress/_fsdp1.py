@@ -1,6 +1,5 @@
 """FSDP1, FullyShardedDataParallel: its communication hook reduces gradients as a plan says. Gathers are PyTorch's own."""
 
-import functools
 import math
 from typing import Any, Iterator, List, Sequence, Tuple
 
@@ -60,9 +59,8 @@ def _refuse_strategy(modules: Sequence[Tuple[str, Any]]) -> None:
     for name, module in modules:
         strategy = getattr(module.sharding_strategy, "name", str(module.sharding_strategy))
         if strategy == "NO_SHARD":
-            raise InvalidRequest(f"module '{name}' has NO_SHARD, which divides nothing: use DistributedDataParallel(model), which "
-                                 "averages the "
-                                 "same, with a plan of schedule ddp")
+            raise InvalidRequest(f"module '{name}' has NO_SHARD, which divides nothing: "
+                                 "use DistributedDataParallel(model), which averages the same, with a plan of schedule ddp")
         if strategy not in ("FULL_SHARD", "SHARD_GRAD_OP"):
             raise InvalidRequest(f"module '{name}' has {strategy}, for which FSDP1 takes no hook: {_INSTEAD}")
         if getattr(module, "_comm_hook", None) is not None:
@@ -73,8 +71,8 @@ def _check(plan: Plan, units: Sequence[Unit], modules: Sequence[Tuple[str, Any]]
     """FSDP1 has no setters: what it does must be what was planned."""
     for unit in units:
         if unit.gather is not None:
-            raise InvalidRequest(f"{plan.file} gathers group '{unit.name}' as {unit.gather}, and FSDP1 lets nobody gather "
-                                 f"otherwise: {_INSTEAD}")
+            raise InvalidRequest(f"{plan.file} gathers group '{unit.name}' as {unit.gather}, "
+                                 f"and FSDP1 lets nobody gather otherwise: {_INSTEAD}")
     if plan.schedule is None:
         return
     where = f"{plan.file} is for schedule {plan.schedule}"
@@ -83,23 +81,21 @@ def _check(plan: Plan, units: Sequence[Unit], modules: Sequence[Tuple[str, Any]]
     for name, module in modules:
         whole = module.sharding_strategy.name == "SHARD_GRAD_OP"
         if plan.reshard != (1 if whole else plan.shard):
-            raise InvalidRequest(f"{where}, and module '{name}' has {module.sharding_strategy.name}: FULL_SHARD is reshard=true, "
-                                 "and SHARD_GRAD_OP "
-                                 "reshard=false")
+            raise InvalidRequest(f"{where}, and module '{name}' has {module.sharding_strategy.name}: "
+                                 "FULL_SHARD is reshard=true, and SHARD_GRAD_OP reshard=false")
         prefetch = _PREFETCHES[str(getattr(module.backward_prefetch, "name", None))]
         if prefetch != plan.prefetch:
-            raise InvalidRequest(f"{where}, and module '{name}' gathers ahead as prefetch={prefetch}: give it the "
-                                 "backward_prefetch that was "
-                                 "planned (pre: BACKWARD_PRE, post: BACKWARD_POST, none: None)")
+            raise InvalidRequest(f"{where}, and module '{name}' gathers ahead as prefetch={prefetch}: "
+                                 "give it the backward_prefetch that was planned "
+                                 "(pre: BACKWARD_PRE, post: BACKWARD_POST, none: None)")
 
 
 def attach_fsdp1(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHook:
     """Registers a plan's reductions as the hook of a FullyShardedDataParallel. Every rank calls it, before the first step."""
     modules = list(_wrapped(model))
     if not modules or not hasattr(model, "_comm_hook") or not model.check_is_root():
-        raise InvalidRequest(f"this FullyShardedDataParallel takes no hook (it is not the outermost, or torch {torch.__version__} "
-                             "has another "
-                             f"one): {_INSTEAD}")
+        raise InvalidRequest("this FullyShardedDataParallel takes no hook "
+                             f"(it is not the outermost, or torch {torch.__version__} has another one): {_INSTEAD}")
     _refuse_strategy(modules)
     shapes = [_parameters_of(name, module) for name, module in modules]
     units = [Unit(number, name, [(one, math.prod(shape)) for one, shape in shapes[number]])
@@ -118,10 +114,12 @@ def attach_fsdp1(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHoo
     else:
         hook.agree()
         return hook
+    for module in filter(is_fsdp1, model.modules()):  # those without parameters of their own, too
+        hook.restores(module, "_comm_hook")
+        hook.restores(module, "_comm_hook_state")
     model.register_comm_hook(None, _reduce)
     for unit, (_, module) in zip(units, modules):
         module._comm_hook_state = (Reduction(hook.messages, unit, _Plain(module)), group)
-        hook.undone_by(functools.partial(setattr, module, "_comm_hook", None))
     return hook
 
 

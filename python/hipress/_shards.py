@@ -22,7 +22,8 @@ class Unit:
         self.gather: Optional[str] = None
         self.reduction: Optional[str] = None
         self.gathers = self.reductions = 0  #: that were encoded so far
-        self.reduced = 0  #: elements of the first reduction
+        self.reduced: Optional[int] = None  #: elements of a reduction of all that are trained; None: every reduction has them
+        self.missing: List[str] = []  #: trained parameters without a gradient in this step, where this torch tells
 
     def described(self) -> List[Any]:
         """What ranks, and states, must have in common."""
@@ -73,8 +74,8 @@ class Messages:
 
 def _require_type(values: torch.Tensor) -> None:
     if values.dtype not in TYPES:
-        raise InvalidRequest(f"a group has parameters of several types, or of one that is not compressed ({values.dtype}): give "
-                             "fully_shard() modules of float32, float16 or bfloat16 alone, or plan these raw")
+        raise InvalidRequest(f"a group has parameters of several types, or of one that is not compressed ({values.dtype}): "
+                             "give fully_shard() modules of float32, float16 or bfloat16 alone, or plan these raw")
 
 
 @contextlib.contextmanager
@@ -203,13 +204,14 @@ class Reduction(_Collective):
 
     def _require_all(self, algorithm: str, gradient: torch.Tensor) -> None:
         """Residuals lie where their gradients do, which move where a parameter has none."""
-        elements = self._unit.reduced = self._unit.reduced or gradient.numel()
-        if gradient.numel() != elements and self._messages.codec(algorithm).keeps:
-            raise InvalidRequest(f"{algorithm} keeps residuals of all parameters of group '{self._unit.name}', of which some had "
-                                 "no gradient "
-                                 "in this step: call set_reduce_scatter_unused_params(True) of the model, or reduce by a codec "
-                                 "that "
-                                 "keeps none, such as int4block")
+        whole = self._unit.reduced
+        if whole is None or gradient.numel() == whole or not self._messages.codec(algorithm).keeps:
+            return
+        raise InvalidRequest(f"{algorithm} keeps residuals of all parameters of group '{self._unit.name}', and "
+                             f"{_named(self._unit.missing)} had no gradient in this step: "
+                             "call set_reduce_scatter_unused_params(True) of the model, "
+                             "freeze before hipress.attach what never has one, "
+                             "or reduce by a codec that keeps none, such as int4block")
 
     def _exchange(self, algorithm: str, output: torch.Tensor, gradient: torch.Tensor, group: Any, divisor: float, role: int,
                   step: int) -> None:
@@ -221,6 +223,13 @@ class Reduction(_Collective):
         arrived = _exchanged(slots, sizes, output.device, group, codec.varies)
         with _on_host(output) as values:
             codec.add(arrived, values, divisor)
+
+
+def _named(names: List[str]) -> str:
+    """The first of the names and the number of the others; "some" for none."""
+    if not names:
+        return "some"
+    return f"'{names[0]}'" + (f" and {len(names) - 1} more" if names[1:] else "")
 
 
 def _all_lengths(length: int, device: torch.device, group: Any) -> List[int]:

@@ -18,6 +18,7 @@ except (ImportError, ValueError):
 if MISSING is None:
     import hipress
     import torch
+    from hipress import _codec
     import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecisionPolicy, ShardingStrategy, fully_shard
@@ -175,25 +176,25 @@ def varied(rank, plan, how):
 
 
 class Forked(torch.nn.Module if MISSING is None else object):
-    """Leaves one of two layers out now and then."""
+    """Two layers of one size, of which a step uses one or both."""
 
     def __init__(self):
         super().__init__()
         torch.manual_seed(0)
         self.first, self.second = torch.nn.Linear(24, 5), torch.nn.Linear(24, 5)
 
-    def forward(self, values, both):
-        return self.first(values) + (self.second(values) if both else 0)
+    def forward(self, values, used):
+        return sum(getattr(self, name)(values) for name in used)
 
 
-def unused(rank, algorithm, whole_groups):
-    """Trains with both layers, and then with one."""
+def unused(rank, algorithm, whole_groups, steps):
+    """Trains with the layers that each step uses."""
     model = fully_shard(Forked())
     model.set_reduce_scatter_unused_params(whole_groups)
     hipress.attach(model, algorithm)
-    for step, both in enumerate((True, False, True)):
+    for step, used in enumerate(steps):
         values, classes = ranks.data(rank, step)
-        loss = torch.nn.functional.cross_entropy(model(values, both), classes)
+        loss = torch.nn.functional.cross_entropy(model(values, used), classes)
         try:
             loss.backward()
         except hipress.InvalidRequest as error:
@@ -226,10 +227,17 @@ class Jobs(unittest.TestCase):
             self.assertFalse(torch.equal(mine[0][0]["0.weight"], theirs[0][0]["0.weight"]))
 
     def test_parameters_without_gradients_are_left_out(self):
-        for algorithm, whole_groups, expected in (("onebit", False, "call set_reduce_scatter_unused_params(True) of the model"),
-                                                  ("onebit", True, "trained"), ("int4block", False, "trained")):
-            for said in run(2, unused, algorithm, whole_groups):
-                self.assertIn(expected, said)
+        both, first, second = ("first", "second"), ("first",), ("second",)
+        for algorithm, whole_groups in (("onebit", True), ("int4block", False)):
+            for said in run(2, unused, algorithm, whole_groups, (first, both, second, both)):
+                self.assertEqual(said, "trained")
+
+    def test_a_codec_with_residuals_names_who_has_no_gradient(self):
+        both, first, second = ("first", "second"), ("first",), ("second",)
+        for steps, name in (((both, first), "second"), ((first, both), "second"), ((second, first), "first")):
+            for said in run(2, unused, "onebit", False, steps):
+                self.assertIn(f"'{name}.weight' and 1 more had no gradient in this step: call "
+                              "set_reduce_scatter_unused_params(True) of the model", said)
 
     def test_compiled_and_partly_frozen_models_train(self):
         with Folder() as folder:
@@ -353,6 +361,52 @@ class States(unittest.TestCase):
                 self.assertTrue(torch.equal(mine[name], theirs[0][name]), name)
 
 
+    def test_close_undoes_all_that_attach_did(self):
+        with Folder() as folder:
+            for schedule, top, options in (("fsdp(reshard=false, communicators=separate)", "", {}),
+                                           ("fsdp", "exchange_within: 2\n", {"reshard_after_forward": 2}),
+                                           ("fsdp(reshard=false)", "", {"reshard_after_forward": 2})):
+                for changed, left in run(4, undone, folder.plan(4, schedule, "onebit", top=top), options):
+                    self.assertIn("_reduce_scatter_comm", changed, schedule)
+                    self.assertEqual(left, [], schedule)
+            for strategy in ("FULL_SHARD", "SHARD_GRAD_OP"):
+                for changed, left in run(2, undone, "onebit", None, strategy):
+                    self.assertIn("_comm_hook", changed, strategy)
+                    self.assertEqual(left, [], strategy)
+
+
+def attributes(model):
+    """What the modules of a sharded model, and what they are made of, hold; and the process groups that there are."""
+    found = {("groups", name): name for name in map(id, dist.distributed_c10d._world.pg_map)}
+    for name, module in model.named_modules():
+        owners = [module]
+        if isinstance(module, FSDPModule):
+            state = module._get_fsdp_state()
+            owners += [state, *state._fsdp_param_groups, *(group.mesh_info for group in state._fsdp_param_groups)]
+        for owner in owners:
+            found.update({(name, type(owner).__name__, key): value for key, value in vars(owner).items()})
+    return found
+
+
+def differing(before, after):
+    """Names of the attributes that are not the same objects, or equal numbers."""
+    keys = sorted({*before, *after}, key=str)
+    return [key[-1] for key in keys if before.get(key) is not after.get(key) and
+            not (isinstance(before.get(key), (int, str)) and before.get(key) == after.get(key))]
+
+
+def undone(_rank, plan, options, strategy=None):
+    """What attach() changes of a model, and what close() leaves changed."""
+    model = sharded(**options) if strategy is None else wrapped_whole(strategy)
+    if strategy is not None:
+        model.check_is_root()  # has FSDP1 make what it makes once
+    before = attributes(model)
+    hook = hipress.attach(model, plan)
+    during = attributes(model)
+    hook.close()
+    return differing(before, during), differing(before, attributes(model))
+
+
 def closed(rank, plan):
     model = sharded()
     hipress.attach(model, plan).close()
@@ -373,8 +427,8 @@ def settings(rank, plan, mesh=None, options=None):
     return text, 1 if after is None else after.shard_mesh_size, shares
 
 
-def different(rank, plans):
-    return refused(lambda: hipress.attach(sharded(), plans[rank]))
+def different(rank, plans, mesh=None):
+    return refused(lambda: hipress.attach(sharded(**of_mesh(mesh)), plans[rank]))
 
 
 class Schedules(unittest.TestCase):
@@ -406,15 +460,68 @@ class Schedules(unittest.TestCase):
             for text in run(2, different, plans):
                 self.assertIn("rank 1 called hipress.attach with another plan than rank 0", text)
 
+    def test_replicas_with_different_plans_are_told(self):
+        """Ranks 0 and 1 have a copy of the model between them, and 2 and 3 the other."""
+        with Folder() as folder:
+            one, other = folder.plan(4, "hsdp(shard=2)"), folder.plan(4, "hsdp(shard=2)", algorithm="none")
+            for plans, odd in (([one, one, other, other], 2), ([one, one, one, other], 3)):
+                said = run(4, different, plans, (2, 2))
+                self.assertIn(f"rank {odd} called hipress.attach with another plan than rank 0", said[0])
+                for text in said:
+                    self.assertIn("called hipress.attach with another plan than", text)
 
-def fsdp1(rank, plan, strategy, steps=STEPS, prefetch="BACKWARD_PRE"):
-    """As trained(), of a FullyShardedDataParallel; or what attach() says."""
+
+def damaged(rank, plan):
+    """Rank 1 has its first layer's messages damaged. What a gather that is under way says when it is waited for, whether the hook
+    keeps that, and what each rank's next step says."""
+    model = sharded()
+    hook = hipress.attach(model, plan)
+    backward(model, rank, 0)
+    decode = _codec.Codec.decode
+    if rank == 1:
+        _codec.Codec.decode = lambda self, slots, *rest: decode(self, torch.full_like(slots, 255), *rest)
+    handle = model[0].unshard(async_op=True)
+    said = failure_of(handle.wait)
+    return said, hook.failure is not None, failure_of(hook.state_dict), failure_of(lambda: backward(model, rank, 1))
+
+
+def failure_of(call):
+    """The kind of exception and what it says; none: two empty texts."""
+    try:
+        call()
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return "", ""
+
+
+class Failures(unittest.TestCase):
+    def test_a_message_that_is_damaged_ends_the_job_of_all_ranks(self):
+        """Rank 1 says what is wrong, and ends; the other's next step misses it, and does not wait for ever."""
+        with Folder() as folder:
+            whole_rank, damaged_rank = run(2, damaged, folder.plan(2, algorithm="none", gather="lossless"))
+        said, has_failed, of_state, of_step = damaged_rank
+        self.assertEqual(said[0], "Error")
+        self.assertIn("lossless", said[1])
+        self.assertTrue(has_failed)
+        self.assertEqual((of_state, of_step), (said, said))
+        said, has_failed, of_state, of_step = whole_rank
+        self.assertEqual((said, has_failed, of_state), (("", ""), False, ("", "")))
+        self.assertNotEqual(of_step, ("", ""))
+
+
+def wrapped_whole(strategy, prefetch="BACKWARD_PRE"):
+    """The model, as a FullyShardedDataParallel."""
     options = {"device_id": torch.device("cpu"), "sharding_strategy": ShardingStrategy[strategy],
                "backward_prefetch": BackwardPrefetch[prefetch]}
     inner = plain()
     for place in (0, 2):
         inner[place] = FullyShardedDataParallel(inner[place], **options)
-    model = FullyShardedDataParallel(inner, **options)
+    return FullyShardedDataParallel(inner, **options)
+
+
+def fsdp1(rank, plan, strategy, steps=STEPS, prefetch="BACKWARD_PRE"):
+    """As trained(), of a FullyShardedDataParallel; or what attach() says."""
+    model = wrapped_whole(strategy, prefetch)
     if plan is not None:
         said = refused(lambda: hipress.attach(model, plan))
         if said != "accepted":
