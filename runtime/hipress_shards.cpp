@@ -4,16 +4,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "casync/plan.hpp"
 #include "io/document.hpp"
 #include "io/error.hpp"
+#include "io/yaml.hpp"
 #include "kernels/codec/codec.hpp"
 #include "models/model.hpp"
 #include "plans/plan_file.hpp"
@@ -34,33 +37,66 @@ const char* name_of(casync::Prefetch prefetch) {
   return prefetch == casync::Prefetch::kPost ? "post" : "none";
 }
 
-/// Nothing feeds back what a gather leaves out, so it takes what leaves little.
-void require_gather(const std::string& algorithm, const kernels::CodecTraits& traits) {
+/// Why a gather cannot be by an algorithm; empty: it can. Nothing feeds back what it leaves out.
+std::string refusal_of_gather(const std::string& algorithm, const kernels::CodecTraits& traits) {
   const kernels::AlgorithmRow* const row = kernels::find_algorithm(algorithm);
   const bool lossless = row != nullptr && row->lossless;
   const bool in_blocks = kernels::parameter_value(algorithm, "block").has_value();
-  if (in_blocks || lossless || traits.half_precision) return;
-  throw io::InputError(
-      fmt::format("parameters are gathered as {}, and nothing feeds back what that leaves out; "
-                  "gather raw, or by a block format, a cast or a lossless codec",
-                  algorithm));
+  if (in_blocks || lossless || traits.half_precision) return {};
+  return fmt::format(
+      "parameters are gathered as {}, and nothing feeds back what that leaves out; "
+      "gather raw, or by a block format, a cast or a lossless codec",
+      algorithm);
 }
 
-void require_reduction(const std::string& algorithm, const kernels::CodecTraits& traits) {
-  if (!traits.additive && traits.stages == 1 && !traits.own_optimizer) return;
-  throw io::InputError(fmt::format(
+/// Why a reduction cannot be by an algorithm; empty: it can.
+std::string refusal_of_reduction(const std::string& algorithm, const kernels::CodecTraits& traits) {
+  if (!traits.additive && traits.stages == 1 && !traits.own_optimizer) return {};
+  return fmt::format(
       "gradients are reduced by {}, which {}; take an algorithm that compresses "
       "slices, such as int4block",
-      algorithm, traits.own_optimizer ? "is an optimizer of its own" : "takes whole gradients"));
+      algorithm, traits.own_optimizer ? "is an optimizer of its own" : "takes whole gradients");
 }
 
+/// What a plan YAML says, for errors at its lines. Named plans, and files of other forms, have none.
+class Lines {
+ public:
+  Lines(std::string plan, bool is_named) : plan_(std::move(plan)) {
+    if (!is_named && io::is_yaml_name(plan_)) root_ = io::YamlNode::load(plan_);
+  }
+
+  [[noreturn]] void refuse_schedule(const std::string& why) const {
+    if (!root_) throw io::InputError(plan_, 0, why);
+    root_->find("schedule").value_or(*root_).fail(why);
+  }
+
+  /// `key` is that of the entry which is refused.
+  [[noreturn]] void refuse(const std::string& gradient, std::string_view key,
+                           const std::string& why) const {
+    const std::string label = "gradient " + io::quote(gradient);
+    if (root_) {
+      for (const io::YamlNode& item : root_->at("gradients").items()) {
+        if (item.at("name").text() == gradient) item.named(label).at(key).fail(why);
+      }
+    }
+    throw io::InputError(fmt::format("plan {}: {}: {}", plan_, label, why));
+  }
+
+ private:
+  std::string plan_;
+  std::optional<io::YamlNode> root_;
+};
+
+using Refusal = std::string (*)(const std::string&, const kernels::CodecTraits&);
+
 /// The name of what a gradient travels as; null: raw.
-Document algorithm_of(const plans::ResolvedPlan& resolved, std::int8_t algorithm,
-                      void (*require)(const std::string&, const kernels::CodecTraits&)) {
+Document algorithm_of(const plans::ResolvedPlan& resolved, std::int8_t algorithm, Refusal refusal_of,
+                      const std::function<void(const std::string& why)>& refuse) {
   if (algorithm == casync::kRaw) return nullptr;
   const auto place = static_cast<std::size_t>(algorithm);
   const std::string& name = resolved.plan.algorithms[place].name;
-  require(name, resolved.codecs[place]->traits());
+  const std::string refusal = refusal_of(name, resolved.codecs[place]->traits());
+  if (!refusal.empty()) refuse(refusal);
   return name;
 }
 
@@ -71,28 +107,39 @@ models::Model model_of(const hipress_gradient* gradients, std::size_t count) {
   return model;
 }
 
-void require_sharded(const std::string& file, const casync::Schedule& schedule) {
+void require_sharded(const Lines& lines, const casync::Schedule& schedule) {
   if (schedule.is_sharded()) return;
-  throw io::InputError(fmt::format(
-      "plan {} is for schedule {}, and here parameters are in shards: plan for schedule fsdp or "
+  lines.refuse_schedule(fmt::format(
+      "the plan is for schedule {}, and here parameters are in shards: plan for schedule fsdp or "
       "hsdp, or train with DistributedDataParallel",
-      file, schedule.text()));
+      schedule.text()));
+}
+
+Document described_gradients(const plans::ResolvedPlan& resolved, const models::Model& model,
+                             const Lines& lines) {
+  Document::List gradients;
+  for (std::uint32_t g = 0; g < model.gradients.size(); ++g) {
+    const std::string& name = model.gradients[g].name;
+    const casync::Plan& plan = resolved.plan;
+    gradients.push_back(Document(
+        {{"algorithm",
+          algorithm_of(resolved, plan.decisions[g].algorithm, refusal_of_reduction,
+                       [&](const std::string& why) { lines.refuse(name, "algorithm", why); })},
+         {"gather", algorithm_of(resolved, plan.gather_of(g), refusal_of_gather,
+                                 [&](const std::string& why) {
+                                   lines.refuse(name, "gather", why);
+                                 })}}));
+  }
+  return Document::list(std::move(gradients));
 }
 
 Document described(const std::string& plan, const plans::PlanContext& context) {
   const plans::ResolvedPlan resolved = plans::resolve_plan(plan, context);
   const bool named = plans::is_named_plan(plan, context);
-  if (!named) require_sharded(plan, resolved.plan.schedule);
+  const Lines lines(plan, named);
+  if (!named) require_sharded(lines, resolved.plan.schedule);
   const casync::Timetable table = resolved.plan.schedule.timetable(context.model);
   const casync::Sharding sharding = table.sharding.value_or(casync::Sharding{});
-  Document::List gradients;
-  for (std::uint32_t g = 0; g < context.model.gradients.size(); ++g) {
-    const casync::Plan& decided = resolved.plan;
-    const std::int8_t reduction = decided.decisions[g].algorithm;
-    gradients.push_back(
-        Document({{"algorithm", algorithm_of(resolved, reduction, require_reduction)},
-                  {"gather", algorithm_of(resolved, decided.gather_of(g), require_gather)}}));
-  }
   const std::uint32_t nodes = context.nodes;
   return {{"schedule", named ? Document(nullptr) : Document(resolved.plan.schedule.text())},
           {"named", named},
@@ -102,7 +149,7 @@ Document described(const std::string& plan, const plans::PlanContext& context) {
           {"in_flight", sharding.in_flight},
           {"separate_communicators", sharding.separate_communicators},
           {"exchange_within", resolved.plan.exchange_within},
-          {"gradients", Document::list(std::move(gradients))}};
+          {"gradients", described_gradients(resolved, context.model, lines)}};
 }
 
 }  // namespace

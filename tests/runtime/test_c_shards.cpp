@@ -208,11 +208,22 @@ TEST_CASE("runtime: plans of shards in C: what cannot be trained so is refused")
   std::string found;
   const File averaged("-ddp.yaml", plan_of("", ""));
   CHECK(read_plan(averaged.path(), found) == HIPRESS_INVALID);
-  CHECK_THAT(last_error(), Contains("is for schedule ddp"));
+  CHECK_THAT(last_error(), Contains("-ddp.yaml:1: the plan is for schedule ddp"));
   CHECK(found.empty());
+  const File local("-local.yaml", plan_of("schedule: local(steps=4)\n", ""));
+  CHECK(read_plan(local.path(), found) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("-local.yaml:5: schedule: the plan is for schedule local"));
   const File coarse("-coarse.yaml", plan_of("schedule: fsdp\n", "gather: onebit"));
   CHECK(read_plan(coarse.path(), found) == HIPRESS_INVALID);
-  CHECK_THAT(last_error(), Contains("gathered as onebit"));
+  CHECK_THAT(last_error(),
+             Contains("-coarse.yaml:11: gradient 'a'") && Contains("gathered as onebit"));
+  // Momentum is applied where a rank encodes, so what is added up is no mean.
+  std::string text_of_optimizer = plan_of("schedule: fsdp\n", "gather: int8block");
+  text_of_optimizer.replace(text_of_optimizer.find("algorithm: none"), 15, "algorithm: dgc");
+  const File optimizer("-optimizer.yaml", text_of_optimizer);
+  CHECK(read_plan(optimizer.path(), found) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("-optimizer.yaml:12: gradient 'b'") &&
+                               Contains("is an optimizer of its own"));
   CHECK(read_plan("powersgd(rank=1)", found) == HIPRESS_OK);  // which leaves vectors raw
   CHECK(read_plan("nowhere", found) == HIPRESS_INVALID);
   char* text = nullptr;
