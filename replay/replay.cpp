@@ -79,8 +79,10 @@ auto doing(int rank, std::string_view what, std::uint64_t iteration, const Work&
     return work();
   } catch (const transport::PeerError& error) {
     if (!error.awaited.empty()) throw;
-    throw transport::PeerError(error.culprit, fmt::format("{}; rank {} was {} iteration {}",
-                                                          error.what(), rank, what, iteration));
+    throw transport::PeerError(
+        error.culprit,
+        fmt::format("{}; rank {} was {} iteration {}", error.what(), rank, what, iteration), {},
+        error.loss);
   }
 }
 

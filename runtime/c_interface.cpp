@@ -24,6 +24,7 @@ namespace {
 struct LastError {
   std::string text;
   int culprit = -1;
+  hipress_loss loss = HIPRESS_FAULT;
 };
 thread_local LastError last_error;
 
@@ -69,12 +70,14 @@ std::string name_of(const hipress_gradient& gradient, std::size_t number) {
 
 namespace hipress::runtime {
 
-hipress_status note(hipress_status status, const char* text, int culprit) noexcept {
+hipress_status note(hipress_status status, const char* text, int culprit,
+                    hipress_loss loss) noexcept {
   try {
-    last_error = {text, culprit};
+    last_error = {text, culprit, loss};
   } catch (const std::bad_alloc&) {
     last_error.text.clear();
     last_error.culprit = culprit;
+    last_error.loss = loss;
   }
   return status;
 }
@@ -83,7 +86,9 @@ hipress_status note_exception() noexcept {
   try {
     throw;
   } catch (const transport::PeerError& error) {
-    return note(HIPRESS_LOST, error.what(), error.culprit);
+    const bool has_left = error.loss == transport::Loss::kLeft;
+    return note(HIPRESS_LOST, error.what(), error.culprit,
+                has_left ? HIPRESS_LEFT : HIPRESS_FAULT);
   } catch (const io::InputError& error) {
     return note(HIPRESS_INVALID, in_c(error.what()).c_str());
   } catch (const std::logic_error& error) {  // std::invalid_argument is one
@@ -141,5 +146,7 @@ extern "C" {
 const char* hipress_last_error(void) { return last_error.text.c_str(); }
 
 int hipress_culprit(void) { return last_error.culprit; }
+
+hipress_loss hipress_how_lost(void) { return last_error.loss; }
 
 }  // extern "C"

@@ -45,8 +45,14 @@ typedef enum hipress_status {
   HIPRESS_OK = 0,
   HIPRESS_FAILED = 1,  /**< the run failed on this rank: memory, threads, a damaged message */
   HIPRESS_INVALID = 2, /**< an argument is wrong; nothing has happened */
-  HIPRESS_LOST = 3     /**< a rank no longer takes part: see hipress_culprit() */
+  HIPRESS_LOST = 3     /**< a rank no longer takes part: see hipress_culprit() and hipress_how_lost() */
 } hipress_status;
+
+/** How a rank was lost. */
+typedef enum hipress_loss {
+  HIPRESS_FAULT = 0, /**< it died, stalled, sent what it should not, or ended the job */
+  HIPRESS_LEFT = 1   /**< it closed its engine, and other ranks went on */
+} hipress_loss;
 
 /** How numbers lie in memory. They are added in fp32, and rounded once. */
 typedef enum hipress_type { HIPRESS_FLOAT32 = 0, HIPRESS_FLOAT16 = 1, HIPRESS_BFLOAT16 = 2 } hipress_type;
@@ -318,6 +324,9 @@ HIPRESS_API const char* hipress_last_error(void);
 
 /** The rank that is at fault, if that call returned HIPRESS_LOST; else -1. */
 HIPRESS_API int hipress_culprit(void);
+
+/** How that rank was lost, if that call returned HIPRESS_LOST; else HIPRESS_FAULT. */
+HIPRESS_API hipress_loss hipress_how_lost(void);
 
 #ifdef __cplusplus
 }

@@ -166,7 +166,7 @@ transport::PeerError FallibleRuntime::named(const transport::PeerError& error) c
   return {error.culprit,
           fmt::format("{}; rank {} waits for '{}'", error.what(), program_.node(),
                       program_.describe(program_.tasks()[index])),
-          error.awaited};
+          error.awaited, error.loss};
 }
 
 void FallibleRuntime::end_if_stalled(std::unique_lock<std::mutex>& lock,

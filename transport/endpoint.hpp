@@ -29,18 +29,28 @@ struct Incoming {
   std::span<std::byte> destination;  ///< the longest message that may come
 };
 
+/// How a rank was lost.
+enum class Loss : std::uint8_t {
+  kFault,  ///< it died, stalled, sent what it should not, or ended the job
+  kLeft,   ///< it left in good order, and others go on without it
+};
+
 /// A rank that no longer takes part. `culprit` is the rank that died, stalled or sent what it
 /// should not; what() names it, and the first tag that was awaited from it: "rank 2 closed the
 /// connection; rank 0 awaits tag 17 and 3 more messages from it".
 class PeerError : public std::runtime_error {
  public:
   PeerError(int culprit_rank, const std::string& message,
-            std::vector<std::uint32_t> awaited_tags = {})
-      : std::runtime_error(message), culprit(culprit_rank), awaited(std::move(awaited_tags)) {}
+            std::vector<std::uint32_t> awaited_tags = {}, Loss how_lost = Loss::kFault)
+      : std::runtime_error(message),
+        culprit(culprit_rank),
+        awaited(std::move(awaited_tags)),
+        loss(how_lost) {}
   int culprit;
   /// The messages that this rank still awaited from the culprit, ascending; for the caller, who
   /// knows what its tags stand for.
   std::vector<std::uint32_t> awaited;
+  Loss loss;
 };
 
 /// Called from threads of the transport, which hold no lock that sending needs: a handler may send.

@@ -97,7 +97,7 @@ void ExchangeState::begin(std::uint64_t iteration) {
     const std::lock_guard lock(mutex_);
     for (int peer = 0; peer < host_.size(); ++peer) check_not_left(peer);
   } catch (const PeerError& fault) {
-    host_.fail(fault.culprit, fault.what());
+    host_.fail(fault);
     throw;
   }
 }
@@ -184,7 +184,7 @@ void ExchangeState::send(std::size_t index, std::int64_t bytes) {
     }
     enqueue(index, bytes);
   } catch (const PeerError& fault) {
-    return host_.fail(fault.culprit, fault.what());
+    return host_.fail(fault);
   }
   host_.to(message.peer).drain();
 }
@@ -201,7 +201,7 @@ void ExchangeState::finish() {
     } else {
       const PeerError stalled = stall();
       lock.unlock();
-      host_.fail(stalled.culprit, stalled.what());
+      host_.fail(stalled);
       lock.lock();
     }
   }
@@ -224,10 +224,10 @@ void ExchangeState::finish() {
 void ExchangeState::retire() noexcept {
   std::unique_lock lock(mutex_);
   retired_ = true;  // a peer that begins later is refused by on_begin()
-  const std::string fault = fault_of_leaving();
+  const std::optional<PeerError> fault = fault_of_leaving();
   lock.unlock();
-  if (!fault.empty()) {
-    host_.fail(host_.rank(), fault);
+  if (fault) {
+    host_.fail(*fault);
     host_.wait_closed();
   }
   host_.forget(id_);
@@ -241,15 +241,17 @@ void ExchangeState::retire() noexcept {
   }
 }
 
-std::string ExchangeState::fault_of_leaving() const {
+std::optional<PeerError> ExchangeState::fault_of_leaving() const {
   const int rank = host_.rank();
-  if (active_ || failure_) return fmt::format("rank {} gave up in iteration {}", rank, iteration_);
+  if (active_ || failure_) {
+    return PeerError(rank, fmt::format("rank {} gave up in iteration {}", rank, iteration_));
+  }
   for (int peer = 0; posted_ && peer < host_.size(); ++peer) {
     if (others_[static_cast<std::size_t>(peer)].begun > begun_) {
-      return host_.left_behind(peer).what();
+      return host_.left_behind(peer);
     }
   }
-  return {};
+  return std::nullopt;
 }
 
 // ---------------------------------------------------------------------------------- receivers
@@ -436,7 +438,8 @@ void ExchangeState::check_not_left(int peer) {
   // here; but for what went to receives that it had posted for an iteration that it did not begin.
   const bool lost = each.given > 0 && each.begun != begun_;
   if (!each.left || (each.awaited == 0 && each.held.empty() && !lost)) return;
-  throw PeerError(peer, fmt::format("rank {} left the job in iteration {}", peer, iteration_));
+  throw PeerError(peer, fmt::format("rank {} left the job in iteration {}", peer, iteration_), {},
+                  Loss::kLeft);
 }
 
 // ------------------------------------------------------------------------------------ session
@@ -487,7 +490,7 @@ PeerError ExchangeState::error() const {
       text += fmt::format(" and {} more", awaited.size() - kTagsNamed);
     text += " from it";
   }
-  return {failure_->culprit, text, awaited};
+  return {failure_->culprit, text, awaited, failure_->loss};
 }
 
 PeerError ExchangeState::stall() {

@@ -22,6 +22,7 @@ struct Failure {
   int culprit = 0;
   std::string reason;  ///< in the words of the rank that noticed
   int reporter = 0;    ///< the rank that told this one, or this one
+  Loss loss = Loss::kFault;
 };
 
 /// What an exchange asks of the session that it is part of.
@@ -42,7 +43,7 @@ class ExchangeHost {
   /// After a failure: waits until the wire is closed.
   virtual void wait_closed() = 0;
   /// Ends the job, unless it has failed before; does not wait. Not with an exchange's lock held.
-  virtual void fail(int culprit, std::string reason) = 0;
+  virtual void fail(const PeerError& fault) = 0;
 };
 
 /// What both the exchange's owner and the receivers work on. It exists from the first record about
@@ -137,8 +138,8 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   void enqueue(std::size_t index, std::int64_t bytes);
   void release_held(int peer);
   void check_not_left(int peer);
-  /// Why the owner must not go now; empty: it may.
-  std::string fault_of_leaving() const;
+  /// Why the owner must not go now; none: it may.
+  std::optional<PeerError> fault_of_leaving() const;
   PeerError error() const;
   PeerError stall();
 

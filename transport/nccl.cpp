@@ -138,7 +138,8 @@ void NcclCommunicator::fail(int culprit, const std::string& reason,
   if (link_) link_->abort();
   // Of several failures at once, the one that all ranks have agreed on.
   if (const auto agreed = hear_of_failure()) {
-    throw PeerError(agreed->culprit, agreed->what(), tags_from(agreed->culprit, awaited));
+    throw PeerError(agreed->culprit, agreed->what(), tags_from(agreed->culprit, awaited),
+                    agreed->loss);
   }
   throw PeerError(culprit, reason, tags_from(culprit, awaited));
 }

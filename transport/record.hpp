@@ -16,7 +16,7 @@ enum class RecordType : std::uint16_t {
   kMessage,   ///< a segment of message `tag`
   kGather,    ///< content: a segment of its sender's text in all_gather number `iteration`
   kBeat,      ///< its sender lives; brings nothing but `consumed`
-  kAbort,     ///< rank `tag` has ended the job; content: why
+  kAbort,     ///< rank `tag` has ended the job; iteration: the number of a Loss; content: why
   kEnd,       ///< its sender has left in good order, after `iteration` all-reduces; the last record
 };
 

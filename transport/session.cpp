@@ -94,7 +94,7 @@ std::unique_ptr<Exchange> Session::prepare(std::vector<Outgoing> outgoing,
   try {
     state->define(std::move(outgoing), std::move(incoming), std::move(events));
   } catch (const PeerError& error) {
-    fail(error.culprit, error.what());  // reported by the first begin()
+    fail(error);  // reported by the first begin()
   }
   for (const int peer : left) state->on_left(peer);
   return handle;
@@ -123,9 +123,12 @@ std::vector<std::string> Session::all_gather(const std::string& mine) {
     const auto deadline = gathers_.progress(number) + timeout_;
     if (peer.left || Clock::now() >= deadline) {
       lock.unlock();
-      fail(peer.rank, peer.left ? fmt::format("rank {} left before an all_gather", peer.rank)
-                                : fmt::format("rank {} did not take part in an all_gather for {} s",
-                                              peer.rank, options_.timeout_s));
+      if (peer.left) {
+        fail(peer.rank, fmt::format("rank {} left before an all_gather", peer.rank), Loss::kLeft);
+      } else {
+        fail(peer.rank, fmt::format("rank {} did not take part in an all_gather for {} s",
+                                    peer.rank, options_.timeout_s));
+      }
       lock.lock();
     } else {
       changed_.wait_until(lock, deadline);
@@ -168,7 +171,7 @@ std::unique_ptr<Collective> Session::collective() {
   } catch (const WireClosed& closed) {
     throw_cause(fmt::format("rank {} cannot connect for all-reduces: {}", rank(), closed.what()));
   } catch (const PeerError& error) {
-    fail(error.culprit, error.what());
+    fail(error);
     const std::lock_guard lock(mutex_);
     throw_failure();  // which may have come before
     throw;
@@ -205,7 +208,7 @@ void Session::require_all_reduces(const Peer& peer) {
     const std::lock_guard lock(mutex_);
     if (!peer.left || peer.all_reduces >= all_reduces_begun_) return;
   }
-  fail(peer.rank, fmt::format("rank {} left the job before an all-reduce", peer.rank));
+  fail(peer.rank, fmt::format("rank {} left the job before an all-reduce", peer.rank), Loss::kLeft);
 }
 
 void Session::forget(std::uint32_t exchange) {
@@ -227,7 +230,7 @@ void Session::leave() noexcept {
   }
   for (const auto& [id, state] : all) {
     if (state->active())
-      fail(rank(), fmt::format("rank {} left in the middle of an iteration", rank()));
+      fail(rank(), fmt::format("rank {} left in the middle of an iteration", rank()), Loss::kLeft);
   }
   if (watchdog_.joinable()) {
     say_goodbye();
@@ -244,7 +247,7 @@ void Session::leave() noexcept {
     if (peer.receiver.joinable()) peer.receiver.join();
   });
   for (const auto& [id, state] : all) {
-    state->wake({rank(), fmt::format("rank {} has left the job", rank()), rank()});
+    state->wake({rank(), fmt::format("rank {} has left the job", rank()), rank(), Loss::kLeft});
   }
 }
 
@@ -301,7 +304,7 @@ void Session::receive(Peer& peer) {
     } catch (const WireClosed&) {
       return lost(peer);
     } catch (const PeerError& error) {
-      fail(error.culprit, error.what());
+      fail(error);
       peer.in.release();  // more may come: the peer's receipt for the abort
     } catch (const std::bad_alloc&) {
       return fail(rank(), fmt::format("rank {} has run out of memory", rank()));
@@ -349,7 +352,9 @@ void Session::handle(Peer& peer, const Record& record, std::span<const std::byte
         peer.receipt = true;
         changed_.notify_all();
       }
-      return fail({static_cast<int>(record.tag), text_of(content), peer.rank});
+      const bool has_left = record.iteration == static_cast<std::uint64_t>(Loss::kLeft);
+      return fail({static_cast<int>(record.tag), text_of(content), peer.rank,
+                   has_left ? Loss::kLeft : Loss::kFault});
     }
     case RecordType::kEnd:
       return handle_end(peer, record.iteration);
@@ -386,7 +391,10 @@ std::shared_ptr<ExchangeState> Session::exchange(std::uint32_t id, int sender) {
 }
 
 PeerError Session::left_behind(int peer) const {
-  return {rank(), fmt::format("rank {} left an exchange that rank {} goes on with", rank(), peer)};
+  return {rank(),
+          fmt::format("rank {} left an exchange that rank {} goes on with", rank(), peer),
+          {},
+          Loss::kLeft};
 }
 
 // ----------------------------------------------------------------------------------- endpoint
@@ -426,7 +434,8 @@ std::unique_ptr<Endpoint> connect_over(const JobOptions& options, std::unique_pt
     session->connect();
   } catch (const PeerError& error) {
     throw PeerError(error.culprit,
-                    fmt::format("{}; rank {} was connecting", error.what(), options.rank));
+                    fmt::format("{}; rank {} was connecting", error.what(), options.rank),
+                    error.awaited, error.loss);
   }
   return std::make_unique<SessionEndpoint>(std::move(session));
 }

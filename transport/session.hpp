@@ -47,8 +47,9 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
   /// failed, or a rank has left without this one.
   void begin_all_reduce();
   void finish_all_reduce();
-  void fail(int culprit, std::string reason) override {
-    fail({culprit, std::move(reason), rank()});
+  void fail(const PeerError& fault) override { fail(fault.culprit, fault.what(), fault.loss); }
+  void fail(int culprit, std::string reason, Loss loss = Loss::kFault) {
+    fail({culprit, std::move(reason), rank(), loss});
   }
   /// Leaves the job, in good order if it has not failed. Nothing is sent or received afterwards.
   void leave() noexcept;

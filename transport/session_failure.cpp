@@ -30,7 +30,7 @@ void Session::throw_failure() const {
   if (!failure_) return;
   const std::string reported =
       failure_->reporter == rank() ? "" : fmt::format(" (reported by rank {})", failure_->reporter);
-  throw PeerError(failure_->culprit, failure_->reason + reported);
+  throw PeerError(failure_->culprit, failure_->reason + reported, {}, failure_->loss);
 }
 
 void Session::lost(Peer& peer) {
@@ -119,6 +119,7 @@ void Session::tell_failure(Peer& peer) {
   }
   if (!failure) return;
   const Record abort{.type = RecordType::kAbort,
+                     .iteration = static_cast<std::uint64_t>(failure->loss),
                      .tag = static_cast<std::uint32_t>(failure->culprit)};
   peer.out.post(abort, std::as_bytes(std::span(failure->reason)), Outbound::Space::kAny);
 }

@@ -22,11 +22,12 @@ class InvalidRequest(Error, ValueError):
 
 
 class RankLost(Error):
-    """A rank no longer takes part; `rank` is its number."""
+    """A rank no longer takes part; `rank` is its number, and `left` is whether it closed its end in good order while others went
+    on, rather than failed."""
 
-    def __init__(self, message: str, rank: int) -> None:
+    def __init__(self, message: str, rank: int, left: bool = False) -> None:
         super().__init__(message)
-        self.rank = rank
+        self.rank, self.left = rank, left
 
 
 def check(status: int) -> None:
@@ -35,7 +36,7 @@ def check(status: int) -> None:
         return
     text = library().hipress_last_error().decode(errors="replace")
     if status == _library.LOST:
-        raise RankLost(text, library().hipress_culprit())
+        raise RankLost(text, library().hipress_culprit(), library().hipress_how_lost() == _library.LEFT)
     if status == _library.INVALID:
         raise InvalidRequest(text)
     raise Error(text)

@@ -9,6 +9,7 @@ from typing import Sequence
 LIBRARY_VARIABLE = "HIPRESS_LIBRARY"
 
 OK, FAILED, INVALID, LOST = range(4)
+FAULT, LEFT = range(2)
 FLOAT32, FLOAT16, BFLOAT16 = range(3)
 TYPE_NAMES = ("float32", "float16", "bfloat16")
 
@@ -147,6 +148,7 @@ _FUNCTIONS = {
     "hipress_free_result": (None, [_POINTER]),
     "hipress_last_error": (ctypes.c_char_p, []),
     "hipress_culprit": (ctypes.c_int, []),
+    "hipress_how_lost": (ctypes.c_int, []),
 }
 
 

@@ -445,9 +445,9 @@ def _optimizers_of(given: Any) -> List[torch.optim.Optimizer]:
 
 def _explained(lost: RankLost) -> RankLost:
     """What it says, and what may be the reason where the other rank has closed its end without an error."""
-    if " left " not in str(lost):
+    if not lost.left:
         return lost
-    return RankLost(f"{lost}: where its training had ended, let all ranks take the same number of steps", lost.rank)
+    return RankLost(f"{lost}: where its training had ended, let all ranks take the same number of steps", lost.rank, lost.left)
 
 
 def _trained_by(model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> Dict[str, torch.nn.Parameter]:

@@ -2,12 +2,15 @@
 
 import ctypes
 import datetime
+import time
 
 import torch.distributed as dist
 
 from hipress._library import CStore, StoreAdd, StoreWait
 
 FAILED, MISSING = -2, -1
+#: Of the time that a wait has, from which on an error is the end of that time: stores count in milliseconds.
+_NEARLY = 0.9
 
 
 class TorchStore:
@@ -30,12 +33,14 @@ class TorchStore:
             return -1
 
     def _copy_entry(self, _context, name, seconds, data, capacity):
+        patience = max(seconds, 1e-3)  # 0 is no limit to some stores
+        begun = time.monotonic()
         try:
-            # At least a millisecond: 0 is no limit to some stores.
-            self._store.wait([name.decode()], datetime.timedelta(seconds=max(seconds, 1e-3)))
+            self._store.wait([name.decode()], datetime.timedelta(seconds=patience))
             content = bytes.fromhex(self._store.get(name.decode()).decode())
         except Exception as error:
-            if "timeout" in str(error).lower() or "timed out" in str(error).lower():
+            # Versions of torch raise several kinds of exception, in several words; a store that has failed says so at once.
+            if time.monotonic() - begun >= _NEARLY * patience:
                 return MISSING
             self.error = error
             return FAILED

@@ -345,6 +345,7 @@ TEST_CASE("C: many gradients are submitted and waited for in one call") {
 TEST_CASE("C: a rank that ends the job is named by the others, with its reason") {
   std::string said;
   int culprit = -1;
+  hipress_loss loss = HIPRESS_LEFT;
   const auto run = [&](int rank) {
     const hipress_options options = options_of(rank, 2, "local:test-c-abort");
     hipress_engine* engine = nullptr;
@@ -363,6 +364,7 @@ TEST_CASE("C: a rank that ends the job is named by the others, with its reason")
     if (status == HIPRESS_LOST) {
       said = last_error();
       culprit = hipress_culprit();
+      loss = hipress_how_lost();
     }
     hipress_close(engine);
   };
@@ -370,8 +372,39 @@ TEST_CASE("C: a rank that ends the job is named by the others, with its reason")
   run(0);
   other.join();
   CHECK(culprit == 1);
+  CHECK(loss == HIPRESS_FAULT);
   CHECK_THAT(said, Contains("rank 1") && Contains("it is interrupted"));
   hipress_abort(nullptr, "nothing");
+}
+
+TEST_CASE("C: a rank that closes its engine while another goes on is said to have left") {
+  std::string said;
+  hipress_status status = HIPRESS_OK;
+  int culprit = -1;
+  hipress_loss loss = HIPRESS_FAULT;
+  const auto run = [&](int rank) {
+    const hipress_options options = options_of(rank, 2, "local:test-c-leave");
+    hipress_engine* engine = nullptr;
+    hipress_status opened = hipress_open(&options, kGradients, 2, &engine);
+    if (rank == 0 && opened == HIPRESS_OK) {
+      std::vector<float> a(100, 1.0f);
+      const hipress_tensor tensor = {a.data(), 100, HIPRESS_FLOAT32, 0, nullptr};
+      hipress_work* work = nullptr;
+      status = hipress_submit(engine, 0, &tensor, &work);
+      if (status == HIPRESS_OK) status = hipress_wait(work);
+      said = last_error();
+      culprit = hipress_culprit();
+      loss = hipress_how_lost();
+    }
+    hipress_close(engine);
+  };
+  std::thread other([&] { run(1); });
+  run(0);
+  other.join();
+  CHECK(status == HIPRESS_LOST);
+  CHECK(culprit == 1);
+  CHECK(loss == HIPRESS_LEFT);
+  CHECK_THAT(said, Contains("rank 1 left"));
 }
 
 TEST_CASE("C: a model file is read as every tool reads it") {

@@ -383,6 +383,7 @@ TEST_CASE("a rank in an all-reduce is told who left before it, whoever else wait
   CHECK(outcomes[0].peer_error->culprit == 2);
   CHECK_THAT(outcomes[0].peer_error->what(),
              Catch::Contains("rank 2 left the job before an all-reduce"));
+  CHECK(outcomes[0].peer_error->loss == Loss::kLeft);
   for (const std::size_t rank : {1u, 2u, 3u}) CHECK(errors({outcomes[rank]}) == "");
 }
 

@@ -137,6 +137,7 @@ TEST_CASE("finish and all_gather throw what an abort says, with what was awaited
                  Contains("rank 0 awaits tag 2000 and 2 more from it"));
   CHECK(outcomes[0].peer_error->awaited == std::vector<std::uint32_t>{2000, 2001, 2002});
   CHECK_THAT(outcomes[1].peer_error->what(), Contains("the cause (reported by rank "));
+  for (const Outcome& outcome : outcomes) CHECK(outcome.peer_error->loss == Loss::kFault);
   CHECK_THAT(outcomes[2].peer_error->what(), Equals(std::string("the cause")));
 }
 
@@ -332,6 +333,7 @@ TEST_CASE("a rank that posted receives, and leaves, is named by who goes on, and
   REQUIRE(outcomes[0].peer_error);
   CHECK(outcomes[0].peer_error->culprit == 1);
   CHECK_THAT(outcomes[0].peer_error->what(), Contains("rank 1 left"));
+  CHECK(outcomes[0].peer_error->loss == Loss::kLeft);
 }
 
 TEST_CASE("an endpoint may go in any state, and the others hear of it", "[slow]") {
