@@ -218,12 +218,13 @@ TEST_CASE("runtime: plans of shards in C: what cannot be trained so is refused")
   CHECK_THAT(last_error(),
              Contains("-coarse.yaml:11: gradient 'a'") && Contains("gathered as onebit"));
   // Momentum is applied where a rank encodes, so what is added up is no mean.
-  std::string text_of_optimizer = plan_of("schedule: fsdp\n", "gather: int8block");
-  text_of_optimizer.replace(text_of_optimizer.find("algorithm: none"), 15, "algorithm: dgc");
-  const File optimizer("-optimizer.yaml", text_of_optimizer);
+  std::string with_momentum = plan_of("schedule: fsdp\n", "gather: int8block");
+  with_momentum.replace(with_momentum.find("algorithm: none"), 15, "algorithm: dgc(momentum=0.9)");
+  const File optimizer("-optimizer.yaml", with_momentum);
   CHECK(read_plan(optimizer.path(), found) == HIPRESS_INVALID);
-  CHECK_THAT(last_error(), Contains("-optimizer.yaml:12: gradient 'b'") &&
-                               Contains("is an optimizer of its own"));
+  CHECK_THAT(last_error(), Contains("-optimizer.yaml:5: schedule: gradient 'b'"));
+  CHECK(read_plan("dgc(momentum=0.9)", found) == HIPRESS_INVALID);  // which is no file
+  CHECK_THAT(last_error(), Contains("gradient 'a'") && Contains("dgc(momentum=0.9)"));
   CHECK(read_plan("powersgd(rank=1)", found) == HIPRESS_OK);  // which leaves vectors raw
   CHECK(read_plan("nowhere", found) == HIPRESS_INVALID);
   char* text = nullptr;
