@@ -145,31 +145,87 @@ void find_bandwidths(ScheduleAnswer& answer, const std::vector<AskedSchedule>& s
       });
 }
 
-/// Lays baselines beside the chosen plan, where parameters may be in shards.
-void compare(ScheduleAnswer& answer, const Hooks& hooks) {
-  const Problem& problem = answer.prepared.problem;
-  const bool sharded = std::ranges::any_of(
-      answer.plans, [](const ScheduledPlan& one) { return one.plan.schedule.is_sharded(); });
-  if (!sharded) return;
-  look_for_interrupt(hooks);
-  answer.baselines = simulate_sharded_baselines(problem, answer.request.optimizer);
+/// What is said of a plan beside the answer's baselines.
+Verdict verdict_on(const ScheduledPlan& plan, const ScheduleAnswer& answer) {
   const ShardedComparison comparison = {
-      .plan = answer.plans[answer.chosen],
+      .plan = plan,
       .baselines = answer.baselines,
       .memory_bytes = memory_limit(answer.request).value_or(INT64_MAX),
       .spread = costs::spread_of(answer.prepared.profile)};
-  answer.verdict = judge_shards(problem, comparison);
+  Verdict verdict = judge_shards(answer.prepared.problem, comparison);
   const models::Model& model = answer.prepared.model;
   Comparison times = {.planned_s = comparison.plan.iteration_s, .baselines = {}};
   if (const ShardedBaseline* const rival = comparison.fastest_uncompressed()) {
     times.uncompressed = {.name = std::string(rival->row->name),
                           .plan = {rival->found->plan, {}, rival->found->iteration_s}};
   }
-  weaken(models::missing_times(model), answer.verdict, times);
+  weaken(models::missing_times(model), verdict, times);
   if (answer.prepared.request.times.compute_time.empty()) {
-    answer.verdict.sentence.insert(0,
-                                   other_hardware(model.source, answer.prepared.profile.hardware));
+    verdict.sentence.insert(0, other_hardware(model.source, answer.prepared.profile.hardware));
   }
+  return verdict;
+}
+
+/// Lays baselines beside the chosen plan, where parameters may be in shards.
+void compare(ScheduleAnswer& answer, const Hooks& hooks) {
+  const bool sharded = std::ranges::any_of(
+      answer.plans, [](const ScheduledPlan& one) { return one.plan.schedule.is_sharded(); });
+  if (!sharded) return;
+  look_for_interrupt(hooks);
+  answer.baselines = simulate_sharded_baselines(answer.prepared.problem, answer.request.optimizer);
+  answer.verdict = verdict_on(answer.plans[answer.chosen], answer);
+}
+
+/// Half precision is what a sharded job computes in, and no compression.
+bool compresses(const casync::Plan& plan, const models::Model& model) {
+  return !std::ranges::all_of(plans::used_algorithms(model, plan), plans::is_cast);
+}
+
+/// Of each schedule that was asked for the fastest plan without compression: found without the
+/// algorithms that compress, or a baseline.
+std::vector<ScheduledPlan> uncompressed(const ScheduleAnswer& answer,
+                                        const std::vector<casync::Schedule>& schedules) {
+  Problem problem = answer.prepared.problem;
+  std::erase_if(problem.algorithms, [](const std::string& one) { return !plans::is_cast(one); });
+  std::vector<ScheduledPlan> found = plan_schedules(problem, schedules, answer.request.optimizer);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    found[i].lower_bound_s = answer.plans[i].lower_bound_s;  // of all plans of the schedule
+    for (const ShardedBaseline& one : answer.baselines) {
+      const bool may_be =
+          one.found && !one.row->compresses && one.found->plan.schedule == found[i].plan.schedule;
+      if (!may_be || one.found->iteration_s >= found[i].iteration_s) continue;
+      const double bound_s = found[i].lower_bound_s;
+      found[i] = *one.found;
+      found[i].lower_bound_s = bound_s;
+    }
+  }
+  return found;
+}
+
+/// Where compression is advised against, and saves no more than the tolerance over what the asked
+/// schedules take without it, the answer is that plan.
+void take_advised(ScheduleAnswer& answer, const std::vector<casync::Schedule>& schedules,
+                  const Hooks& hooks) {
+  const Problem& problem = answer.prepared.problem;
+  const ScheduledPlan& fastest = answer.plans[answer.chosen];
+  if (answer.request.request.writes_fastest()) return;
+  if (answer.baselines.empty() || answer.verdict.answer != Answer::kDoNotCompress) return;
+  if (!compresses(fastest.plan, problem.model)) return;
+  look_for_interrupt(hooks);
+  const std::int64_t memory_bytes = memory_limit(answer.request).value_or(INT64_MAX);
+  const std::vector<ScheduledPlan> plain = uncompressed(answer, schedules);
+  const std::size_t chosen = choose_schedule(plain, problem.tolerance, memory_bytes);
+  const double saved = 1 - fastest.iteration_s / plain[chosen].iteration_s;
+  const Verdict verdict = verdict_on(plain[chosen], answer);
+  if (saved > problem.tolerance || verdict.answer != Answer::kDoNotCompress) return;
+  inform(hooks,
+         fmt::format("the plan compresses nothing{}, as advised: the fastest that does would "
+                     "save {:.1f} % (`write` fastest writes it)",
+                     plain[chosen].compressed > 0 ? " beyond half precision" : "",
+                     100 * std::max(0.0, saved)));
+  answer.chosen = chosen;
+  answer.plans[chosen] = plain[chosen];
+  answer.verdict = verdict;
 }
 
 void write(const ScheduleAnswer& answer, const Hooks& hooks) {
@@ -211,6 +267,7 @@ void find(ScheduleAnswer& answer, const Hooks& hooks) {
   answer.chosen = choose_schedule(answer.plans, prepared.problem.tolerance,
                                   memory_limit(request).value_or(INT64_MAX));
   compare(answer, hooks);
+  take_advised(answer, schedules, hooks);
 }
 
 using Answers = std::vector<std::unique_ptr<ScheduleAnswer>>;

@@ -87,8 +87,7 @@ hipress_status note_exception() noexcept {
     throw;
   } catch (const transport::PeerError& error) {
     const bool has_left = error.loss == transport::Loss::kLeft;
-    return note(HIPRESS_LOST, error.what(), error.culprit,
-                has_left ? HIPRESS_LEFT : HIPRESS_FAULT);
+    return note(HIPRESS_LOST, error.what(), error.culprit, has_left ? HIPRESS_LEFT : HIPRESS_FAULT);
   } catch (const io::InputError& error) {
     return note(HIPRESS_INVALID, in_c(error.what()).c_str());
   } catch (const std::logic_error& error) {  // std::invalid_argument is one

@@ -58,7 +58,8 @@ std::string refusal_of_reduction(const std::string& algorithm, const kernels::Co
       algorithm, traits.own_optimizer ? "is an optimizer of its own" : "takes whole gradients");
 }
 
-/// What a plan YAML says, for errors at its lines. Named plans, and files of other forms, have none.
+/// What a plan YAML says, for errors at its lines. Named plans, and files of other forms, have
+/// none.
 class Lines {
  public:
   Lines(std::string plan, bool is_named) : plan_(std::move(plan)) {
@@ -90,7 +91,8 @@ class Lines {
 using Refusal = std::string (*)(const std::string&, const kernels::CodecTraits&);
 
 /// The name of what a gradient travels as; null: raw.
-Document algorithm_of(const plans::ResolvedPlan& resolved, std::int8_t algorithm, Refusal refusal_of,
+Document algorithm_of(const plans::ResolvedPlan& resolved, std::int8_t algorithm,
+                      Refusal refusal_of,
                       const std::function<void(const std::string& why)>& refuse) {
   if (algorithm == casync::kRaw) return nullptr;
   const auto place = static_cast<std::size_t>(algorithm);
@@ -125,10 +127,9 @@ Document described_gradients(const plans::ResolvedPlan& resolved, const models::
         {{"algorithm",
           algorithm_of(resolved, plan.decisions[g].algorithm, refusal_of_reduction,
                        [&](const std::string& why) { lines.refuse(name, "algorithm", why); })},
-         {"gather", algorithm_of(resolved, plan.gather_of(g), refusal_of_gather,
-                                 [&](const std::string& why) {
-                                   lines.refuse(name, "gather", why);
-                                 })}}));
+         {"gather",
+          algorithm_of(resolved, plan.gather_of(g), refusal_of_gather,
+                       [&](const std::string& why) { lines.refuse(name, "gather", why); })}}));
   }
   return Document::list(std::move(gradients));
 }

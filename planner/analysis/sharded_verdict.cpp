@@ -90,10 +90,12 @@ class Judge {
                           both, percent(saved), 100 * probability)};
     }
     const double worth = saving(plan_, *rival->found, problem_.tolerance).probability;
-    const std::string why = saved > 0
-                                ? fmt::format("saving {} is not worth its loss (tolerance {})",
-                                              percent(saved), percent(problem_.tolerance))
-                                : percent(-saved) + " longer";
+    std::string why = "as long";
+    if (saved < 0) why = percent(-saved) + " longer";
+    if (saved > 0) {
+      why = fmt::format("saving {} is not worth its loss (tolerance {})", percent(saved),
+                        percent(problem_.tolerance));
+    }
     return {Answer::kDoNotCompress, 1 - worth, fmt::format("do not compress: {}: {}", both, why)};
   }
 

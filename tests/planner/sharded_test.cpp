@@ -339,6 +339,32 @@ TEST_CASE("a sharded plan that compresses nothing is measured by PyTorch's defau
              Contains("FSDP2 by default takes 900ms, less than this plan"));
 }
 
+TEST_CASE("a sharded plan's file holds what the verdict advises", "[tool]") {
+  const Workplace place;
+  const auto plan = [&](const char* bandwidth, const char* more) {
+    const ToolRun done = place.run(fmt::format(
+        "hipress-plan --input gpt2 --compute-time 200ms --profile h100-400g --nnodes 8 --bandwidth "
+        "{} --schedule fsdp --algorithm int8block,int4block --json --output plan.yaml {}",
+        bandwidth, more));
+    REQUIRE(done.status == 0);
+    return std::pair(nlohmann::json::parse(done.out), done.err);
+  };
+  const auto [slow, of_slow] = plan("1Gbps", "");
+  CHECK(slow.at("advice") == "compress");
+  CHECK_THAT(place.read("plan.yaml"), Contains("block"));
+  // At 1 Tbit/s a step in bf16 is computation to 1 %, of which compression saves less than 0.5 %.
+  const auto [fast, of_fast] = plan("1000Gbps", "");
+  CHECK(fast.at("advice") == "do not compress");
+  CHECK_THAT(of_fast, Contains("compresses nothing beyond half precision, as advised") &&
+                          Contains("--write fastest writes it"));
+  CHECK_THAT(place.read("plan.yaml"), Contains("schedule: fsdp") && !Contains("block"));
+  CHECK(fast.at("schedules").at(0).at("predicted_iteration_s") == fast.at("predicted_iteration_s"));
+  const auto [fastest, of_fastest] = plan("1000Gbps", "--write fastest");
+  CHECK_THAT(of_fastest, !Contains("as advised"));
+  CHECK_THAT(place.read("plan.yaml"), Contains("block"));
+  CHECK(fastest.at("advice") == "do not compress");
+}
+
 TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules", "[tool]") {
   const Workplace place;
   place.write("gpus.yaml",
