@@ -384,7 +384,6 @@ class LayoutMaker {
 
   void add_factors() {
     for (const std::uint32_t index : layout_.order) {
-      if (!layout_.units[index].is_staged()) continue;
       layout_.units[index].first_factor = static_cast<std::uint32_t>(layout_.units.size());
       for (std::uint32_t stage = 0; stage < layout_.units[index].stages; ++stage) {
         add_factor(index, stage);

@@ -468,7 +468,7 @@ void Engine::end_unit(std::uint32_t unit) {
   if (--under_way_ == 0) idle_.notify_all();
 }
 
-void Engine::fail(std::exception_ptr error) {
+void Engine::fail(const std::exception_ptr& error) {
   if (device_ != nullptr) device_->drain();  // what is copied is the caller's again
   std::vector<std::shared_ptr<Work::State>> ended;
   {

@@ -217,7 +217,7 @@ class Engine {
   void copied(std::uint32_t gradient);
   void copy_from_device(std::uint32_t gradient);
   void copy_to_tensors(std::span<const std::uint32_t> gradients);
-  void fail(std::exception_ptr error);
+  void fail(const std::exception_ptr& error);
 
   transport::Endpoint& endpoint_;
   const std::shared_ptr<const Compiled> compiled_;
