@@ -29,6 +29,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hipress DESTINATION share/hipress
 set_target_properties(hipress_c PROPERTIES INSTALL_RPATH "$ORIGIN")
 target_link_options(hipress_c PRIVATE LINKER:--disable-new-dtags)
 install(TARGETS hipress_c LIBRARY DESTINATION lib/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
+if(TARGET hipress_all)
+  install(TARGETS hipress_all LIBRARY DESTINATION lib/hipress COMPONENT bundle EXCLUDE_FROM_ALL)
+endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION share/hipress COMPONENT bundle EXCLUDE_FROM_ALL
         PATTERN "*.png" EXCLUDE)
 # What its tests compile at run time besides the shipped algorithms.

@@ -79,8 +79,9 @@ function(hipress_all_libraries)
   list(TRANSFORM whole REPLACE "(.+)" "$<TARGET_FILE:\\1>")
   # After the archives in whole, the targets themselves: for what they need of other libraries.
   target_link_libraries(hipress_all PRIVATE -Wl,--whole-archive ${whole} -Wl,--no-whole-archive ${libraries})
-  # It is packed as it was built, and finds what lies beside it, as libhipress.so does (HipressBundle.cmake).
-  set_target_properties(hipress_all PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin BUILD_RPATH "$ORIGIN")
+  # It finds what lies beside it, as libhipress.so does (HipressBundle.cmake).
+  set_target_properties(hipress_all PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin BUILD_RPATH "$ORIGIN"
+                        INSTALL_RPATH "$ORIGIN")
   target_link_options(hipress_all PRIVATE LINKER:--disable-new-dtags)
 endfunction()
 

@@ -54,7 +54,8 @@ std::vector<fs::path> data_roots() {
   std::error_code error;
   const fs::path binary = fs::read_symlink("/proc/self/exe", error);
   roots.push_back(binary.parent_path().parent_path() / "share/hipress");
-  roots.emplace_back(HIPRESS_DATA_ROOT);
+  constexpr std::string_view kSource = HIPRESS_DATA_ROOT;
+  if (!kSource.empty()) roots.emplace_back(kSource);
   return roots;
 }
 

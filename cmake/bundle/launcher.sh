@@ -16,8 +16,8 @@ fits() {
 }
 
 loader=/lib64/ld-linux-x86-64.so.2
-folders=$libraries
-fits "$loader" "$folders" || folders=$libraries:$libraries/ibverbs
+folders=$libraries:$libraries/gcc
+fits "$loader" "$folders" || folders=$folders:$libraries/ibverbs
 if ! fits "$loader" "$folders"; then
   loader=$libraries/glibc/ld-linux-x86-64.so.2
   folders=$libraries/glibc:$folders

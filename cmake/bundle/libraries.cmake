@@ -2,6 +2,8 @@
 # (a list of shared libraries), FOLDER.
 #   FOLDER           all that are not named below
 #   FOLDER/ibverbs   libibverbs and what it needs: a cluster's own, made for its adapters, is better
+#   FOLDER/gcc       the C++ library and gcc's: that of Debian 12 needs glibc 2.36, where ours need 2.35 and what any
+#                    machine with that has, so a Python there takes its own (python/hipress/_library.py)
 #   FOLDER/glibc     the C library with its loader, for machines with an older one
 # Left out: the CUDA driver's libraries and NCCL, which belong to the machine.
 file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${PROGRAMS} LIBRARIES ${SHARED} RESOLVED_DEPENDENCIES_VAR libraries
@@ -17,6 +19,10 @@ foreach(library ${libraries})
     if(name MATCHES "^libc\\.so")
       get_filename_component(glibc_folder ${library} DIRECTORY)
     endif()
+  elseif(name MATCHES "^libhipress_all\\.so")
+    continue()  # HipressBundle.cmake installs it, without the paths of this machine
+  elseif(name MATCHES "^lib(stdc\\+\\+|gcc_s)\\.so")
+    file(COPY ${library} DESTINATION ${FOLDER}/gcc FOLLOW_SYMLINK_CHAIN)
   elseif(name MATCHES "^lib(ibverbs|nl-)")
     file(COPY ${library} DESTINATION ${FOLDER}/ibverbs FOLLOW_SYMLINK_CHAIN)
   else()

@@ -174,17 +174,33 @@ def library_path() -> pathlib.Path:
                        f"`pip install .` or `cmake --install`, or set {LIBRARY_VARIABLE} to the one of your build")
 
 
+#: Libraries that a wheel brings for machines without: the folder, and names in the order in which they need each other. The
+#: machine's are preferred: its C++ library fits its C library and what else Python loads, and its libibverbs fits its adapters.
+_SPARES = (("gcc", ("libgcc_s.so.1", "libstdc++.so.6")), ("ibverbs", ("libnl-3.so.200", "libnl-route-3.so.200", "libibverbs.so.1")))
+
+
+def _has(name: str) -> bool:
+    """Whether the machine has a library of that name."""
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True
+
+
 def _open(path: pathlib.Path) -> ctypes.CDLL:
-    """The machine's libibverbs is preferred, since it fits the adapters; a wheel brings one for machines without."""
+    """Opens a library, if need be with spare libraries from folders beside it. OSError as it is without them."""
     try:
         return ctypes.CDLL(str(path))
-    except OSError:
-        spares = [path.parent / "ibverbs" / name for name in ("libnl-3.so.200", "libnl-route-3.so.200", "libibverbs.so.1")]
-        if not all(spare.is_file() for spare in spares):
-            raise
-        for spare in spares:
-            ctypes.CDLL(str(spare), mode=ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        alone = error
+    try:
+        for folder, names in _SPARES:
+            for name in () if _has(names[-1]) else names:
+                ctypes.CDLL(str(path.parent / folder / name), mode=ctypes.RTLD_GLOBAL)
         return ctypes.CDLL(str(path))
+    except OSError:
+        raise alone from None
 
 
 def _load() -> ctypes.CDLL:

@@ -144,6 +144,19 @@ class BundleTest(unittest.TestCase):
         self.assertIn("+ exec /lib64/ld-linux-x86-64.so.2", last)
         self.assertIn(f"{self.bundle}/lib/hipress", last)
 
+    def test_what_a_program_of_the_machine_loads_fits_debian_12_and_ubuntu_22_04(self):
+        """libhipress.so and what lies beside it, which find nothing by paths of the machine that built them."""
+        newest = {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30)}  # of Ubuntu 22.04, the older of the two
+        libraries = [path for path in (self.bundle / "lib/hipress").iterdir() if path.is_file() and not path.is_symlink()]
+        self.assertTrue(any(path.name.startswith("libhipress.so") for path in libraries))
+        for library in libraries:
+            said = subprocess.run(["readelf", "-V", "-d", library], capture_output=True, text=True, check=True).stdout
+            for family, most in newest.items():
+                needed = [tuple(map(int, number.split("."))) for number in re.findall(rf"\b{family}_([\d.]+)", said)]
+                self.assertLessEqual(max(needed, default=most), most, library.name)
+            for path in re.findall(r"R(?:UN)?PATH\) .*\[(.*)\]", said):
+                self.assertEqual(path, "$ORIGIN", library.name)
+
     def test_a_link_to_a_launcher_runs_it(self):
         link = self.folder / "plan"
         link.symlink_to(self.bundle / "bin/hipress-plan")

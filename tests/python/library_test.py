@@ -53,6 +53,41 @@ class Library(unittest.TestCase):
         self.assertIn("ImportError: hipress.attach, LocalUpdates, verify and capture need PyTorch", done.stderr)
 
 
+class Spares(unittest.TestCase):
+    """Libraries that a wheel brings are loaded where the machine has none, and only there."""
+
+    def opened(self, lacks):
+        """The spares that are loaded, in order, on a machine that lacks some libraries; and what is said."""
+        loaded, said = [], None
+
+        def load(path, mode=0):
+            folder, name = os.path.split(path)
+            if name == "libhipress.so":
+                missing = [one for one in lacks if one not in loaded]
+                if missing:
+                    raise OSError(f"{missing[0]}: cannot open shared object file")
+            elif folder:
+                loaded.append(name)
+            elif name in lacks:
+                raise OSError(f"{name}: cannot open shared object file")
+
+        with mock.patch.object(ctypes, "CDLL", load):
+            try:
+                _library._open(pathlib.Path("/wheel/lib/hipress/libhipress.so"))
+            except OSError as error:
+                said = str(error)
+        return loaded, said
+
+    def test_what_is_missing_is_given_and_nothing_else(self):
+        gcc = ["libgcc_s.so.1", "libstdc++.so.6"]
+        verbs = ["libnl-3.so.200", "libnl-route-3.so.200", "libibverbs.so.1"]
+        for lacks, given in (([], []), (gcc[-1:], gcc), (verbs[-1:], verbs), ([gcc[-1], verbs[-1]], gcc + verbs)):
+            self.assertEqual(self.opened(lacks), (given, None))
+
+    def test_what_nothing_helps_says_what_it_said_alone(self):
+        self.assertEqual(self.opened(["libmystery.so"]), ([], "libmystery.so: cannot open shared object file"))
+
+
 class Package(unittest.TestCase):
     def test_its_version_is_that_of_the_source_tree(self):
         project = pathlib.Path(__file__).resolve().parents[2] / "pyproject.toml"
