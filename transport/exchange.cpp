@@ -37,8 +37,8 @@ ExchangeState::ExchangeState(ExchangeHost& host, std::uint32_t id)
 
 // -------------------------------------------------------------------------------------- owner
 
-void ExchangeState::define(std::vector<Outgoing> outgoing, std::vector<Incoming> incoming,
-                           Events events) {
+void ExchangeState::define(const std::vector<Outgoing>& outgoing,
+                           const std::vector<Incoming>& incoming, Events events) {
   check_messages(outgoing, host_.rank(), host_.size());
   check_messages(incoming, host_.rank(), host_.size());
   {

@@ -54,7 +54,8 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   ExchangeState(ExchangeHost& host, std::uint32_t id);
 
   // For the owner; see Exchange.
-  void define(std::vector<Outgoing> outgoing, std::vector<Incoming> incoming, Events events);
+  void define(const std::vector<Outgoing>& outgoing, const std::vector<Incoming>& incoming,
+              Events events);
   void begin(std::uint64_t iteration);
   void send(std::size_t index, std::int64_t bytes);
   void finish();

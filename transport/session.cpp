@@ -75,8 +75,8 @@ void Session::connect() {
   wire_->connected();
 }
 
-std::unique_ptr<Exchange> Session::prepare(std::vector<Outgoing> outgoing,
-                                           std::vector<Incoming> incoming, Events events) {
+std::unique_ptr<Exchange> Session::prepare(const std::vector<Outgoing>& outgoing,
+                                           const std::vector<Incoming>& incoming, Events events) {
   std::shared_ptr<ExchangeState> state;
   std::vector<int> left;
   {
@@ -92,7 +92,7 @@ std::unique_ptr<Exchange> Session::prepare(std::vector<Outgoing> outgoing,
   }
   auto handle = std::make_unique<SessionExchange>(shared_from_this(), state);
   try {
-    state->define(std::move(outgoing), std::move(incoming), std::move(events));
+    state->define(outgoing, incoming, std::move(events));
   } catch (const PeerError& error) {
     fail(error);  // reported by the first begin()
   }
@@ -412,7 +412,7 @@ class SessionEndpoint : public Endpoint {
   int size() const override { return session_->size(); }
   std::unique_ptr<Exchange> prepare(std::vector<Outgoing> outgoing, std::vector<Incoming> incoming,
                                     Events events) override {
-    return session_->prepare(std::move(outgoing), std::move(incoming), std::move(events));
+    return session_->prepare(outgoing, incoming, std::move(events));
   }
   std::unique_ptr<Collective> collective() override { return session_->collective(); }
   std::vector<std::string> all_gather(const std::string& mine) override {

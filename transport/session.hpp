@@ -36,8 +36,8 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
 
   /// Returns when this rank has heard from every other one.
   void connect();
-  std::unique_ptr<Exchange> prepare(std::vector<Outgoing> outgoing, std::vector<Incoming> incoming,
-                                    Events events);
+  std::unique_ptr<Exchange> prepare(const std::vector<Outgoing>& outgoing,
+                                    const std::vector<Incoming>& incoming, Events events);
   std::vector<std::string> all_gather(const std::string& mine);
   std::unique_ptr<Collective> collective();
   /// Something of the wire's was closed, which says that the job has failed, but not why: waits for
