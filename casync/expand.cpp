@@ -109,6 +109,7 @@ class Expansion {
       builder_.sort();
     }
     TaskGraph graph = std::move(builder_).build();
+    graph.mix = model_.mix;
     graph.need_places = need_places(layout_, model_);
     graph.computing =
         computing_of(model_, layout_.timetable.is_uniform() ? BackwardTasks::kOfGradients

@@ -63,6 +63,7 @@ class ShardedExpansion {
 
   TaskGraph take() {
     TaskGraph graph = std::move(builder_).build();
+    graph.mix = model_.mix;
     graph.need_places = need_places(layout_, model_);
     graph.computing = computing_of(model_, BackwardTasks::kOfSeveral);
     graph.first_factor = layout_.first_factor;

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <iosfwd>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "casync/computing.hpp"
 #include "casync/task.hpp"
+#include "models/mix.hpp"
 
 namespace hipress::casync {
 
@@ -79,6 +81,8 @@ struct TaskGraph {
   /// What kDivideOwn and kDivideSum divide by: `nodes`, unless what another number would cost is to
   /// be measured.
   std::uint32_t divisor = 0;
+  /// Of the model's computation (models::Model::mix).
+  std::optional<models::Mix> mix = {};
   /// Every node does the same at the same time, and the graph holds one node's share of the tasks;
   /// see casync/folding.hpp. For simulators only.
   bool folded = false;

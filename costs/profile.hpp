@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "costs/curve.hpp"
+#include "costs/overlap.hpp"
 #include "costs/spread.hpp"
 #include "costs/stage_costs.hpp"
 
@@ -60,15 +61,6 @@ struct LinkCosts {
     return core_s_per_byte * (interrupting ? core_factor_interrupting : 1);
   }
 };
-
-/// How many times as long two kinds of work take on one node while both are under way.
-struct OverlapFactors {
-  double compute_codec = 1;
-  double compute_transfer = 1;
-  double codec_transfer = 1;
-  bool operator==(const OverlapFactors&) const = default;
-};
-inline constexpr double kMaxOverlap = 8;
 
 /// Measured all-to-one and one-to-all transfers, x in bytes per sender; by number of nodes N.
 using GatherCosts = std::map<int, Curve>;

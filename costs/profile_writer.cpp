@@ -147,12 +147,31 @@ void write_links(YAML::Emitter& out, const Profile& profile) {
   out << YAML::EndMap;
 }
 
+void write_matrix(YAML::Emitter& out, const OverlapMatrix& matrix) {
+  entry(out, "codec_beside_transfer", number(matrix.codec_beside_transfer));
+  entry(out, "transfer_beside_codec", number(matrix.transfer_beside_codec));
+  open_map(out, "classes");
+  for (std::size_t i = 0; i < models::kComputeClasses; ++i) {
+    out << YAML::Key << std::string(models::kComputeClassTable[i].name) << YAML::Value << YAML::Flow
+        << YAML::BeginMap;
+    for (const ClassOverlapKey& key : kClassOverlapKeys) {
+      entry(out, std::string(key.name), number(matrix.classes[i].*key.factor));
+    }
+    out << YAML::EndMap;
+  }
+  out << YAML::EndMap;
+}
+
 void write_overlap(YAML::Emitter& out, const OverlapFactors& overlap) {
   if (overlap == OverlapFactors{}) return;
   open_map(out, "overlap");
-  entry(out, "compute_codec", number(overlap.compute_codec));
-  entry(out, "compute_transfer", number(overlap.compute_transfer));
-  entry(out, "codec_transfer", number(overlap.codec_transfer));
+  if (overlap.matrix) {
+    write_matrix(out, *overlap.matrix);
+  } else {
+    for (const OverlapConstant& constant : kOverlapConstants) {
+      entry(out, std::string(constant.name), number(overlap.*constant.factor));
+    }
+  }
   out << YAML::EndMap;
 }
 

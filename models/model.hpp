@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "models/mix.hpp"
+
 namespace hipress::models {
 
 enum class Dtype : std::uint8_t { kFloat32, kFloat16, kBfloat16 };
@@ -49,6 +51,8 @@ struct Model {
   double forward_cores = 0, optimizer_cores = 0;
   /// Bytes per second that computation reads and writes in its host's memory; 0: not said.
   double memory_traffic = 0;
+  /// Of its computation, where the file says it; else assumed_mix() where it matters.
+  std::optional<Mix> mix = {};
   /// False of a file that lists gradients as frameworks list parameters: the last is ready first.
   bool in_backward_order = true;
   std::vector<Gradient> gradients = {};

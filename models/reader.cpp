@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -348,10 +350,33 @@ void add_own_time(const io::YamlNode& hook, Model& model) {
   }
 }
 
+Mix parse_mix(const io::YamlNode& node) {
+  const auto names = compute_class_names();
+  Mix mix{};
+  double sum = 0;
+  for (const auto& [name, share] : node.entries()) {
+    const auto found = std::ranges::find(names, name);
+    if (found == names.end()) {
+      share.fail(fmt::format("unknown class of computation {}{}", io::quote(name),
+                             io::suggestion(name, names)));
+    }
+    const double part = share.number(0, 1, "the share of the computation's time");
+    mix[static_cast<std::size_t>(found - names.begin())] = part;
+    sum += part;
+  }
+  if (std::abs(sum - 1) > kMixTolerance) {
+    node.fail(
+        fmt::format("the shares add up to {:.7g}, not to 1: give every class of {} its share "
+                    "of the computation's time, or leave the mix out",
+                    sum, fmt::join(names, ", ")));
+  }
+  return mix;
+}
+
 Model read_yaml(const std::string& file) {
   const io::YamlNode root = io::YamlNode::load(file);
   root.expect_keys({"name", "source", "batch", "unit", "dtype", "forward", "optimizer",
-                    "micro_steps", "traced", "gradients", "threads", "forward_core_time",
+                    "micro_steps", "mix", "traced", "gradients", "threads", "forward_core_time",
                     "optimizer_core_time", "memory_traffic", "hook"});
   GradientList list(file);
   Model model;
@@ -368,6 +393,7 @@ Model read_yaml(const std::string& file) {
   }
   const auto micro_steps = root.find("micro_steps");
   if (micro_steps) model.micro_steps = static_cast<int>(micro_steps->integer(1, INT32_MAX));
+  if (const auto mix = root.find("mix")) model.mix = parse_mix(*mix);
   if (const auto traced = root.find("traced")) parse_traced(*traced);  // read_traced() returns it
   const auto dtype_node = root.find("dtype");
   const Dtype dtype = dtype_node ? parse_dtype(*dtype_node) : Dtype::kFloat32;

@@ -50,6 +50,15 @@ void toggle(double& cost, double some) { cost = cost > 0 ? 0 : some; }
 
 void toggle_factor(double& factor) { factor = factor > 1 ? 1 : 2; }
 
+/// Of the constant at that place in the table.
+template <std::size_t kPlace>
+void toggle_overlap(Cluster& cluster) {
+  const costs::OverlapConstant& constant = costs::kOverlapConstants[kPlace];
+  double factor = cluster.overlap.*constant.factor;
+  toggle_factor(factor);
+  costs::set_constant(cluster.overlap, constant, factor);
+}
+
 void move_hosts(Cluster& cluster) {
   const bool together = std::all_of(cluster.host.begin(), cluster.host.end(),
                                     [&](std::uint32_t host) { return host == cluster.host[0]; });
@@ -123,11 +132,19 @@ constexpr std::array kClusterKeys = {
     ClusterKey{"cores_per_host",
                [](Cluster& c) { c.cores_per_host = c.cores_per_host > 0 ? 0 : 1; }},
     ClusterKey{"core_turn", [](Cluster& c) { toggle(c.core_turn_s, kSomeTime_s); }},
-    ClusterKey{"overlap.compute_codec", [](Cluster& c) { toggle_factor(c.overlap.compute_codec); }},
-    ClusterKey{"overlap.compute_transfer",
-               [](Cluster& c) { toggle_factor(c.overlap.compute_transfer); }},
-    ClusterKey{"overlap.codec_transfer",
-               [](Cluster& c) { toggle_factor(c.overlap.codec_transfer); }},
+    ClusterKey{"overlap.compute_codec", toggle_overlap<0>},
+    ClusterKey{"overlap.compute_transfer", toggle_overlap<1>},
+    ClusterKey{"overlap.codec_transfer", toggle_overlap<2>},
+    ClusterKey{"overlap.classes",
+               [](Cluster& c) {
+                 for (costs::ClassOverlap& row : c.overlap.matrix->classes) {
+                   for (const auto& key : costs::kClassOverlapKeys) toggle_factor(row.*key.factor);
+                 }
+               }},
+    ClusterKey{"overlap.codec_beside_transfer",
+               [](Cluster& c) { toggle_factor(c.overlap.matrix->codec_beside_transfer); }},
+    ClusterKey{"overlap.transfer_beside_codec",
+               [](Cluster& c) { toggle_factor(c.overlap.matrix->transfer_beside_codec); }},
     ClusterKey{"compute_speed",
                [](Cluster& c) {
                  for (double& speed : c.compute_speed) speed /= 2;

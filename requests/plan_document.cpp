@@ -1,5 +1,6 @@
 #include "planner/bound/bound.hpp"
 #include "plans/plan_builder.hpp"
+#include "requests/mix_document.hpp"
 #include "requests/plan.hpp"
 
 namespace hipress::requests {
@@ -149,6 +150,7 @@ io::Document document(const Planned& planned) {
                      {"baselines_p10", baselines_p10},
                      {"baselines_p90", baselines_p90},
                      {"faster_than", faster_than}});
+  add_mix(problem.machines->cluster, problem.model, report);
   add_to(report, problem, advice.analysis);
   return report;
 }

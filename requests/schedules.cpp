@@ -18,6 +18,7 @@
 #include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
 #include "requests/asked_schedules.hpp"
+#include "requests/mix_document.hpp"
 #include "sim/compute_utilisation.hpp"
 #include "sim/parallel.hpp"
 
@@ -486,6 +487,8 @@ io::Document document(const ScheduleAnswer& answer) {
   const ScheduledPlan& chosen = answer.plans[answer.chosen];
   Json report = document_of(answer.prepared.problem, chosen);
   report.update({{"schedules", rows}, {"chosen", chosen.plan.schedule.text()}});
+  const Problem& problem = answer.prepared.problem;
+  add_mix(problem.machines->cluster, problem.model, report);
   if (!answer.baselines.empty()) add_baselines(answer, report);
   if (!answer.wraps.empty()) add_wraps(answer, report);
   if (asks_for_best(answer.request)) {

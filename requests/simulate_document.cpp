@@ -1,6 +1,7 @@
 
 #include "costs/assumed_spread.hpp"
 #include "costs/description.hpp"
+#include "requests/mix_document.hpp"
 #include "requests/simulate.hpp"
 #include "sim/critical_path.hpp"
 
@@ -210,6 +211,7 @@ io::Document document(const Simulated& simulated) {
                  {"sensitivity", sensitivity_json(prediction.sensitivities)},
                  {"steady", steady_json(prediction)},
                  {"critical_path", path_json(prediction)}});
+  add_mix(scenario.cluster, scenario.model, report);
   report.update(schedule_json(scenario, prediction));
   if (prediction.explains_interval) {
     report["interval_sources"] = sources_json(scenario, prediction);

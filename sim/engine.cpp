@@ -19,7 +19,7 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
       hierarchical(costs::is_hierarchical(machines)),
       shared_cores(machines.cores_per_host > 0),
       computing(run_options.computing ? *run_options.computing : task_graph.computing),
-      overlaps(machines.overlap != costs::OverlapFactors{}),
+      overlaps(costs::slows(machines.overlap)),
       sorter(task_graph) {
   result.bytes_sent.resize(graph.nodes, 0);
   if (options.record_timeline) {
@@ -27,7 +27,9 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
     result.timeline.start.resize(graph.tasks());
     result.timeline.end.resize(graph.tasks());
   }
-  if (overlaps) sharing.set_overlap(cluster.overlap, graph.representatives());
+  if (overlaps) {
+    sharing.set_overlap(costs::directed(cluster.overlap, graph.mix), graph.representatives());
+  }
   if (cluster.host_link) add_path(costs::Path::kWithinHost);
   add_path(costs::Path::kBetweenHosts);
   if (cluster.rack) add_path(costs::Path::kBetweenRacks);

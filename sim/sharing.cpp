@@ -18,20 +18,19 @@ constexpr double kAlmost = 0x1p-16;
 
 }  // namespace
 
-void Sharing::set_overlap(const costs::OverlapFactors& factors, std::uint32_t nodes) {
+void Sharing::set_overlap(const costs::DirectedFactors& factors, std::uint32_t nodes) {
   nodes_.resize(nodes);
-  const auto units = [](double factor) { return static_cast<std::uint64_t>(factor * 4096 + 0.5); };
-  const std::uint64_t compute_codec = units(factors.compute_codec);
-  const std::uint64_t compute_transfer = units(factors.compute_transfer);
-  const std::uint64_t codec_transfer = units(factors.codec_transfer);
   for (std::size_t sorts = 0; sorts < slowdowns_.size(); ++sorts) {
-    const auto factor_if = [&](Sort sort, std::uint64_t factor) {
-      return (sorts >> static_cast<int>(sort) & 1) != 0 ? factor : 4096;
+    const auto units_if = [&](Sort sort, double factor) -> std::uint64_t {
+      if ((sorts >> static_cast<int>(sort) & 1) == 0) return 4096;
+      return static_cast<std::uint64_t>(factor * 4096 + 0.5);
     };
-    slowdowns_[sorts] = {
-        factor_if(Sort::kCodec, compute_codec) * factor_if(Sort::kTransfer, compute_transfer),
-        factor_if(Sort::kCompute, compute_codec) * factor_if(Sort::kTransfer, codec_transfer),
-        factor_if(Sort::kCompute, compute_transfer) * factor_if(Sort::kCodec, codec_transfer)};
+    slowdowns_[sorts] = {units_if(Sort::kCodec, factors.compute_beside_codec) *
+                             units_if(Sort::kTransfer, factors.compute_beside_transfer),
+                         units_if(Sort::kCompute, factors.codec_beside_compute) *
+                             units_if(Sort::kTransfer, factors.codec_beside_transfer),
+                         units_if(Sort::kCompute, factors.transfer_beside_compute) *
+                             units_if(Sort::kCodec, factors.transfer_beside_codec)};
   }
 }
 

@@ -62,7 +62,7 @@ class Sharing {
   /// From now on sorts that are under way on one of the `nodes` at once slow each other: the speed
   /// that sharing gives is divided by the factors, to 1/4096, of the other sorts that are there.
   /// What is thereby left of a capacity nobody takes.
-  void set_overlap(const costs::OverlapFactors& factors, std::uint32_t nodes);
+  void set_overlap(const costs::DirectedFactors& factors, std::uint32_t nodes);
 
   /// Begins at `now`; its speed is known after the next settle(). `work` is in picoseconds.
   Slot start(casync::TaskId task, std::int64_t work, double weight, const Uses& uses,

@@ -52,14 +52,6 @@ void check_rack(const costs::RackCosts& rack) {
           fmt::format("rack: latency must be 0 s to {:g} s, got {} s", kLongest_s, rack.latency_s));
 }
 
-void check_overlap(const costs::OverlapFactors& overlap) {
-  for (const double factor :
-       {overlap.compute_codec, overlap.compute_transfer, overlap.codec_transfer}) {
-    require(factor >= 1 && factor <= costs::kMaxOverlap,
-            fmt::format("overlap: factors must be 1 to {:g}, got {}", costs::kMaxOverlap, factor));
-  }
-}
-
 void check_slow_links(const costs::Cluster& cluster) {
   for (const costs::SlowLink& link : cluster.slow_links) {
     require(link.bandwidth > 0 && std::isfinite(link.bandwidth),
@@ -108,7 +100,10 @@ void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
   check_link(cluster.link, "link");
   if (cluster.host_link) check_link(*cluster.host_link, "host_link");
   if (cluster.rack) check_rack(*cluster.rack);
-  check_overlap(cluster.overlap);
+  if (const auto wrong = costs::out_of_range(cluster.overlap)) {
+    require(false,
+            fmt::format("overlap: factors must be 1 to {:g}, got {}", costs::kMaxOverlap, *wrong));
+  }
   require(cluster.core_turn_s >= 0 && cluster.core_turn_s <= costs::kLongestTurn_s,
           fmt::format("core_turn must be 0 s to {:g} s, got {} s", costs::kLongestTurn_s,
                       cluster.core_turn_s));

@@ -15,7 +15,7 @@ constexpr std::size_t kMaxPatternBytes = std::size_t{48} << 20;
 
 bool nodes_are_alike(const costs::Cluster& cluster) {
   return sim::difference_between_nodes(seen_by(sim::Network::kPort, cluster)).empty() &&
-         cluster.overlap == costs::OverlapFactors{};
+         !costs::slows(cluster.overlap);
 }
 
 Evaluator::Evaluator(const Problem& problem, const Choices& choices)

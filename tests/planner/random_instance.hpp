@@ -166,6 +166,13 @@ class RandomInstance {
     if (draws_.one_in(4)) {
       cluster.overlap = {1 + draws_.uniform(), 1 + draws_.uniform(), 1 + draws_.uniform()};
     }
+    if (costs::slows(cluster.overlap) && draws_.one_in(2)) {
+      costs::OverlapMatrix& matrix = cluster.overlap.matrix.emplace();
+      for (costs::ClassOverlap& row : matrix.classes) {
+        for (const auto& key : costs::kClassOverlapKeys) row.*key.factor = 1 + draws_.uniform();
+      }
+      matrix.codec_beside_transfer = 1 + draws_.uniform();
+    }
     if (draws_.one_in(5)) {
       cluster.cores_per_host = 1 + static_cast<int>(draws_.below(4));
       cluster.link.core_s_per_byte = draws_.log_uniform(1e-11, 1e-9);

@@ -378,10 +378,82 @@ TEST_CASE_METHOD(SimFixture, "impossible costs and jitter are refused by file an
   refuses(with_cluster("link: {core_s_per_byte: .nan}"), "bad.yaml:2", "core_s_per_byte");
   refuses(with_cluster("overlap: {compute_codec: 0.5}"), "bad.yaml:2", "must be 1");
   refuses(with_cluster("overlap: {codec_codec: 2}"), "bad.yaml:2", "codec_codec");
+  refuses(with_cluster("overlap: {classes: {}}"), "bad.yaml:2", "has no 'codec_beside_transfer'");
   refuses("--plan none --replicas 3 " + kTwo, "--replicas", "--jitter");
   refuses("--plan none --jitter gauss:1 " + kTwo, "'gauss:1'", "lognormal:S");
   refuses("--plan none --jitter uniform:2 " + kTwo, "uniform:2", "0 to 1");
   refuses("--plan none --transfer-order last " + kTwo, "'last'", "ready, need");
+}
+
+/// A cluster of two nodes where norm and codecs take 3 times as long together, and nothing else
+/// slows anything.
+constexpr const char* kMatrix =
+    "nodes: 2\noverlap:\n  codec_beside_transfer: 1\n  transfer_beside_codec: 1\n  classes:\n"
+    "    gemm: {beside_codec: 1, beside_transfer: 1, slows_codec: 1, slows_transfer: 1}\n"
+    "    attention: {beside_codec: 1, beside_transfer: 1, slows_codec: 1, slows_transfer: 1}\n"
+    "    elementwise: {beside_codec: 1, beside_transfer: 1, slows_codec: 1, slows_transfer: 1}\n"
+    "    reduction: {beside_codec: 1, beside_transfer: 1, slows_codec: 1, slows_transfer: 1}\n"
+    "    norm: {beside_codec: 3, beside_transfer: 1, slows_codec: 3, slows_transfer: 1}\n";
+
+TEST_CASE_METHOD(SimFixture, "reports say which mix of computation a prediction rests on",
+                 "[tool]") {
+  write("matrix.yaml", kMatrix);
+  const auto model = [](const std::string& mix) {
+    return "name: m\nforward: 1ms\n" + mix +
+           "gradients:\n- {name: a, elements: 1000000, ready: 4ms}\n"
+           "- {name: b, elements: 1000000, ready: 8ms}\n";
+  };
+  write("gemm.yaml", model("mix: {gemm: 1}\n"));
+  write("norm.yaml", model("mix: {norm: 1}\n"));
+  write("none.yaml", model(""));
+  const auto simulated = [&](const std::string& name, const std::string& cluster) {
+    const ToolRun done = run("hipress-sim --json --plan all --topology ps --nnodes 2 --input " +
+                             name + ".yaml" + cluster);
+    REQUIRE(done.status == 0);
+    return nlohmann::json::parse(done.out);
+  };
+  const std::string on_matrix = " --cluster matrix.yaml";
+  const auto gemm = simulated("gemm", on_matrix), norm = simulated("norm", on_matrix);
+  // Products leave codecs alone, so a model of them is as fast as without a matrix.
+  CHECK(gemm["iteration_s"] == simulated("gemm", "")["iteration_s"]);
+  CHECK(norm["iteration_s"].get<double>() > gemm["iteration_s"].get<double>());
+  CHECK(gemm["mix"]["gemm"] == 1);
+  CHECK(gemm["mix_assumed"] == false);
+  const auto none = simulated("none", on_matrix);
+  CHECK(none["mix"]["norm"] == 0.05);
+  CHECK(none["mix_assumed"] == true);
+  CHECK(none["iteration_s"].get<double>() > gemm["iteration_s"].get<double>());
+  CHECK_THAT(none["machines"].get<std::string>(), Contains("assumed mix gemm 46 %, attention 2 %"));
+  CHECK_FALSE(simulated("gemm", "").contains("mix"));
+  CHECK_FALSE(simulated("gemm", "").contains("mix_assumed"));
+
+  CHECK_THAT(run("hipress-sim --plan all --nnodes 2 --input norm.yaml" + on_matrix).out,
+             Contains(", mix norm 100 %"));
+  const ToolRun planned =
+      run("hipress-plan --profile sosp21 --input none.yaml --budget 0.1" + on_matrix);
+  CHECK_THAT(planned.out, Contains("assumed mix gemm 46 %"));
+  const auto json = nlohmann::json::parse(
+      run("hipress-plan --json --profile sosp21 --input none.yaml --budget 0.1" + on_matrix).out);
+  CHECK(json["mix"]["elementwise"] == 0.45);
+  CHECK(json["mix_assumed"] == true);
+}
+
+TEST_CASE_METHOD(SimFixture, "searches, bounds and sensitivities know a matrix", "[tool]") {
+  write("matrix.yaml", kMatrix);
+  write("norm.yaml",
+        "name: m\nforward: 1ms\nmix: {norm: 1}\ngradients:\n"
+        "- {name: a, elements: 4000000, ready: 4ms}\n- {name: b, elements: 1000000, ready: 8ms}\n");
+  const std::string how = " --input norm.yaml --profile sosp21 --cluster matrix.yaml --topology ps";
+  const auto planned =
+      nlohmann::json::parse(run("hipress-plan --json --budget 0.2 --output p.yaml" + how).out);
+  const auto simulated = nlohmann::json::parse(run("hipress-sim --json --plan p.yaml" + how).out);
+  CHECK(planned["predicted_iteration_s"] == simulated["iteration_s"]);
+  CHECK(planned["lower_bound_s"].get<double>() <= simulated["iteration_s"].get<double>());
+  // Codecs that slow the computation are one more reason against them.
+  const auto all = nlohmann::json::parse(run("hipress-sim --json --plan all" + how).out);
+  CHECK(all["iteration_s"].get<double>() >= simulated["iteration_s"].get<double>());
+  const ToolRun warned = run("hipress-sim --plan none" + how);
+  CHECK_THAT(warned.err, Contains("matrix.yaml: overlap.classes"));
 }
 
 TEST_CASE_METHOD(SimFixture, "option --trace writes a trace beside either report", "[tool]") {

@@ -28,6 +28,7 @@ class RandomScenario {
     options_.transfer_order = chance(3) ? TransferOrder::kNeed : TransferOrder::kReady;
     if (chance(2)) make_computing();
     options_.record_timeline = true;
+    if (costs::slows(cluster_.overlap) && chance(2)) make_matrix();
   }
 
   const casync::TaskGraph& graph() const { return graph_; }
@@ -41,6 +42,18 @@ class RandomScenario {
   template <class T, std::size_t kCount>
   T pick(const std::array<T, kCount>& values) {
     return values[below(kCount)];
+  }
+
+  /// Instead of the constants, of a model with a mix or without one.
+  void make_matrix() {
+    const auto factor = [&] { return pick(std::array{1.0, 1.5, 1.3, 2.0}); };
+    costs::OverlapMatrix& matrix = cluster_.overlap.matrix.emplace();
+    for (costs::ClassOverlap& row : matrix.classes) {
+      for (const costs::ClassOverlapKey& key : costs::kClassOverlapKeys) row.*key.factor = factor();
+    }
+    matrix.codec_beside_transfer = factor();
+    matrix.transfer_beside_codec = factor();
+    if (chance(2)) graph_.mix = models::Mix{0.5, 0, 0.25, 0.125, 0.125};
   }
 
   void make_cluster() {

@@ -645,17 +645,17 @@ class Reference {
     const auto factor = [](bool holds, double value) {
       return holds ? static_cast<std::int64_t>(value * 4096 + 0.5) : 4096;
     };
-    const costs::OverlapFactors& overlap = cluster_.overlap;
+    const costs::DirectedFactors overlap = costs::directed(cluster_.overlap, graph_.mix);
     if (computes(task)) {
-      return factor(runs(is_codec), overlap.compute_codec) *
-             factor(runs(is_transfer), overlap.compute_transfer);
+      return factor(runs(is_codec), overlap.compute_beside_codec) *
+             factor(runs(is_transfer), overlap.compute_beside_transfer);
     }
     if (is_transfer(task)) {
-      return factor(runs(computes), overlap.compute_transfer) *
-             factor(runs(is_codec), overlap.codec_transfer);
+      return factor(runs(computes), overlap.transfer_beside_compute) *
+             factor(runs(is_codec), overlap.transfer_beside_codec);
     }
-    return factor(runs(computes), overlap.compute_codec) *
-           factor(runs(is_transfer), overlap.codec_transfer);
+    return factor(runs(computes), overlap.codec_beside_compute) *
+           factor(runs(is_transfer), overlap.codec_beside_transfer);
   }
 
   /// Units of 2^-32, rounded down (what is less than 2^-16 of a unit below the next counts as it).

@@ -278,6 +278,70 @@ TEST_CASE("kinds of work that overlap on a node slow each other") {
   }
 }
 
+/// Slower by class: of the mix {0.5, 0.5} of gemm and norm the computation takes 2 times as long
+/// beside a codec and 3 times beside a transfer, and slows codecs 1.5 and transfers 4 times.
+costs::OverlapMatrix directed_matrix() {
+  costs::OverlapMatrix matrix{.codec_beside_transfer = 1.25, .transfer_beside_codec = 2};
+  matrix.classes.front() = {1, 2, 1, 3};
+  matrix.classes.back() = {3, 4, 2, 5};
+  return matrix;
+}
+
+TEST_CASE("computation and what runs beside it slow each other by its mix, each its own way") {
+  costs::Cluster cluster = test_cluster(2);
+  cluster.overlap.matrix = directed_matrix();
+  GraphBuilder builder(2);
+  const TaskId backward = builder.add({.amount = 10 * kUs, .kind = Kind::kBackward});
+  const TaskId encode = builder.add({.amount = 1, .kind = Kind::kEncode, .algorithm = 0});
+  const auto run_on = [&](const casync::TaskGraph& graph, auto check) {
+    for (const Network network : {Network::kFair, Network::kPort}) {
+      check(run(graph, cluster, network));
+    }
+  };
+  SECTION("a codec beside computation") {
+    // 3 us of encoding take 1.5 times as long, 4.5 us; meanwhile 4.5/2 = 2.25 us of the backward
+    // are done, and the other 7.75 run alone.
+    casync::TaskGraph graph = std::move(builder).build();
+    graph.mix = models::Mix{0.5, 0, 0, 0, 0.5};
+    run_on(graph, [&](const Result& result) {
+      CHECK(result.timeline.end[encode].count() == 4'500'000);
+      CHECK(result.timeline.end[backward].count() == 12'250'000);
+    });
+    // All norm: the encode takes 2 times as long, 6 us; the backward does 6/3 = 2 us meanwhile.
+    graph.mix = models::Mix{0, 0, 0, 0, 1};
+    run_on(graph, [&](const Result& result) {
+      CHECK(result.timeline.end[encode].count() == 6 * kUs);
+      CHECK(result.timeline.end[backward].count() == 14 * kUs);
+    });
+    // The assumed mix has 5 % of norm, and rows of 1 for all but gemm and norm: the encode takes
+    // 1.05 times as long and the backward 1.10, in units of 1/4096: 4301/4096 and 4506/4096.
+    // The encode ends at 3·4301/4096 us = 3,150,147 ps (rounded up), by when the backward has done
+    // 3,150,147·4096/4506 = 2,863,515 ps (rounded down).
+    graph.mix.reset();
+    run_on(graph, [&](const Result& result) {
+      CHECK(result.timeline.end[encode].count() == 3'150'147);
+      CHECK(result.timeline.end[backward].count() == 3'150'147 + 10 * kUs - 2'863'515);
+    });
+  }
+  SECTION("a transfer beside both") {
+    // Node 1 sends 12 us of work to node 0. While the encode runs, it takes 4·2 = 8 times as long,
+    // the encode 1.5·1.25 = 1.875, the backward 2·3 = 6. The encode ends at 5.625 us; the message
+    // has 12 − 5.625/8 = 11.296875 left, the backward 10 − 5.625/6 = 9.0625. Then the backward goes
+    // at 1/3 and ends at 5.625 + 27.1875 = 32.8125, when the message, at 1/4, has
+    // 11.296875 − 27.1875/4 = 4.5 left.
+    const TaskId send =
+        builder.add({.amount = 7000, .node = 1, .peer_offset = 1, .kind = Kind::kSend});
+    builder.edge(send, builder.add({.amount = 7000, .peer_offset = 1, .kind = Kind::kRecv}));
+    casync::TaskGraph graph = std::move(builder).build();
+    graph.mix = models::Mix{0.5, 0, 0, 0, 0.5};
+    run_on(graph, [&](const Result& result) {
+      CHECK(result.timeline.end[encode].count() == 5'625'000);
+      CHECK(result.timeline.end[backward].count() == 32'812'500);
+      CHECK(result.timeline.end[send].count() == 37'312'500);
+    });
+  }
+}
+
 TEST_CASE("where both directions share, a ring of two runs at half speed") {
   costs::Cluster cluster = test_cluster(2);
   cluster.link.bandwidth_both_ways = kBandwidth / 2;

@@ -50,6 +50,41 @@ io::Document to_json_staged(const costs::CodecCosts& costs) {
           {"rank", kRank}};
 }
 
+io::Document overlap_json(const costs::OverlapFactors& overlap) {
+  const costs::OverlapFactors constants = costs::constants_of(overlap);
+  io::Document json;
+  for (const costs::OverlapConstant& constant : costs::kOverlapConstants) {
+    json[std::string(constant.name)] = constants.*constant.factor;
+  }
+  if (!overlap.matrix) return json;
+  json["codec_beside_transfer"] = overlap.matrix->codec_beside_transfer;
+  json["transfer_beside_codec"] = overlap.matrix->transfer_beside_codec;
+  io::Document classes;
+  for (std::size_t i = 0; i < models::kComputeClasses; ++i) {
+    io::Document row;
+    for (const costs::ClassOverlapKey& key : costs::kClassOverlapKeys) {
+      row[std::string(key.name)] = overlap.matrix->classes[i].*key.factor;
+    }
+    classes[std::string(models::kComputeClassTable[i].name)] = row;
+  }
+  json["classes"] = classes;
+  return json;
+}
+
+void print_matrix(const costs::OverlapMatrix& matrix) {
+  fmt::print("{:13}", "times as long");
+  for (const costs::ClassOverlapKey& key : costs::kClassOverlapKeys) fmt::print("{:>17}", key.name);
+  fmt::print("\n");
+  for (std::size_t i = 0; i < models::kComputeClasses; ++i) {
+    fmt::print("{:13}", models::kComputeClassTable[i].name);
+    for (const costs::ClassOverlapKey& key : costs::kClassOverlapKeys) {
+      fmt::print("{:17.2f}", matrix.classes[i].*key.factor);
+    }
+    fmt::print("\n");
+  }
+  fmt::print("\n");
+}
+
 /// All members in the order of their names.
 io::Document sorted(const io::Document& document) {
   if (const io::Document::List* items = document.items()) {
@@ -113,10 +148,7 @@ io::Document to_json(const costs::Profile& profile, const std::string& path) {
                  {"device", profile.device},
                  {"memory_bandwidth_Bps", profile.memory_bandwidth},
                  {"codecs", codecs},
-                 {"overlap",
-                  {{"compute_codec", profile.overlap.compute_codec},
-                   {"compute_transfer", profile.overlap.compute_transfer},
-                   {"codec_transfer", profile.overlap.codec_transfer}}},
+                 {"overlap", overlap_json(profile.overlap)},
                  {"nccl_tests", links},
                  {"spread",
                   {{"host", profile.spread->host},
@@ -156,12 +188,14 @@ void print(const costs::Profile& profile, const std::string& path) {
   using io::format_bit_rate, io::format_duration;
   fmt::print("{:12} {:>12} {:>12} {:12.2f}\n\n", "raw merge", "", "", rate(profile.merge) / 1e9);
   if (profile.device == "cuda") {
+    const costs::OverlapFactors slower = costs::constants_of(profile.overlap);
     fmt::print(
         "memory moves {:.1f} GB/s in a copy, reads and writes counted; slower together: "
         "compute and codec {:.2f} times, compute and transfer {:.2f}, codec and transfer "
         "{:.2f}\n\n",
-        profile.memory_bandwidth / 1e9, profile.overlap.compute_codec,
-        profile.overlap.compute_transfer, profile.overlap.codec_transfer);
+        profile.memory_bandwidth / 1e9, slower.compute_codec, slower.compute_transfer,
+        slower.codec_transfer);
+    if (profile.overlap.matrix) print_matrix(*profile.overlap.matrix);
   }
   fmt::print("one flow {}, per message {} and {} of latency\n",
              format_bit_rate(profile.link.bandwidth), format_duration(profile.link.overhead_s),
