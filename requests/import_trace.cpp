@@ -8,6 +8,7 @@
 #include "io/file.hpp"
 #include "io/utf8.hpp"
 #include "io/yaml.hpp"
+#include "requests/mix_document.hpp"
 #include "traces/trace_reader.hpp"
 
 namespace hipress::requests {
@@ -138,6 +139,10 @@ io::Document document(const ImportedTrace& made) {
                  {"cpu_duplicates", trace.cpu_duplicates},
                  {"not_told", sentences(trace.not_told)},
                  {"diagnostics", sentences(made.diagnostics)}};
+  if (trace.mix) {
+    report["mix"] = imported && imported->model.mix ? json_of(*imported->model.mix) : Json();
+    report["mix_unrecognised_share"] = trace.mix->unrecognised;
+  }
   if (imported && imported->traced)
     report["most_gain"] = sentence(models::most_gain(*imported->traced));
   if (imported && imported->sharding) add_sharding(*imported, report);

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <span>
 #include <stdexcept>
@@ -161,6 +164,11 @@ std::string metadata_of(const ChakraGraph& what, std::uint32_t rank) {
     staged.push_back(first);
   }
   add_numbers(metadata, field, "hipress_staged_units", staged);
+  if (graph.mix) {
+    Numbers mix;
+    for (const double share : *graph.mix) mix.push_back(std::bit_cast<std::uint64_t>(share));
+    add_numbers(metadata, field, "hipress_mix", mix);
+  }
   return metadata.message();
 }
 
@@ -321,12 +329,27 @@ class GraphReader {
     result_.iteration = Picoseconds(number(shared[7]));
   }
 
+  static models::Mix mix_of(const Numbers& numbers) {
+    models::Mix mix{};
+    double sum = 0;
+    bool fits = numbers.size() == mix.size();
+    for (std::size_t i = 0; fits && i < mix.size(); ++i) {
+      sum += mix[i] = std::bit_cast<double>(numbers[i]);
+      fits = mix[i] >= 0 && mix[i] <= 1;
+    }
+    if (!fits || std::abs(sum - 1) > models::kMixTolerance) {
+      throw io::InputError("its mix is damaged");
+    }
+    return mix;
+  }
+
   void read_once(const Attribute& attribute) {
     if (attribute.name == "hipress_names") result_.names = attribute.texts;
     if (attribute.name == "hipress_algorithms") result_.algorithms = attribute.texts;
     if (attribute.name == "hipress_need_places") need_places_ = attribute.numbers;
     if (attribute.name == "hipress_factors") factors_ = attribute.numbers;
     if (attribute.name == "hipress_staged_units") staged_ = attribute.numbers;
+    if (attribute.name == "hipress_mix") mix_ = mix_of(attribute.numbers);
     if (attribute.name != "hipress_titles") return;
     if (attribute.texts.size() != 5) throw io::InputError("its titles are damaged");
     result_.model = attribute.texts[0];
@@ -447,6 +470,7 @@ class GraphReader {
     result_.graph = std::move(builder).build();
     casync::TaskGraph& graph = result_.graph;
     graph.divisor = static_cast<std::uint32_t>(shared_[2]);
+    graph.mix = mix_;
     graph.first_factor = static_cast<std::uint32_t>(shared_[5]);
     for (const std::uint64_t place : need_places_) graph.need_places.push_back(index(place));
     read_factors(graph);
@@ -461,6 +485,7 @@ class GraphReader {
   std::string folder_;
   ChakraGraph result_;
   Numbers shared_, need_places_, factors_, staged_;
+  std::optional<models::Mix> mix_;
   std::uint32_t nodes_ = 1;
   std::uint32_t tasks_ = 0;
   std::vector<ReadTask> found_;

@@ -396,6 +396,22 @@ std::string source_of(const Imported& trace) {
                      trace.world_size ? fmt::format(", {} ranks", *trace.world_size) : "");
 }
 
+/// The mix that the kernels' names tell, if they tell enough of it.
+void add_mix(const Imported& trace, models::Model& model, std::vector<std::string>& diagnostics) {
+  constexpr double kTooMuch = 0.5, kWorthSaying = 0.005;
+  constexpr int kDigits = 3;
+  if (!trace.mix) return;
+  const double missing = trace.mix->unrecognised;
+  if (missing <= kTooMuch) model.mix = models::rounded(trace.mix->mix, kDigits);
+  if (missing < kWorthSaying) return;
+  diagnostics.push_back(fmt::format(
+      "kernels of {:.1f} % of the computation's time have names that say no class, most of it {}: "
+      "{}",
+      100 * missing, io::quote(trace.mix->longest_unrecognised),
+      model.mix ? "the mix leaves them out"
+                : "the model has no mix; add one by hand (mix: {gemm: 0.6, elementwise: 0.4})"));
+}
+
 /// The model of a sharded job: its layers, in the order in which they are reduced.
 ImportedModel sharded_model(const Imported& trace, const std::vector<NamedSharding>& steps,
                             const std::string& name, std::vector<std::string>& diagnostics) {
@@ -425,6 +441,7 @@ ImportedModel sharded_model(const Imported& trace, const std::vector<NamedShardi
   imported.traced = traced_of(used);
   if (imported.traced) check_time(imported.traced->step_s, "a step");
   say_assumed(trace, sharding, diagnostics);
+  add_mix(trace, model, diagnostics);
   return imported;
 }
 
@@ -500,6 +517,7 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
   diagnostics.push_back(
       fmt::format("names: PyTorch records none, so the model's are {0}0 to {0}{1}", row.name,
                   model.gradients.size() - 1));
+  add_mix(trace, model, diagnostics);
   return imported;
 }
 

@@ -9,6 +9,7 @@
 
 #include "models/model.hpp"
 #include "models/traced.hpp"
+#include "traces/kernel_classes.hpp"
 #include "traces/sharded.hpp"
 
 /// What a trace of a training job that another tool recorded tells; docs/traces.md has the
@@ -67,6 +68,8 @@ struct Imported {
   bool has_steps = true;
   std::optional<std::int64_t> world_size = {};
   std::string hardware = {};  ///< empty: not told
+  /// Of all kernels of the trace; none: it has none that compute, or no times of them.
+  std::optional<TracedMix> mix = {};
   /// Sentences: what this trace does not tell, and the remedy.
   std::vector<std::string> not_told = {};
   std::int64_t events = 0;  ///< events or nodes

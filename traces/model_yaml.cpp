@@ -38,6 +38,7 @@ void write_model_yaml(std::ostream& out, const ImportedModel& imported) {
   if (model.forward_s > 0) out << "forward: " << time_of(model.forward_s) << '\n';
   if (model.optimizer_s > 0) out << "optimizer: " << time_of(model.optimizer_s) << '\n';
   if (model.micro_steps > 1) out << "micro_steps: " << model.micro_steps << '\n';
+  if (model.mix) out << "mix: " << models::mix_yaml(*model.mix) << '\n';
   if (imported.traced) write_traced(out, *imported.traced);
   out << "gradients:\n";
   for (const models::Gradient& gradient : model.gradients) {

@@ -184,6 +184,7 @@ void ProfilerTrace::add_activity(const ProfilerEvent& event) {
     activity.collective = static_cast<int>(collectives_.size());
     collectives_.push_back(collective_in(event));
   }
+  if (activity.computes) kernels_.add(event.name, event.length_ns);
   activities_.push_back(activity);
 }
 

@@ -267,6 +267,7 @@ std::optional<Imported> ProfilerTrace::finish(const TraceHeader& header) {
   join();
   Imported imported{
       .format = "PyTorch profiler", .hardware = short_text(header.device), .events = events_};
+  imported.mix = kernels_.mix();
   add_world_size(header, imported);
   const std::vector<Window> steps = windows(imported);
   const std::vector<Interval> times = times_on_gpu(steps);

@@ -12,6 +12,7 @@
 #include "traces/imported.hpp"
 #include "traces/intervals.hpp"
 #include "traces/json_trace.hpp"
+#include "traces/kernel_classes.hpp"
 
 namespace hipress::traces {
 
@@ -171,6 +172,7 @@ class ProfilerTrace {
   bool is_of_pytorch_ = false;
   std::vector<Window> steps_;
   std::vector<Activity> activities_;  // sorted by launch, once joined
+  KernelTimes kernels_;               // that compute
   std::vector<Call> calls_;
   std::vector<std::pair<std::uint64_t, std::int64_t>> launches_;  // by thread; once joined, sorted
   std::map<std::string, std::int64_t> unknown_;                   // events by category

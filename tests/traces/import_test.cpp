@@ -597,6 +597,107 @@ TEST_CASE("a model is read as it was written, with its optimizer and micro-steps
   CHECK(read.gradients.at(0).ready_s == 2e-3);
 }
 
+TEST_CASE("kernels of known libraries say what they compute") {
+  using enum models::ComputeClass;
+  struct Row {
+    const char* name;
+    std::optional<models::ComputeClass> what;
+  };
+  const Row rows[] = {
+      {"sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x16_stage4", kGemm},
+      {"void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_256x64_16x4_nn_align4>(Params)", kGemm},
+      {"ampere_sgemm_32x128_nt", kGemm},
+      {"nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NTT", kGemm},
+      {"Cijk_Ailk_Bljk_SB_MT64x64x16_MI16x16x4x1_SN", kGemm},
+      {"void cublasLt::splitKreduce_kernel<32, 16, int, float>(Params)", kGemm},
+      {"sm80_xmma_wgrad_implicit_gemm_indexed_tf32f32_f32_nhwckrsc_nhwc", kGemm},
+      {"void cudnn::winograd_nonfused::winogradForwardData4x4<float, float>()", kGemm},
+      {"void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128>>()", kAttention},
+      {"void flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel<…cutlass::half_t>()", kAttention},
+      {"fmha_cutlassF_f16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::…)", kAttention},
+      {"void at::native::vectorized_elementwise_kernel<4, BinaryFunctor>()", kElementwise},
+      {"void at::native::unrolled_elementwise_kernel<batch_norm_calc_invstd>()", kElementwise},
+      {"void at::native::multi_tensor_apply_kernel<…, FusedAdamMathFunctor>()", kElementwise},
+      {"void split_embedding_backward_codegen<fbgemm_gpu::FixedDivisor>()", kElementwise},
+      {"triton_poi_fused_native_layer_norm_add_3", kElementwise},
+      {"void cudnn::ops::nchwToNhwcKernel<float, float>()", kElementwise},
+      {"void at::native::reduce_kernel<512, 1, ReduceOp<float, MeanOps>>()", kReduction},
+      {"void (anonymous namespace)::softmax_warp_forward<float, float>()", kReduction},
+      {"void at::native::multi_tensor_apply_kernel<…, LpNormFunctor<float>>()", kReduction},
+      {"void at::native::max_pool_backward_nchw<float, float>()", kReduction},
+      {"triton_per_fused_sum_1", kReduction},
+      {"void at::native::vectorized_layer_norm_kernel<float, float>()", kNorm},
+      {"triton_per_fused_native_layer_norm_2", kNorm},
+      {"void cudnn::bn_bw_1C11_kernel_new<float, float, float2, 512>()", kNorm},
+      {"void at::native::batch_norm_transform_input_channels_last_kernel<half>()", kNorm},
+      {"void at::native::GammaBetaBackwardCUDAKernel<float, float>()", kNorm},
+      {"my_kernel", std::nullopt},
+      {"triton__0d1d2d", std::nullopt},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    CHECK(class_of_kernel(row.name) == row.what);
+  }
+}
+
+/// A step with kernels of those names and lengths in microseconds beside its own, which say no
+/// class and take 320 us.
+json with_kernels(const std::vector<std::pair<std::string, double>>& kernels) {
+  json events;
+  add_step(events, 5000, 1, 30, {{2, 5}, {20}});
+  int correlation = 1000;
+  for (const auto& [name, length_us] : kernels) {
+    events.push_back(call(5100, correlation));
+    events.push_back(kernel(name, 5800, length_us, correlation++));
+  }
+  return events;
+}
+
+TEST_CASE("kernels' names make a model's mix, weighted by their times") {
+  std::vector<std::string> diagnostics;
+  const auto imported = [&](const json& events) {
+    diagnostics.clear();
+    return model_of(read_text(text_of(events)), "job", {}, diagnostics).model.mix;
+  };
+  const auto said = [&](const std::string& what) {
+    return std::ranges::any_of(
+        diagnostics, [&](const std::string& one) { return one.find(what) != std::string::npos; });
+  };
+  // 400 + 200 + 200 us of known classes, and 320 us of others: 320/1120 is 28.6 %.
+  CHECK(imported(with_kernels({{"a_gemm", 400}, {"layer_norm_a", 200}, {"softmax_a", 200}})) ==
+        models::Mix{0.5, 0, 0, 0.25, 0.25});
+  CHECK(said("28.6 % of the computation's time have names that say no class, most of it 'add'"));
+  CHECK(said("the mix leaves them out"));
+  // Where most say nothing, there is no mix.
+  CHECK_FALSE(imported(with_kernels({{"a_gemm", 300}})).has_value());
+  CHECK(said("51.6 % of the computation's time") && said("add one by hand"));
+}
+
+TEST_CASE("ResNet-50's mix has its norms, and is written into the model", "[tool]") {
+  // By hand, over the trace's kernels but NCCL's: see docs/traces.md.
+  const Workplace place;
+  const ToolRun run =
+      place.run("hipress-import '" + data_path(kResnet) + "' --output model.yaml --json");
+  const json report = json::parse(run.out);
+  CHECK(report["mix"] == json{{"gemm", 0.357},
+                              {"attention", 0.0},
+                              {"elementwise", 0.351},
+                              {"reduction", 0.021},
+                              {"norm", 0.271}});
+  CHECK(report["mix_unrecognised_share"].get<double>() < 0.005);
+  CHECK(models::read_model((place.path() / "model.yaml").string()).mix ==
+        models::Mix{0.357, 0, 0.351, 0.021, 0.271});
+}
+
+TEST_CASE("without kernels of a GPU nothing is said of a mix", "[tool]") {
+  const Workplace place;
+  const ToolRun run = place.run("hipress-import '" + data_path("planned_gloo.kineto.json.gz") +
+                                "' --output model.yaml --json");
+  CHECK_FALSE(json::parse(run.out).contains("mix"));
+  CHECK(planner::read_whole((place.path() / "model.yaml").string()).find("mix") ==
+        std::string::npos);
+}
+
 TEST_CASE("a model's key 'traced' is checked") {
   const Workplace place;
   const auto refused = [&](const std::string& traced, const std::string& why) {

@@ -70,6 +70,9 @@ void print_report(const Imported& trace, const ImportedModel* imported,
   if (imported) {
     fmt::print(std::cout, "{} gradients, {} elements\n", imported->model.gradients.size(),
                models::total_elements(imported->model));
+    if (imported->model.mix) {
+      fmt::print(std::cout, "mix of computation: {}\n", models::describe(*imported->model.mix));
+    }
     if (imported->traced)
       fmt::print(std::cout, "{}\n", io::as_command_line(models::most_gain(*imported->traced)));
   }
