@@ -9,7 +9,9 @@
 
 #include "io/error.hpp"
 #include "kernels/codec/codec.hpp"
+#include "profiler/device_overlap.hpp"
 #include "profiler/device_slices.hpp"
+#include "profiler/device_step.hpp"
 #include "profiler/device_timer.hpp"
 #include "profiler/stages.hpp"
 
@@ -85,6 +87,7 @@ class DeviceBench {
     }
     if (asked("launch.")) time_launches();
     if (asked("overlap.")) time_overlaps();
+    if (asked("step.")) time_steps();
   }
 
  private:
@@ -261,6 +264,18 @@ class DeviceBench {
     return summarise(std::move(factors)).median_s;
   }
 
+  /// Classes of computation, which do not run beside each other: a gradient's model has one stream.
+  void add_computation(float* matrices, std::int64_t n, std::vector<Work>& works) {
+    for (std::size_t i = 0; i < models::kComputeClasses; ++i) {
+      const auto what = static_cast<models::ComputeClass>(i);
+      works.push_back({std::string(models::kComputeClassTable[i].name), Stream::kArrivalCodec,
+                       [this, matrices, n, what] {
+                         device_.compute(what, matrices, matrices + n * n, matrices + 2 * n * n, n,
+                                         Stream::kArrivalCodec);
+                       }});
+    }
+  }
+
   void time_overlaps() {
     const std::int64_t n = options_.rows, elements = options_.overlap_elements;
     const auto codec = device_.codec("onebit");
@@ -277,23 +292,19 @@ class DeviceBench {
     std::byte* const messages = memory + slices_bytes + 3 * matrix;
     std::byte* const pinned = device_.allocate_pinned(message);
     std::vector<Work> works = {
-        {"gemm", Stream::kArrivalCodec,
-         [&] {
-           device_.multiply(matrices, matrices + n * n, matrices + 2 * n * n, n,
-                            Stream::kArrivalCodec);
-         }},
         {"codec", Stream::kOwnCodec, [&] { slices.encode(Stream::kOwnCodec); }},
         {"copy", Stream::kOutbound, [&] {
            device_.copy(pinned, messages, message, Stream::kOutbound);
            device_.copy(messages + message, pinned, message, Stream::kOutbound);
          }}};
+    add_computation(matrices, n, works);
     for (Work& work : works) {
       timer_.run({.stream = work.stream, .work = work.enqueue});
       work.once_s = time_once(work, kBurst);
     }
     for (const Work& work : works) {
       for (const Work& other : works) {
-        if (&work == &other) continue;
+        if (work.stream == other.stream) continue;
         const std::string name = fmt::format("overlap.{}_beside_{}", work.name, other.name);
         if (!asked(name)) continue;
         const std::optional<double> found = factor(work, other);
@@ -303,6 +314,23 @@ class DeviceBench {
           fmt::print(stderr, "skipped: {}: the other never lasted long enough\n", name);
         }
       }
+    }
+    device_.drain();
+  }
+
+  /// Steps whose factors are measured here, as hipress-profile does.
+  void time_steps() {
+    profiler::Options options{.algorithms = {"onebit"}, .timeout_s = options_.timeout_s};
+    options.overlap = {.rows = options_.rows, .elements = options_.overlap_elements};
+    if (options_.bursts < DeviceRowOptions{}.bursts) options.effort = profiler::Effort::kQuick;
+    profiler::OverlapBench bench(device_, options, profiler::through_host(device_));
+    std::vector<std::string> notes;
+    const costs::OverlapFactors factors = bench.measure(notes);
+    for (const std::string& note : notes) fmt::print(stderr, "{}\n", note);
+    for (const profiler::StepCheck& step : profiler::check_steps(bench, options, factors)) {
+      const std::string name = "step." + step.name;
+      report_.add({name, "ms", 1e3 * step.predicted_s, "measured", 1e3 * step.measured_s});
+      report_.add({name, "ms", 1e3 * step.unslowed_s, "measured_unslowed", 1e3 * step.measured_s});
     }
     device_.drain();
   }

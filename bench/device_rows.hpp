@@ -16,7 +16,7 @@ struct DeviceRowOptions {
   /// Elements of the slice that is coded, and moved, beside something else. Larger: a launch takes
   /// less of the time.
   std::int64_t overlap_elements = 1 << 24;
-  std::int64_t rows = 4096;  ///< of the matrices that are multiplied beside it; a multiple of 64
+  std::int64_t rows = 4096;  ///< of the matrices that are computed with beside it; a multiple of 64
   int bursts = 5;            ///< a median goes over eight times as many tasks
   int launches = 2000;       ///< of tiny tasks, one behind the other
   std::string only;          ///< cases whose name contains this; empty: all
@@ -32,9 +32,12 @@ struct DeviceRowOptions {
 ///   codec, `powersgd.encode` is all encodes of a step of a square matrix;
 /// - `launch.host` and `launch.device`: microseconds for a tiny task, by the host's clock, and
 ///   between two on the device;
-/// - `overlap.A_beside_B`, A and B of gemm, codec (onebit), copy (to pinned memory and back): how
-/// many
-///   times as long A takes while B is under way.
+/// - `overlap.A_beside_B`, A and B of codec (onebit), copy (to pinned memory and back) and the
+///   classes of computation (gemm, attention, …; not beside each other): how many times as long A
+///   takes while B is under way.
+/// - `step.MIX_beside_B`, B of codec, transfer and both: milliseconds of a made-up step of a known
+///   mix of computation, as simulated with factors that are measured then, beside "measured"; and
+///   beside "measured_unslowed", as simulated if nothing slowed anything.
 /// `with_staged` is false for devices that cannot run staged codecs. Throws io::RunError where the
 /// device has too little memory for any size.
 void add_device_rows(Report& report, runtime::Device& device, const DeviceRowOptions& options,

@@ -13,7 +13,6 @@
 #include "profiler/sampling.hpp"
 #include "profiler/stages.hpp"
 #include "replay/inputs.hpp"
-#include "transport/nccl.hpp"
 
 namespace hipress::profiler {
 
@@ -204,161 +203,7 @@ void measure_merge(const Options& options, costs::Profile& profile) {
   profile.merge = fit_and_keep(profile, "merge", std::move(merges));
 }
 
-/// Something that a device does over and over.
-struct Repeated {
-  DeviceTimer::Lane once;
-  int times = 1;
-  DeviceTimer::Lane lane() const {
-    DeviceTimer::Lane all = once;
-    all.work = [this] {
-      for (int i = 0; i < times; ++i) once.work();
-    };
-    return all;
-  }
-};
-
-/// What moves bytes beside codecs and products.
-struct Transfers {
-  /// Enqueues on the outbound stream: sends the first `bytes` of `memory` and receives as many
-  /// behind them.
-  std::function<void(std::byte* memory, std::int64_t bytes)> exchange;
-  /// Called while transfers are waited for, and when that takes too long: DeviceTimer::Lane's.
-  std::function<void()> poll = {}, give_up = {};
-  /// The least of all ranks that exchange, which do it as often and with as many bytes.
-  std::function<std::int64_t(std::int64_t)> least = [](std::int64_t own) { return own; };
-};
-
-/// Times that works are repeated, so that each alone takes long enough to see the other.
-void balance(DeviceTimer& timer, Effort effort, const Transfers& transfers,
-             std::vector<Repeated*> works) {
-  const double long_s = effort == Effort::kQuick ? 4e-3 : 20e-3;
-  // A few launches each, all of which a stream must take without waiting.
-  constexpr double kMaxTimes = 64;
-  for (Repeated* const work : works) {
-    timer.run(work->lane());
-    const double once_s = std::max(1e-7, timer.together({work->lane()}));
-    const double times = std::clamp(long_s / once_s, 1.0, kMaxTimes);
-    work->times = static_cast<int>(transfers.least(static_cast<std::int64_t>(times)));
-  }
-}
-
-double measure_pair(DeviceTimer& timer, const Repeated& first, const Repeated& second) {
-  constexpr int kTrials = 7;
-  std::vector<double> factors;
-  for (int trial = 0; trial < kTrials; ++trial) {
-    const double first_s = timer.together({first.lane()});
-    const double second_s = timer.together({second.lane()});
-    factors.push_back(
-        overlap_factor(first_s, second_s, timer.together({first.lane(), second.lane()})));
-  }
-  return summarise(0, std::move(factors)).median_s;
-}
-
-/// The first that encodes a slice at a time, else one that every device has.
-std::shared_ptr<const kernels::Codec> codec_beside_work(
-    Device& device, const std::vector<std::string>& algorithms) {
-  for (const std::string& algorithm : algorithms) {
-    auto codec = device.codec(algorithm);
-    if (!codec->traits().additive) return codec;
-  }
-  return device.codec("bf16");
-}
-
-constexpr int kOverlapSlices = 4;  // in turn: more than a cache holds
-
-/// Elements of slices and messages: as many as asked for, or as the memory holds.
-std::int64_t overlap_elements(Device& device, const kernels::Codec& codec,
-                              const OverlapSizes& sizes) {
-  const std::int64_t free = device.memory().free;
-  std::int64_t elements = sizes.elements;
-  const auto bytes = [&] {
-    return DeviceSlices::bytes(codec, elements, kOverlapSlices) + 2 * bytes_of(elements) +
-           3 * bytes_of(sizes.rows * sizes.rows);
-  };
-  while (elements > 1 && bytes() > free - free / 8) elements /= 2;
-  return elements;
-}
-
-/// One rank's part.
-costs::OverlapFactors overlap_on(Device& device, const Options& options,
-                                 const Transfers& transfers) {
-  const auto codec = codec_beside_work(device, options.algorithms);
-  const std::int64_t n = options.overlap.rows;
-  const std::int64_t elements = transfers.least(overlap_elements(device, *codec, options.overlap));
-  std::byte* const arena = device.allocate(DeviceSlices::bytes(*codec, elements, kOverlapSlices));
-  DeviceSlices slices(device, arena, *codec, elements, kOverlapSlices);
-  const std::int64_t matrix = bytes_of(n * n), message = bytes_of(elements);
-  auto* const matrices = reinterpret_cast<float*>(device.allocate(3 * matrix));
-  device.clear(matrices, 3 * matrix, Stream::kOwnCodec);
-  std::byte* const messages = device.allocate(2 * message);
-  device.clear(messages, 2 * message, Stream::kOwnCodec);
-  device.drain();
-
-  DeviceTimer timer(device, options.timeout_s);
-  Repeated product{{Stream::kArrivalCodec, [&] {
-                      device.multiply(matrices, matrices + n * n, matrices + 2 * n * n, n,
-                                      Stream::kArrivalCodec);
-                    }}};
-  Repeated coding{{Stream::kOwnCodec, [&] { slices.encode(Stream::kOwnCodec); }}};
-  Repeated moving{{.stream = Stream::kOutbound,
-                   .work = [&] { transfers.exchange(messages, message); },
-                   .poll = transfers.poll,
-                   .give_up = transfers.give_up}};
-  balance(timer, options.effort, transfers, {&product, &coding, &moving});
-  return {.compute_codec = measure_pair(timer, product, coding),
-          .compute_transfer = measure_pair(timer, product, moving),
-          .codec_transfer = measure_pair(timer, coding, moving)};
-}
-
-costs::OverlapFactors overlap_through_host(const Options& options) {
-  const auto device = options.device(own_rank(options));
-  std::byte* pinned = nullptr;
-  return overlap_on(*device, options, {.exchange = [&](std::byte* memory, std::int64_t bytes) {
-    if (pinned == nullptr) pinned = device->allocate_pinned(bytes);
-    device->copy(pinned, memory, bytes, Stream::kOutbound);
-    device->copy(memory + bytes, pinned, bytes, Stream::kOutbound);
-  }});
-}
-
-costs::OverlapFactors overlap_over_nccl(const Options& options, transport::Endpoint& endpoint) {
-  using Operation = transport::NcclOperation;
-  const auto device = options.device(endpoint.rank());
-  transport::NcclCommunicator communicator(endpoint, *options.nccl, options.timeout_s);
-  const int ranks = endpoint.size();
-  std::array<Operation, 2> group;
-  group[0] = {.kind = Operation::Kind::kSend, .peer = (endpoint.rank() + 1) % ranks};
-  group[1] = {.kind = Operation::Kind::kReceive, .peer = (endpoint.rank() + ranks - 1) % ranks};
-  const Transfers transfers{.exchange =
-                                [&](std::byte* memory, std::int64_t bytes) {
-                                  for (Operation& operation : group) operation.bytes = bytes;
-                                  group[0].memory = memory;
-                                  group[1].memory = memory + bytes;
-                                  communicator.issue(group, device->handle(Stream::kOutbound));
-                                },
-                            .poll = [&] { communicator.check(group); },
-                            .give_up = [&] { communicator.give_up(group); },
-                            .least =
-                                [&](std::int64_t own) {
-                                  const std::vector<std::int64_t> all = job::gather(endpoint, own);
-                                  return *std::ranges::min_element(all);
-                                }};
-  try {
-    return overlap_on(*device, options, transfers);
-  } catch (...) {
-    communicator.abandon();  // what waits on the GPU for other ranks ends now
-    throw;
-  }
-}
-
 }  // namespace
-
-double overlap_factor(double first_s, double second_s, double together_s) {
-  // Until the shorter one is over both take so many times as long; then the longer one goes on
-  // alone: together = factor·shorter + (longer − shorter).
-  const auto [shorter_s, longer_s] = std::minmax(first_s, second_s);
-  const double factor = 1 + (together_s - longer_s) / std::max(shorter_s, 1e-9);
-  return std::clamp(factor, 1.0, costs::kMaxOverlap);
-}
 
 void measure_device_kernels(const Options& options, const Progress& progress,
                             costs::Profile& profile) {
@@ -370,17 +215,6 @@ void measure_device_kernels(const Options& options, const Progress& progress,
   }
   progress("merge");
   measure_merge(options, profile);
-}
-
-costs::OverlapFactors measure_overlap(const Options& options, const Progress& progress) {
-  progress("overlap of computation, codecs and transfers");
-  if (options.nccl == nullptr) return overlap_through_host(options);
-  costs::OverlapFactors factors;
-  on_all_ranks(options, [&](transport::Endpoint& endpoint) {
-    const costs::OverlapFactors mine = overlap_over_nccl(options, endpoint);
-    if (endpoint.rank() == 0) factors = mine;
-  });
-  return factors;
 }
 
 }  // namespace hipress::profiler

@@ -80,6 +80,10 @@ void DeviceTimer::run(const Lane& lane) {
 }
 
 double DeviceTimer::together(const std::vector<Lane>& lanes) {
+  return std::ranges::max(ends_together(lanes));
+}
+
+std::vector<double> DeviceTimer::ends_together(const std::vector<Lane>& lanes) {
   const Event start = event(0);
   {
     const Gate gate(device_, lanes.front().stream);
@@ -88,12 +92,12 @@ double DeviceTimer::together(const std::vector<Lane>& lanes) {
     for (const Lane& lane : lanes) lane.work();
     for (std::size_t i = 0; i < lanes.size(); ++i) device_.record(event(1 + i), lanes[i].stream);
   }
-  double last_s = 0;
+  std::vector<double> ends_s;
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     wait_for(event(1 + i), lanes[i]);
-    last_s = std::max(last_s, device_.seconds_between(start, event(1 + i)));
+    ends_s.push_back(device_.seconds_between(start, event(1 + i)));
   }
-  return last_s;
+  return ends_s;
 }
 
 Event DeviceTimer::event(std::size_t number) {

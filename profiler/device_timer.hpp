@@ -38,6 +38,8 @@ class DeviceTimer {
   /// long the device is held, or the host's enqueuing would be timed. Returns the seconds until the
   /// last is over. No work may be more launches than a stream takes without waiting (about 1000).
   double together(const std::vector<Lane>& lanes);
+  /// The same, but the seconds until each is over.
+  std::vector<double> ends_together(const std::vector<Lane>& lanes);
 
  private:
   runtime::Event event(std::size_t number);

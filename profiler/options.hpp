@@ -29,7 +29,7 @@ enum class Part : std::uint8_t {
 /// host takes to enqueue it, so that the device sets the pace; smaller: less memory and time, where
 /// a test has no GPU to measure.
 struct OverlapSizes {
-  std::int64_t rows = 2048;  ///< of the product's square matrices; a multiple of 64
+  std::int64_t rows = 4096;  ///< of the square matrices of computation; a multiple of 64
   /// Of the codec's slice and, in fp32, of a message; fewer where memory is short.
   std::int64_t elements = std::int64_t{1} << 24;
 };

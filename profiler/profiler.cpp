@@ -14,6 +14,7 @@
 #include "kernels/codec/codec.hpp"
 #include "profiler/codecs.hpp"
 #include "profiler/device_kernels.hpp"
+#include "profiler/device_overlap.hpp"
 #include "profiler/hosts.hpp"
 #include "profiler/links.hpp"
 #include "profiler/sampling.hpp"
@@ -102,6 +103,8 @@ costs::Profile kept_of(const costs::Profile& base, Part anew) {
       drop_series([](const std::string& name) { return !is_of_links(name); });
       profile.codecs.clear();
       profile.estimate.reset();
+      std::erase_if(profile.notes,
+                    [](const std::string& note) { return note.starts_with(kOverlapNote); });
       break;
     case Part::kCores:
       drop_series([](const std::string& name) { return name.starts_with(kPacedCoreSeries); });
@@ -128,7 +131,7 @@ costs::Profile measure_machine(const Options& options, const Hosts& hosts, const
   if (options.device) {
     profile.device = "cuda";
     measure_device_kernels(options, progress, profile);
-    profile.overlap = measure_overlap(options, progress);
+    profile.overlap = measure_overlap(options, progress, profile.notes);
     return profile;
   }
   profile.device = "cpu";

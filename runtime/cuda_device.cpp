@@ -6,11 +6,14 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "kernels/cuda/merge.hpp"
-#include "runtime/cuda_product.hpp"
+#include "runtime/cublas.hpp"
+#include "runtime/cuda_computation.hpp"
 
 namespace hipress::runtime {
 namespace {
@@ -57,6 +60,7 @@ class CudaDevice : public Device {
 
   ~CudaDevice() override {
     drain();
+    for (auto& cublas : cublas_) cublas.reset();  // before its stream
     for (const cudaEvent_t event : events_) cudaEventDestroy(event);
     for (const cudaStream_t stream : streams_) cudaStreamDestroy(stream);
     for (void* const memory : device_memory_) cudaFree(memory);
@@ -144,9 +148,11 @@ class CudaDevice : public Device {
     kernels::merge_on_gpu(y, elements, x, own_divisor, sum_divisor, on(stream));
   }
 
-  void multiply(const float* a, const float* b, float* c, std::int64_t n, Stream stream) override {
+  void compute(models::ComputeClass what, const float* a, const float* b, float* c, std::int64_t n,
+               Stream stream) override {
     use();
-    check(multiply_on_gpu(a, b, c, n, on(stream)), "launching a matrix product");
+    if (what == models::ComputeClass::kGemm && multiplies(a, b, c, n, stream)) return;
+    check(compute_on_gpu(what, a, b, c, n, on(stream)), "launching computation");
   }
 
   void call(std::function<void()> function, Stream stream) override {
@@ -203,11 +209,18 @@ class CudaDevice : public Device {
  private:
   /// CUDA's calls are about their thread's current GPU.
   void use() { check(cudaSetDevice(ordinal_), "choosing it"); }
+  /// Whether cuBLAS does; each stream has a handle of its own, with memory that it works in.
+  bool multiplies(const float* a, const float* b, float* c, std::int64_t n, Stream stream) {
+    auto& cublas = cublas_[static_cast<std::size_t>(stream)];
+    if (!cublas) cublas = make_cublas(cublas_libraries());
+    return *cublas && (*cublas)->multiply(a, b, c, n, on(stream));
+  }
   cudaStream_t on(Stream stream) const { return streams_[static_cast<std::size_t>(stream)]; }
 
   const int ordinal_;
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_;
+  std::array<std::optional<std::unique_ptr<Cublas>>, kStreams> cublas_;  // null: there is none
   std::vector<void*> device_memory_, pinned_memory_;
 };
 

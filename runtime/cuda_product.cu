@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include "kernels/cuda/batch.hpp"
 #include "runtime/cuda_product.hpp"
 
 namespace hipress::runtime {
@@ -54,8 +55,8 @@ cudaError_t multiply_on_gpu(const float* a, const float* b, float* c, std::int64
   if (n <= 0 || n % kTile != 0) return cudaErrorInvalidValue;
   const auto blocks = static_cast<unsigned>(n / kTile);
   void* arguments[] = {&a, &b, &c, &n};
-  return cudaLaunchKernel(reinterpret_cast<const void*>(multiply), dim3(blocks, blocks),
-                          dim3(kSide, kSide), arguments, 0, stream);
+  return cudaLaunchKernel(kernels::handle_of(multiply), dim3(blocks, blocks), dim3(kSide, kSide),
+                          arguments, 0, stream);
 }
 
 }  // namespace hipress::runtime

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "kernels/codec/codec.hpp"
+#include "models/mix.hpp"
 
 namespace hipress::runtime {
 
@@ -57,10 +58,10 @@ class Device {
   /// x = (x / own_divisor + y) / sum_divisor, raw fp32; without y if it is null.
   virtual void merge(const float* y, std::int64_t elements, float* x, float own_divisor,
                      float sum_divisor, Stream stream) = 0;
-  /// c = a·b, square matrices of n rows (a multiple of 64), row by row: something to compute,
-  /// beside which codecs and transfers are measured.
-  virtual void multiply(const float* a, const float* b, float* c, std::int64_t n,
-                        Stream stream) = 0;
+  /// Work of that class on square matrices of n rows (a multiple of 64), row by row, beside which
+  /// codecs and transfers are measured; compute_on_host() (computation.hpp) says what c becomes.
+  virtual void compute(models::ComputeClass what, const float* a, const float* b, float* c,
+                       std::int64_t n, Stream stream) = 0;
   /// Calls `function` when the stream gets there. It must not use the device, and wait only for
   /// what comes without it: what the stream holds behind waits too.
   virtual void call(std::function<void()> function, Stream stream) = 0;

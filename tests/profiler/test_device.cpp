@@ -10,6 +10,8 @@
 #include "job/connect.hpp"
 #include "profiler/calibration.hpp"
 #include "profiler/device_kernels.hpp"
+#include "profiler/device_overlap.hpp"
+#include "profiler/device_step.hpp"
 #include "profiler/profiler.hpp"
 #include "profiler/sampling.hpp"
 #include "tests/gpu.hpp"
@@ -34,16 +36,25 @@ Options quick_on_fake() {
 }
 
 TEST_CASE("works that do not disturb each other have factor 1, those that take turns 2") {
-  CHECK(overlap_factor(1, 1, 1) == 1);
-  CHECK(overlap_factor(1, 1, 2) == 2);
-  // One after the other takes 1 + 0.5; half as fast side by side 2·0.5, and the longer one's rest
-  // 0.5.
-  CHECK(overlap_factor(1, 0.5, 1.5) == 2);
-  CHECK(overlap_factor(0.5, 1, 1.5) == 2);
-  // 1.2·0.5 side by side, and 0.5.
-  CHECK(overlap_factor(1, 0.5, 1.1) == Approx(1.2));
-  CHECK(overlap_factor(1, 1, 0.9) == 1);  // noise
-  CHECK(overlap_factor(1, 1, 100) == costs::kMaxOverlap);
+  const auto factors = [](double first_s, double second_s, double first_end_s,
+                          double second_end_s) {
+    const PairFactors found = overlap_factors({first_s, second_s, first_end_s, second_end_s});
+    return std::pair(found.first, found.second);
+  };
+  using Pair = std::pair<double, double>;
+  CHECK(factors(1, 1, 1, 1) == Pair(1, 1));
+  // In turns, the shorter one has done its 0.5 s after 1, when 0.5 of the longer one are left.
+  CHECK(factors(1, 0.5, 1.5, 1) == Pair(2, 2));
+  CHECK(factors(0.5, 1, 1, 1.5) == Pair(2, 2));
+  // Each its own way: the shorter one takes 1.5 times as long, 0.75 s, in which the longer one, at
+  // 1/1.25, has done 0.6 of its 1 s; the other 0.4 end at 1.15.
+  const Pair ways = factors(1, 0.5, 1.15, 0.75);
+  CHECK(ways.first == Approx(1.25));
+  CHECK(ways.second == Approx(1.5));
+  CHECK(factors(1, 1, 0.9, 0.9) == Pair(1, 1));  // noise
+  // One that has done nothing while the other ran, or less.
+  CHECK(factors(1, 1, 100, 99) == Pair(costs::kMaxOverlap, costs::kMaxOverlap));
+  CHECK(factors(1, 1, 100, 98) == Pair(costs::kMaxOverlap, costs::kMaxOverlap));
 }
 
 /// A device of little memory, for quick measurements.
@@ -62,20 +73,107 @@ Options quick_on_timed(const TimedDeviceOptions& device) {
   return options;
 }
 
+/// Every factor another.
+costs::OverlapMatrix unlike_matrix() {
+  costs::OverlapMatrix matrix{.codec_beside_transfer = 1.7, .transfer_beside_codec = 1.45};
+  double next = 1.05;
+  for (costs::ClassOverlap& row : matrix.classes) {
+    for (const costs::ClassOverlapKey& key : costs::kClassOverlapKeys) {
+      row.*key.factor = next;
+      next += 0.05;
+    }
+  }
+  return matrix;
+}
+
+void check_same(const costs::OverlapMatrix& found, const costs::OverlapMatrix& expected) {
+  CHECK(found.codec_beside_transfer == Approx(expected.codec_beside_transfer));
+  CHECK(found.transfer_beside_codec == Approx(expected.transfer_beside_codec));
+  for (std::size_t i = 0; i < models::kComputeClasses; ++i) {
+    for (const costs::ClassOverlapKey& key : costs::kClassOverlapKeys) {
+      CAPTURE(models::kComputeClassTable[i].name, key.name);
+      CHECK(found.classes[i].*key.factor == Approx(expected.classes[i].*key.factor));
+    }
+  }
+}
+
 TEST_CASE("overlap factors are those of the device, not of the host that enqueues") {
+  std::vector<std::string> notes;
   for (const Effort effort : {Effort::kQuick, Effort::kFull}) {
-    Options options = quick_on_timed(
-        {.launch_s = 10e-6, .compute_codec = 1.3, .compute_transfer = 1.15, .codec_transfer = 1.7});
+    Options options = quick_on_timed({.launch_s = 10e-6, .matrix = unlike_matrix()});
     options.effort = effort;
-    const costs::OverlapFactors overlap = measure_overlap(options, kSilent);
-    CHECK(overlap.compute_codec == Approx(1.3));
-    CHECK(overlap.compute_transfer == Approx(1.15));
-    CHECK(overlap.codec_transfer == Approx(1.7));
+    const costs::OverlapFactors overlap = measure_overlap(options, kSilent, notes);
+    REQUIRE(overlap.matrix.has_value());
+    check_same(*overlap.matrix, unlike_matrix());
     options.device = quick_on_timed({.launch_s = 10e-6}).device;
-    const costs::OverlapFactors none = measure_overlap(options, kSilent);
-    CHECK(none.compute_codec == Approx(1));
-    CHECK(none.compute_transfer == Approx(1));
-    CHECK(none.codec_transfer == Approx(1));
+    const costs::OverlapFactors none = measure_overlap(options, kSilent, notes);
+    REQUIRE(none.matrix.has_value());
+    check_same(*none.matrix, {});
+  }
+  CHECK(notes.empty());
+}
+
+/// The checks of a device's steps, with factors that are measured on it.
+std::vector<StepCheck> checked_steps(runtime::Device& device, const Options& options) {
+  OverlapBench bench(device, options, through_host(device));
+  std::vector<std::string> notes;
+  return check_steps(bench, options, bench.measure(notes));
+}
+
+TEST_CASE("steps of known computation take what is simulated") {
+  Options options{.algorithms = {"onebit"}, .effort = Effort::kQuick};
+  SECTION("to the rounding of picoseconds and factors where all classes are alike") {
+    costs::OverlapMatrix matrix{.codec_beside_transfer = 1.5, .transfer_beside_codec = 1.25};
+    matrix.classes.fill({1.75, 1.25, 2, 1.5});
+    TimedDevice device({.matrix = matrix});
+    const std::vector<StepCheck> steps = checked_steps(device, options);
+    REQUIRE(steps.size() == 9);
+    for (const StepCheck& step : steps) {
+      CAPTURE(step.name);
+      CHECK(step.predicted_s == Approx(step.measured_s).epsilon(1e-4));
+    }
+  }
+  SECTION("nearly, where kernels of other classes meet what runs beside them in turn") {
+    TimedDevice device({.matrix = unlike_matrix()});
+    for (const StepCheck& step : checked_steps(device, options)) {
+      CAPTURE(step.name, step.measured_s, step.predicted_s, step.unslowed_s);
+      CHECK(step.predicted_s == Approx(step.measured_s).epsilon(0.03));
+      CHECK(step.unslowed_s < 0.95 * step.measured_s);
+    }
+  }
+  SECTION("where a class cannot be computed, of the others") {
+    options.overlap = {.rows = 64, .elements = 1 << 14};
+    runtime::FakeDevice device({.cannot_compute = models::ComputeClass::kNorm});
+    const std::vector<StepCheck> steps = checked_steps(device, options);
+    REQUIRE(steps.size() == 9);
+    for (const StepCheck& step : steps) {
+      CHECK(step.mix.back() == 0);
+      CHECK(step.measured_s > 0);
+      CHECK(step.predicted_s >= step.unslowed_s);
+    }
+  }
+}
+
+TEST_CASE("a class that a device cannot compute has the others' mean, and a note") {
+  runtime::FakeNccl nccl;
+  for (const bool direct : {false, true}) {
+    Options options = quick_on_fake();
+    if (direct) options.nccl = &nccl;
+    // With two ranks over NCCL, one has no kernels for it: neither measures it, or one would wait.
+    options.device = [&](int rank) {
+      runtime::FakeDeviceOptions fake{.free_bytes = 64 << 20};
+      if (!direct || rank == 1) fake.cannot_compute = models::ComputeClass::kAttention;
+      return std::make_unique<runtime::FakeDevice>(fake);
+    };
+    std::vector<std::string> notes;
+    const costs::OverlapFactors overlap = measure_overlap(options, kSilent, notes);
+    REQUIRE(notes.size() == 1);
+    CHECK(notes.front().starts_with("overlap of attention was not measured"));
+    REQUIRE(overlap.matrix.has_value());
+    const auto& rows = overlap.matrix->classes;
+    CHECK(rows[1].beside_codec == Approx((rows[0].beside_codec + rows[2].beside_codec +
+                                          rows[3].beside_codec + rows[4].beside_codec) /
+                                         4));
   }
 }
 
@@ -96,7 +194,9 @@ TEST_CASE("overlap is measured through the host and over NCCL") {
   for (const bool direct : {false, true}) {
     Options options = small_on_fake();
     if (direct) options.nccl = &nccl;
-    measure_overlap(options, kSilent);
+    std::vector<std::string> notes;
+    measure_overlap(options, kSilent, notes);
+    CHECK(notes.empty());
     CHECK((nccl.groups > 0) == direct);
   }
   CHECK(nccl.aborted == 0);
@@ -108,8 +208,9 @@ TEST_CASE("where NCCL fails on one rank, measuring overlap ends on all, which ab
   Options options = small_on_fake();
   options.nccl = &nccl;
   int culprit = -1;
+  std::vector<std::string> notes;
   try {
-    measure_overlap(options, kSilent);
+    measure_overlap(options, kSilent, notes);
   } catch (const transport::PeerError& error) {
     culprit = error.culprit;
   }
@@ -123,7 +224,8 @@ TEST_CASE("where a rank's NCCL does nothing, measuring overlap ends within the t
   Options options = small_on_fake();
   options.nccl = &nccl;
   options.timeout_s = 2;
-  CHECK_THROWS_AS(measure_overlap(options, kSilent), transport::PeerError);
+  std::vector<std::string> notes;
+  CHECK_THROWS_AS(measure_overlap(options, kSilent, notes), transport::PeerError);
   CHECK(nccl.aborted == 2);
 }
 
@@ -226,8 +328,9 @@ TEST_CASE("a GPU's codecs are measured") {
   measure_device_kernels(options, kSilent, profile);
   CHECK(profile.memory_bandwidth > 0);
   CHECK(profile.codec("onebit").decode(1 << 22) > 0);
-  const costs::OverlapFactors overlap = measure_overlap(options, kSilent);
-  CHECK(overlap.compute_codec >= 1);
+  std::vector<std::string> notes;
+  CHECK(measure_overlap(options, kSilent, notes).matrix.has_value());
+  CHECK(notes.empty());
 }
 
 }  // namespace

@@ -58,16 +58,27 @@ TEST_CASE("launches take the host's time") {
   CHECK(rows.at("launch.device allowed")["value"].get<double>() == Approx(7).epsilon(0.01));
 }
 
-TEST_CASE("overlaps are told in both directions") {
-  const auto rows =
-      rows_of({.compute_codec = 1.3, .compute_transfer = 1.1, .codec_transfer = 1.2}, "overlap.");
-  REQUIRE(rows.size() == 6);
-  for (const auto& [name, factor] :
-       {std::pair("overlap.gemm_beside_codec", 1.3), std::pair("overlap.codec_beside_gemm", 1.3),
-        std::pair("overlap.gemm_beside_copy", 1.1), std::pair("overlap.copy_beside_gemm", 1.1),
-        std::pair("overlap.codec_beside_copy", 1.2), std::pair("overlap.copy_beside_codec", 1.2)}) {
+TEST_CASE("overlaps are told in both directions, of every class of computation") {
+  costs::OverlapMatrix matrix{.codec_beside_transfer = 1.2, .transfer_beside_codec = 1.4};
+  double next = 1.05;
+  for (costs::ClassOverlap& row : matrix.classes) {
+    for (const auto& key : costs::kClassOverlapKeys) row.*key.factor = next += 0.05;
+  }
+  const auto rows = rows_of({.matrix = matrix}, "overlap.");
+  // Two between codec and copy, and four of each class.
+  REQUIRE(rows.size() == 2 + 4 * models::kComputeClasses);
+  const auto is = [&](const std::string& name, double factor) {
     CAPTURE(name);
-    CHECK(rows.at(std::string(name) + " alone")["value"].get<double>() ==
+    CHECK(rows.at("overlap." + name + " alone")["value"].get<double>() ==
           Approx(factor).epsilon(0.02));
+  };
+  is("codec_beside_copy", 1.2);
+  is("copy_beside_codec", 1.4);
+  for (std::size_t i = 0; i < models::kComputeClasses; ++i) {
+    const std::string name(models::kComputeClassTable[i].name);
+    is(name + "_beside_codec", matrix.classes[i].beside_codec);
+    is(name + "_beside_copy", matrix.classes[i].beside_transfer);
+    is("codec_beside_" + name, matrix.classes[i].slows_codec);
+    is("copy_beside_" + name, matrix.classes[i].slows_transfer);
   }
 }

@@ -24,7 +24,8 @@ TEST_CASE("the time of works together is the device's, however long the host enq
   const auto products = [&](Stream stream, int count) {
     return DeviceTimer::Lane{stream, [&device, stream, count] {
                                for (int i = 0; i < count; ++i)
-                                 device.multiply(nullptr, nullptr, nullptr, kRows, stream);
+                                 device.compute(models::ComputeClass::kGemm, nullptr, nullptr,
+                                                nullptr, kRows, stream);
                              }};
   };
   // A product of n rows is 2n³ operations, which is less than the host takes to enqueue it.

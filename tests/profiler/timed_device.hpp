@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "costs/overlap.hpp"
 #include "kernels/codec/codec.hpp"
 #include "runtime/device.hpp"
 
@@ -29,6 +30,7 @@ struct TimedDeviceOptions {
   double link_Bps = 50e9;  ///< between the device and the host
   /// How many times as long two kinds of work take while both are under way.
   double compute_codec = 1, compute_transfer = 1, codec_transfer = 1;
+  std::optional<costs::OverlapMatrix> matrix = {};  ///< instead of these
 };
 
 /// A device that does nothing but count the time that its work would take, the host's time for
@@ -68,9 +70,15 @@ class TimedDevice : public runtime::Device {
   void merge(const float*, std::int64_t elements, float*, float, float, Stream stream) override {
     touch(stream, 12 * elements);
   }
-  void multiply(const float*, const float*, float*, std::int64_t n, Stream stream) override {
+  void compute(models::ComputeClass what, const float*, const float*, float*, std::int64_t n,
+               Stream stream) override {
     const auto rows = static_cast<double>(n);
-    enqueue(stream, Kind::kCompute, 2 * rows * rows * rows / options_.flops);
+    const bool multiplies = what == models::ComputeClass::kGemm;
+    const bool attends = what == models::ComputeClass::kAttention;
+    const double seconds = multiplies || attends
+                               ? (attends ? 4 : 2) * rows * rows * rows / options_.flops
+                               : 12 * rows * rows / options_.memory_Bps;
+    enqueue(stream, Kind::kCompute, seconds, what);
   }
   void call(std::function<void()> function, Stream stream) override {
     queue(stream).push_back({.function = std::move(function), .since_s = host_s_});
@@ -106,6 +114,7 @@ class TimedDevice : public runtime::Device {
   };
   struct Piece {
     Kind kind = Kind::kNothing;
+    models::ComputeClass what = {};  ///< of computation
     double left_s = 0;
     std::optional<Event> records = {}, awaits = {};
     std::uint64_t number = 0;  ///< of the event's records
@@ -141,9 +150,9 @@ class TimedDevice : public runtime::Device {
 
   std::deque<Piece>& queue(Stream stream) { return queues_[static_cast<std::size_t>(stream)]; }
 
-  void enqueue(Stream stream, Kind kind, double seconds) {
+  void enqueue(Stream stream, Kind kind, double seconds, models::ComputeClass what = {}) {
     host_s_ += options_.launch_s;
-    queue(stream).push_back({.kind = kind, .left_s = seconds, .since_s = host_s_});
+    queue(stream).push_back({.kind = kind, .what = what, .left_s = seconds, .since_s = host_s_});
   }
   /// Work that reads and writes so many bytes.
   void touch(Stream stream, std::int64_t bytes) {
@@ -159,7 +168,7 @@ class TimedDevice : public runtime::Device {
       const double step_s = next_change();
       if (step_s == kNever) break;
       for (auto& queue : queues_) {
-        if (is_running(queue)) queue.front().left_s -= step_s * speed_of(queue.front().kind);
+        if (is_running(queue)) queue.front().left_s -= step_s * speed_of(queue.front());
       }
       now_s_ += step_s;
       for (auto& queue : queues_) {
@@ -212,25 +221,36 @@ class TimedDevice : public runtime::Device {
       if (!is_there(queue)) {
         soonest_s = std::min(soonest_s, head.since_s - now_s_);
       } else if (head.kind != Kind::kNothing) {
-        soonest_s = std::min(soonest_s, head.left_s / speed_of(head.kind));
+        soonest_s = std::min(soonest_s, head.left_s / speed_of(head));
       }
     }
     return soonest_s;
   }
 
   /// Under what else is under way.
-  double speed_of(Kind kind) const {
+  double speed_of(const Piece& piece) const {
     double speed = 1;
     for (const auto& queue : queues_) {
-      if (is_running(queue)) speed /= factor(kind, queue.front().kind);
+      if (is_running(queue)) speed /= factor(piece, queue.front());
     }
     return speed;
   }
-  double factor(Kind a, Kind b) const {
-    const auto are = [&](Kind x, Kind y) { return (a == x && b == y) || (a == y && b == x); };
-    if (are(Kind::kCompute, Kind::kCodec)) return options_.compute_codec;
-    if (are(Kind::kCompute, Kind::kTransfer)) return options_.compute_transfer;
-    if (are(Kind::kCodec, Kind::kTransfer)) return options_.codec_transfer;
+  /// How many times as long `a` takes beside `b`.
+  double factor(const Piece& a, const Piece& b) const {
+    const costs::OverlapFactors factors{.compute_codec = options_.compute_codec,
+                                        .compute_transfer = options_.compute_transfer,
+                                        .codec_transfer = options_.codec_transfer,
+                                        .matrix = options_.matrix};
+    models::Mix mix{};
+    mix[static_cast<std::size_t>((a.kind == Kind::kCompute ? a : b).what)] = 1;
+    const costs::DirectedFactors by_kind = costs::directed(factors, mix);
+    const auto are = [&](Kind x, Kind y) { return a.kind == x && b.kind == y; };
+    if (are(Kind::kCompute, Kind::kCodec)) return by_kind.compute_beside_codec;
+    if (are(Kind::kCompute, Kind::kTransfer)) return by_kind.compute_beside_transfer;
+    if (are(Kind::kCodec, Kind::kCompute)) return by_kind.codec_beside_compute;
+    if (are(Kind::kCodec, Kind::kTransfer)) return by_kind.codec_beside_transfer;
+    if (are(Kind::kTransfer, Kind::kCompute)) return by_kind.transfer_beside_compute;
+    if (are(Kind::kTransfer, Kind::kCodec)) return by_kind.transfer_beside_codec;
     return 1;
   }
 

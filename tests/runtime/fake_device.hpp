@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <span>
 #include <stdexcept>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "io/error.hpp"
+#include "runtime/computation.hpp"
 #include "runtime/device.hpp"
 #include "runtime/operations.hpp"
 #include "transport/nccl_library.hpp"
@@ -30,7 +32,8 @@ namespace hipress::runtime {
 struct FakeDeviceOptions {
   unsigned seed = 1;  ///< of the order in which it serves its streams
   std::int64_t free_bytes = std::int64_t{1} << 40;
-  bool ignores_waits = false;       ///< as if the runtime had forgotten every event
+  bool ignores_waits = false;  ///< as if the runtime had forgotten every event
+  std::optional<models::ComputeClass> cannot_compute = {};  ///< has no kernels for that
   std::string fails_at_codec = {};  ///< "encode" or "decode" throws this once it is enqueued
   std::function<void()> before_encode = {}, before_decode = {};  ///< called in the stream
   std::function<std::int64_t()> taken_bytes = {};                ///< what others take of free_bytes
@@ -91,15 +94,10 @@ class FakeDevice : public Device {
       kernels::merge(std::span(&y, others), elements, x, own_divisor, sum_divisor);
     });
   }
-  void multiply(const float* a, const float* b, float* c, std::int64_t n, Stream stream) override {
-    run(stream, [=] {
-      std::fill(c, c + n * n, 0.0f);
-      for (std::int64_t i = 0; i < n; ++i) {
-        for (std::int64_t k = 0; k < n; ++k) {
-          for (std::int64_t j = 0; j < n; ++j) c[i * n + j] += a[i * n + k] * b[k * n + j];
-        }
-      }
-    });
+  void compute(models::ComputeClass what, const float* a, const float* b, float* c, std::int64_t n,
+               Stream stream) override {
+    if (what == options_.cannot_compute) throw io::RunError("GPU: no kernel for this device");
+    run(stream, [=] { compute_on_host(what, a, b, c, n); });
   }
   void call(std::function<void()> function, Stream stream) override {
     run(stream, std::move(function));
