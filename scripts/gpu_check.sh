@@ -25,7 +25,8 @@ steps=(
   "threads|60|hipress-exec|four thread ranks share the GPU over tcp, every value verified"
   "nccl|90|hipress-exec|four processes share the GPU over NCCL, every value verified"
   "predict|180|hipress-profile hipress-plan hipress-exec|profile, plan, exec: predicted beside measured"
-  "overlap|40|bench_codecs|how much a codec, a matrix product and a copy slow each other, in both directions"
+  "overlap|60|bench_codecs|how much a codec, a copy and each class of computation slow each other, in both directions"
+  "step|90|bench_codecs|steps of known computation beside a codec, copies and both: simulated with those factors, beside measured"
   "pytorch|90|python3 hipress-import|DDP on CUDA with attach(): values against plain DDP, cost per gradient, trace imported"
   "tests|90|test_kernels test_replay test_runtime|all other tests of GPUs: ranks, engines, programs compiled at run time"
   "memcheck|90|test_kernels test_replay compute-sanitizer|no access out of bounds or to freed memory, of codecs and ranks"
@@ -439,6 +440,19 @@ step_overlap() {
   awk '$1 ~ /^overlap/ { printf "\"%s\": %s\n", substr($1, 9), $3 }' "$work/rows.txt" >>"$work/metrics"
   detail "$(awk '$1 ~ /^overlap/ { printf "%s%s %.2f", found++ ? ", " : "", substr($1, 9), $3 }' "$work/rows.txt")"
   [[ -s $work/metrics ]]
+}
+
+step_step() {
+  local worst
+  bench_rows rows --only step.
+  # Rows of a case: simulated beside measured; then simulated as if nothing slowed anything.
+  awk '$4 == "measured" { name = substr($1, 6)
+         printf "\"%s.predicted_ms\": %s\n\"%s.measured_ms\": %s\n\"%s.relative_error\": %.4f\n", name, $3, name, $5, name, $6 - 1 }
+       $4 == "measured_unslowed" { printf "\"%s.unslowed_error\": %.4f\n", substr($1, 6), $6 - 1 }' \
+    "$work/rows.txt" >>"$work/metrics"
+  worst=$(awk '$4 == "measured" { e = $6 < 1 ? 1 - $6 : $6 - 1; if (e > worst) worst = e } END { print worst + 0 }' "$work/rows.txt")
+  detail "$(awk "BEGIN { printf \"worst error %.1f %%, at most %.0f %% wanted\", 100 * $worst, 100 * $most_error }")"
+  [[ -s $work/metrics ]] && { [[ -n $dry_run ]] || awk "BEGIN { exit !($worst <= $most_error) }"; }
 }
 
 # The three cases of the codecs' step that are farthest from the floor, each under ncu.

@@ -13,10 +13,10 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GPU_CHECK = ROOT / "scripts/gpu_check.sh"
-STEPS = ["device", "bits", "codecs", "overhead", "threads", "nccl", "predict", "overlap", "pytorch", "tests", "memcheck",
+STEPS = ["device", "bits", "codecs", "overhead", "threads", "nccl", "predict", "overlap", "step", "pytorch", "tests", "memcheck",
          "racecheck", "counters"]
 #: Steps that a fake of a program serves, by that program; device and pytorch ask for more.
-TOOLS_OF = {"hipress-exec": ["device", "threads", "nccl", "predict"], "bench_codecs": ["codecs", "overhead", "overlap", "counters"]}
+TOOLS_OF = {"hipress-exec": ["device", "threads", "nccl", "predict"], "bench_codecs": ["codecs", "overhead", "overlap", "step", "counters"]}
 
 #: bench_codecs' table: case, metric, value, reference's name, reference, ratio.
 ROWS = """
@@ -29,6 +29,10 @@ launch.host us/task 2.5 allowed 20 0.1
 launch.device us/task 1.5 allowed 20 0.1
 overlap.codec_beside_gemm x 1.25 alone 1 1.25
 overlap.gemm_beside_codec x 1.5 alone 1 1.5
+step.gemm_beside_codec ms 19 measured 20 0.95
+step.gemm_beside_codec ms 16 measured_unslowed 20 0.8
+step.memory_beside_both ms 31.2 measured 30 1.04
+step.memory_beside_both ms 21 measured_unslowed 30 0.7
 """
 BENCH_CODECS = f"""
     only=""
@@ -143,6 +147,12 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(steps["overhead"]["metrics"], {"launches_per_s": 400000, "launch_host_us": 2.5, "launch_device_us": 1.5,
                                                         "worst_us_per_task": 17.5})
         self.assertEqual(steps["overlap"]["metrics"], {"codec_beside_gemm": 1.25, "gemm_beside_codec": 1.5})
+        self.assertEqual(steps["step"]["metrics"], {
+            "gemm_beside_codec.predicted_ms": 19, "gemm_beside_codec.measured_ms": 20, "gemm_beside_codec.relative_error": -0.05,
+            "gemm_beside_codec.unslowed_error": -0.2,
+            "memory_beside_both.predicted_ms": 31.2, "memory_beside_both.measured_ms": 30,
+            "memory_beside_both.relative_error": 0.04, "memory_beside_both.unslowed_error": -0.3})
+        self.assertEqual(steps["step"]["detail"], "worst error 5.0 %, at most 10 % wanted")
         self.assertEqual(steps["counters"]["metrics"], {"onebit.encode.2^24.dram_Mbyte_per_kernel": 66})
         self.assertEqual(steps["pytorch"]["detail"], "plan none equals DDP; trace imported")
         self.assertEqual(steps["predict"]["detail"], "worst error 4.0 %, at most 10 % wanted")
