@@ -131,6 +131,7 @@ constexpr std::array kClusterKeys = {
     ClusterKey{"nodes_per_host", move_hosts},
     ClusterKey{"cores_per_host",
                [](Cluster& c) { c.cores_per_host = c.cores_per_host > 0 ? 0 : 1; }},
+    ClusterKey{"host_memory_bandwidth", [](Cluster& c) { c.host_memory_bandwidth *= 8; }},
     ClusterKey{"core_turn", [](Cluster& c) { toggle(c.core_turn_s, kSomeTime_s); }},
     ClusterKey{"overlap.compute_codec", toggle_overlap<0>},
     ClusterKey{"overlap.compute_transfer", toggle_overlap<1>},

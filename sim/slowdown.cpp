@@ -61,7 +61,8 @@ class Attribution {
         graph_(graph),
         times_(result.timeline),
         costs_(scenario.profile, scenario.plan.algorithms),
-        works_(costs_, scenario.cluster, graph.divisor) {
+        works_(costs_, scenario.cluster, graph.divisor),
+        overlap_(costs::directed(scenario.cluster.overlap, graph.mix)) {
     slowdowns_.of_nodes.resize(graph.nodes);
   }
 
@@ -192,10 +193,11 @@ class Attribution {
   void lose(double passed, const Load& host, const Load& node, Running& one) const {
     lose_to(host.cores, cluster_.cores_per_host, one.cores, passed, one);
     lose_to(host.memory, 1, one.memory, passed, one);
-    const costs::OverlapFactors& factors = cluster_.overlap;
-    if (node.tasks[kCodec] > 0) one.lost[kCodec] += passed * std::log(factors.compute_codec);
+    if (node.tasks[kCodec] > 0) {
+      one.lost[kCodec] += passed * std::log(overlap_.compute_beside_codec);
+    }
     if (node.tasks[kTransfer] > 0) {
-      one.lost[kTransfer] += passed * std::log(factors.compute_transfer);
+      one.lost[kTransfer] += passed * std::log(overlap_.compute_beside_transfer);
     }
   }
 
@@ -221,6 +223,7 @@ class Attribution {
   const traces::Timeline& times_;
   const TaskCosts costs_;
   const Works works_;
+  const costs::DirectedFactors overlap_;
   Slowdowns slowdowns_;
 };
 

@@ -466,8 +466,8 @@ class _Cores:
         self.steps = [_Step(group, after, clock.core_seconds) for group, after in parts]
         spans = [(group[0].called, after.called if after else list(group[-1].ready.values())[-1]) for group, after in parts]
         self.of_steps = [step.forward + max(step.ready.values()) + (step.between or 0.0) for step in self.steps]
-        self.whole_s = sum(second.wall_s - first.wall_s for first, second in spans)
         self.waited_s = sum(clock.waited(first, second) for first, second in spans)
+        self.whole_s = sum(clock.seconds(first, second) for first, second in spans) + self.waited_s
 
     def lines(self) -> list:
         lines = [f"threads: {torch.get_num_threads()}",

@@ -82,7 +82,7 @@ def measure(parameters: List[torch.Tensor], bucket_bytes: int) -> Optional[OwnTi
     with _group_of_one(), torch.random.fork_rng(devices=[]), torch.enable_grad():
         try:
             return _measure([parameter.detach() for parameter in parameters], bucket_bytes)
-        except (_errors.HipressError, OSError):
+        except (_errors.HipressError, ImportError, OSError):
             return None
 
 

@@ -8,12 +8,14 @@ import re
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 import ranks
 
 if ranks.MISSING is None:
     import hipress
     import torch
+    from hipress import _own_time
     from torch.nn.parallel import DistributedDataParallel
 
 FORWARD, BACKWARD, OPTIMIZER, BATCH = 0.010, 0.020, 0.003, 0.001
@@ -26,6 +28,8 @@ def setUpModule() -> None:
 class Clock:
     """Seconds that pass by call."""
 
+    on_cores = False
+
     def __init__(self):
         self.now = 0.0
 
@@ -33,6 +37,18 @@ class Clock:
         return self.now
 
     def seconds(self, first: float, second: float) -> float:
+        return second - first
+
+
+class CoreClock(Clock):
+    """Two threads are busy for three quarters of the time, and wait for cores as long again."""
+
+    on_cores = True
+
+    def core_seconds(self, first: float, second: float) -> float:
+        return 1.5 * (second - first)
+
+    def waited(self, first: float, second: float) -> float:
         return second - first
 
 
@@ -143,6 +159,27 @@ class Steps(unittest.TestCase):
                                   capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertAlmostEqual(json.loads(done.stdout)["iteration_s"], OPTIMIZER + 4 * (BATCH + FORWARD + BACKWARD), 7)
+
+    def test_core_times_are_those_of_the_parts_of_a_step(self):
+        self.clock = CoreClock()
+        self.model = Timed(self.clock)
+        self.optimizer = timed_sgd(self.clock, self.model.parameters())
+        capture = hipress.capture(self.model, None, optimizer=self.optimizer)
+        capture._clock = self.clock
+        with capture:
+            for _ in range(6):
+                self.step(2)
+        own = _own_time.OwnTime(2e-3, 1e-3)
+        with mock.patch.object(_own_time, "measure", return_value=own), mock.patch("torch.get_num_threads", return_value=2):
+            text = capture.text()
+        found = facts(text)
+        self.assertIn("\nthreads: 2  # for 50 % of these steps it waited for a core, which is left out\n", text)
+        self.assertIn(f"\nforward_core_time: {1.5e6 * found['forward']:.1f}us\n", text)
+        self.assertIn(f"\noptimizer_core_time: {1.5e6 * found['optimizer']:.1f}us\n", text)
+        self.assertIn("\nhook: {backward: 2000.0us, after: 1000.0us}\n", text)
+        times = re.findall(r"ready: ([\d.]+)us, shape: .*?, core_time: ([\d.]+)us", text)
+        self.assertEqual(len(times), 4)
+        self.assertAlmostEqual(sum(float(core) for _, core in times), 1.5 * max(float(ready) for ready, _ in times), delta=0.2)
 
     def test_steps_with_another_number_are_left_out(self):
         found = self.captured(lambda: [self.step(count) for count in (4, 4, 4, 4, 1, 4, 4, 1, 4)], optimizer=self.optimizer)

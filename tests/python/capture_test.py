@@ -13,13 +13,14 @@ import tempfile
 import time
 import unittest
 import warnings
+from unittest import mock
 
 import ranks
 
 if ranks.MISSING is None:
     import hipress
     import torch
-    from hipress import _model_file
+    from hipress import _memory, _model_file
     from torch.nn.parallel import DistributedDataParallel
 
 SCRIPT = """
@@ -319,6 +320,60 @@ class Captured(unittest.TestCase):
                     _model_file.ready_times(self.path)
         with self.assertRaises(hipress.Error):
             _model_file.ready_times("/dev/zero")
+
+
+class Host(unittest.TestCase):
+    """What a capture says of the host's cores and memory."""
+
+    @staticmethod
+    def text(**options):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(64, 64)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            capture = hipress.capture(model, None, **options)
+            with capture:
+                for _ in range(8):
+                    model.zero_grad()
+                    model(torch.ones(8, 64)).sum().backward()
+                    with torch.no_grad():
+                        for parameter in model.parameters():
+                            parameter -= 0.1 * parameter.grad
+            return capture.text()
+
+    def test_threads_core_times_and_the_hook(self):
+        text = self.text()
+        self.assertIn(f"\nthreads: {torch.get_num_threads()}", text)
+        self.assertRegex(text, r"\nforward_core_time: [\d.]+us\n")
+        self.assertEqual(len(re.findall(r", core_time: [\d.]+us", text)), 2)
+        before, after = map(float, re.search(r"\nhook: \{backward: ([\d.]+)us, after: ([\d.]+)us\}", text).groups())
+        self.assertGreater(before + after, 0)
+        self.assertFalse(torch.distributed.is_initialized())
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "model.yaml")
+            path.write_text(text)
+            ready = _model_file.ready_times(path)
+        said = {name: float(time) * 1e-6 for name, time in re.findall(r"name: (\w+), .*?ready: ([\d.]+)us", text)}
+        # One bucket: all its gradients wait for the last, and for all that the hook does before.
+        self.assertAlmostEqual(ready["weight"], max(said.values()) + before * 1e-6, 9)
+
+    def test_memory_needs_a_core_of_its_own(self):
+        with mock.patch("os.sched_getaffinity", return_value=set(range(torch.get_num_threads()))), \
+                self.assertRaisesRegex(ValueError, "needs a core of its own"):
+            hipress.capture(torch.nn.Linear(2, 2), None, memory=True)
+
+    def test_memory_is_measured_beside_a_copy(self):
+        cores = torch.get_num_threads() + 1
+        with mock.patch("os.sched_getaffinity", return_value=set(range(cores))), mock.patch.object(_memory, "_ALONE_S", 0.01):
+            text = self.text(memory=True)
+        self.assertRegex(text, r"\n(memory_traffic: [\d.]+GB/s  )?# beside a copy a step takes [\d.]+ times as long")
+        self.assertEqual(text.count("Captured from 3 steps"), 1)  # of six, every second one
+
+    def test_the_traffic_of_computation_beside_a_copy(self):
+        probe = _memory.MemoryProbe.__new__(_memory.MemoryProbe)
+        probe.one, probe.all = 6e9, 10e9
+        self.assertEqual(probe.traffic(1.0, 1.0), 0)  # memory has room for both
+        self.assertAlmostEqual(probe.traffic(2.0, 2.5), 6.5e9)  # 6.5 and 6 GB/s at 1 / 1.25 fill 10
 
 
 if __name__ == "__main__":
