@@ -19,8 +19,8 @@ foreach(library ${libraries})
     if(name MATCHES "^libc\\.so")
       get_filename_component(glibc_folder ${library} DIRECTORY)
     endif()
-  elseif(name MATCHES "^libhipress_all\\.so")
-    continue()  # HipressBundle.cmake installs it, without the paths of this machine
+  elseif(name MATCHES "^libhipress(_all)?\\.so")
+    continue()  # HipressBundle.cmake installs them, with $ORIGIN for their run path
   elseif(name MATCHES "^lib(stdc\\+\\+|gcc_s)\\.so")
     file(COPY ${library} DESTINATION ${FOLDER}/gcc FOLLOW_SYMLINK_CHAIN)
   elseif(name MATCHES "^lib(ibverbs|nl-)")
