@@ -89,14 +89,6 @@ std::string describe_compute(const models::Model& model) {
                      io::format_duration(model.optimizer_s));
 }
 
-/// Where the mix matters.
-std::string describe_mix(const Cluster& cluster, const models::Model& model) {
-  const bool computes = models::before_backward_s(model) + models::backward_s(model) > 0;
-  if (!cluster.overlap.matrix || !computes) return {};
-  return fmt::format(", {}mix {}", model.mix ? "" : "assumed ",
-                     models::describe(model.mix.value_or(models::assumed_mix())));
-}
-
 }  // namespace
 
 std::string_view origin_of(const Profile& profile) {
@@ -148,12 +140,20 @@ std::string foreign_costs(const Profile& profile, const std::string& algorithm) 
       algorithm, whose, profile.name, io::quote(algorithm));
 }
 
+std::string describe_mix(const Cluster& cluster, const models::Model& model) {
+  const bool computes = models::before_backward_s(model) + models::backward_s(model) > 0;
+  if (!cluster.overlap.matrix || !computes) return {};
+  return fmt::format("{}mix {}", model.mix ? "" : "assumed ",
+                     models::describe(model.mix.value_or(models::assumed_mix())));
+}
+
 std::string describe_machines(const Profile& profile, const Cluster& cluster,
                               const models::Model& model) {
-  return fmt::format("profile {} ({}), {}, links {}{}; {}{}", profile.name, origin_of(profile),
+  const std::string mix = describe_mix(cluster, model);
+  return fmt::format("profile {} ({}), {}, links {}{}; {}{}{}", profile.name, origin_of(profile),
                      describe_nodes(cluster), describe_link(cluster.link),
                      describe_levels_beside_links(cluster), describe_compute(model),
-                     describe_mix(cluster, model));
+                     mix.empty() ? "" : ", ", mix);
 }
 
 }  // namespace hipress::costs

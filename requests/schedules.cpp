@@ -462,6 +462,7 @@ std::unique_ptr<const ScheduleAnswer> answer_of_schedules(const PlanRequest& req
 }
 
 io::Document document(const ScheduleAnswer& answer) {
+  const Problem& problem = answer.prepared.problem;
   if (answer.request.required_bandwidth) {
     Json rows = Json::list();
     for (const BandwidthTable& table : answer.bandwidths) {
@@ -476,18 +477,19 @@ io::Document document(const ScheduleAnswer& answer) {
                         {"reason", row.reason.empty() ? Json() : Json(row.reason)}});
       }
     }
-    return {{"required_bandwidth", rows}};
+    Json report = {{"required_bandwidth", rows}};
+    add_mix(problem.machines->cluster, problem.model, report);
+    return report;
   }
   Json rows = Json::list();
   for (const ScheduledPlan& plan : answer.plans) {
-    Json row = document_of(answer.prepared.problem, plan);
+    Json row = document_of(problem, plan);
     if (!answer.baselines.empty()) row["not_chosen"] = why_not_chosen(answer, plan);
     rows.push_back(std::move(row));
   }
   const ScheduledPlan& chosen = answer.plans[answer.chosen];
-  Json report = document_of(answer.prepared.problem, chosen);
+  Json report = document_of(problem, chosen);
   report.update({{"schedules", rows}, {"chosen", chosen.plan.schedule.text()}});
-  const Problem& problem = answer.prepared.problem;
   add_mix(problem.machines->cluster, problem.model, report);
   if (!answer.baselines.empty()) add_baselines(answer, report);
   if (!answer.wraps.empty()) add_wraps(answer, report);

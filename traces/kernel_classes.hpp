@@ -18,9 +18,9 @@ std::optional<models::ComputeClass> class_of_kernel(std::string_view name);
 
 /// What a trace's kernels say of the model's computation.
 struct TracedMix {
-  models::Mix mix = {};              ///< of the time of kernels whose names say a class
-  double unrecognised = 0;           ///< share of the time of all kernels that compute
-  std::string longest_unrecognised;  ///< name of the kernel that took most of that
+  models::Mix mix = {};                   ///< of the time of kernels whose names say a class
+  double unrecognised = 0;                ///< share of the time of all kernels that compute
+  std::string longest_unrecognised = {};  ///< name of the kernel that took most of that
 };
 
 /// Sums up the times of kernels that compute.

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "costs/assumed_spread.hpp"
+#include "costs/description.hpp"
 #include "io/quantity.hpp"
 #include "io/spelling.hpp"
 #include "requests/schedules.hpp"
@@ -149,17 +150,26 @@ void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
       << "; of the plan's " << describe_memory(chosen.memory) << '\n';
 }
 
+void print_mix(std::ostream& out, const ScheduleAnswer& answer) {
+  const Problem& problem = answer.prepared.problem;
+  const std::string mix = costs::describe_mix(problem.machines->cluster, problem.model);
+  if (!mix.empty()) out << "computation: " << mix << '\n';
+}
+
 }  // namespace
 
 void run_schedules(const Options& options, const requests::Hooks& hooks) {
   const auto answer = requests::answer_of_schedules(options.request, hooks);
   if (options.json) {
     std::cout << document(*answer).print(2) << '\n';
-  } else if (options.request.required_bandwidth) {
+    return;
+  }
+  if (options.request.required_bandwidth) {
     print_bandwidths(std::cout, *answer);
   } else {
     print_plans(std::cout, *answer);
   }
+  print_mix(std::cout, *answer);
 }
 
 }  // namespace hipress::planner
