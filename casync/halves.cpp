@@ -14,6 +14,17 @@ void for_partitions(GraphBuilder& builder, const UnitWork& work, const Half& hal
   }
 }
 
+/// The same with the partitions that are scattered or gathered, each with its owner.
+template <class Half>
+void for_shards(GraphBuilder& builder, const UnitWork& work, const Half& half) {
+  const std::int64_t stride = work.ranks.stride;
+  for (std::int64_t k = work.ranks.first % stride; k < work.partitions; k += stride) {
+    PartitionTasks tasks(builder, work, k);
+    if (tasks.empty()) break;
+    half(tasks, k / stride);
+  }
+}
+
 }  // namespace
 
 void expand_mean(GraphBuilder& builder, const UnitWork& work, const Halves& halves,
@@ -27,14 +38,14 @@ void expand_mean(GraphBuilder& builder, const UnitWork& work, const Halves& halv
 }
 
 void expand_reduce_scatter(GraphBuilder& builder, const UnitWork& work, const Halves& halves) {
-  for_partitions(builder, work, [&](PartitionTasks& tasks, std::int64_t k) {
-    halves.reduce(tasks, work, k, true);
+  for_shards(builder, work, [&](PartitionTasks& tasks, std::int64_t owner) {
+    halves.reduce(tasks, work, owner, !work.divided);
   });
 }
 
 void expand_gather(GraphBuilder& builder, const UnitWork& work, const Halves& halves) {
-  for_partitions(builder, work, [&](PartitionTasks& tasks, std::int64_t k) {
-    halves.gather(tasks, k, work.ready[tasks.node(k)], kNoFlags);
+  for_shards(builder, work, [&](PartitionTasks& tasks, std::int64_t owner) {
+    halves.gather(tasks, owner, work.ready[tasks.node(owner)], kNoFlags);
   });
 }
 

@@ -20,7 +20,7 @@ struct Halves {
 };
 
 /// Strategy::expand of the three operations. Of a mean, partition k is owned by `first_owner` + k;
-/// of the others by k, whose shard it is.
+/// of the others by k, whose shard it is, or, between nodes that are apart, the k-th of theirs.
 void expand_mean(GraphBuilder& builder, const UnitWork& work, const Halves& halves,
                  std::int64_t first_owner);
 void expand_reduce_scatter(GraphBuilder& builder, const UnitWork& work, const Halves& halves);

@@ -125,7 +125,8 @@ class LayoutMaker {
   /// What is encoded otherwise than in half precision is encoded once, and never on the way.
   const Strategy& reduction_of(const Algorithm* algorithm) const {
     const bool once = algorithm != nullptr && !algorithm->half_precision;
-    const bool in_two = once && plan_.exchange_within > 1 && plan_.exchange_within < plan_.nodes;
+    const std::uint32_t shards = layout_.timetable.sharding->shards(plan_.nodes);
+    const bool in_two = once && plan_.exchange_within > 1 && plan_.exchange_within < shards;
     const std::string carrier = in_two ? "two_level" : once ? "direct" : plan_.shards_by;
     return find_strategy(carrier, Operation::kReduceScatter);
   }
@@ -133,13 +134,14 @@ class LayoutMaker {
   /// Those of each part, for each time that it is gathered.
   void add_parameters() {
     const Sharding& sharding = *layout_.timetable.sharding;
+    const std::uint32_t all = sharding.shards(plan_.nodes);
     const auto add = [&](std::uint32_t unit, std::uint32_t shards, const std::string& when) {
       Unit parameters = layout_.units[unit];
       parameters.name += " (parameters, " + when + ")";
       const std::int8_t index = plan_.gather_of(parameters.members.front());
       const Algorithm* const algorithm = algorithm_of(index);
       const bool decoded_before =
-          shards < plan_.nodes && algorithm != nullptr && !algorithm->half_precision;
+          shards < all && algorithm != nullptr && !algorithm->half_precision;
       parameters.algorithm = decoded_before ? kRaw : index;
       parameters.partitions = static_cast<std::int32_t>(shards);
       parameters.strategy = &find_strategy(plan_.shards_by, Operation::kGather);
@@ -149,7 +151,7 @@ class LayoutMaker {
     layout_.parameters.resize(layout_.timetable.synchronisations.size());
     for (const std::uint32_t unit : layout_.order) {
       Layout::Parameters& of_part = layout_.parameters[layout_.part_of(unit)];
-      of_part.forward = add(unit, plan_.nodes, "forward");
+      of_part.forward = add(unit, all, "forward");
       of_part.backward = sharding.stays_whole()
                              ? kNoIndex
                              : add(unit, sharding.gathers_among(plan_.nodes), "backward");
@@ -177,7 +179,7 @@ class LayoutMaker {
     divide(sharding.nodes, plan_.nodes, "shard");
     divide(sharding.kept_among, shards, "reshard");
     divide(plan_.exchange_within, shards, "exchange_within");
-    if (plan_.shards_in_messages()) require_one_group();
+    if (plan_.shards_in_messages()) find_strategy(plan_.shards_by, Operation::kGather);
     if (plan_.gpus_per_node > 1) {
       throw std::invalid_argument("schedule " + plan_.schedule.text() +
                                   ": every GPU has shards of its own; plan for one GPU per node");
@@ -186,14 +188,6 @@ class LayoutMaker {
       throw std::invalid_argument("schedule " + plan_.schedule.text() +
                                   ": a layer is sent as one; leave bulk groups out");
     }
-  }
-
-  void require_one_group() const {
-    find_strategy(plan_.shards_by, Operation::kGather);
-    if (layout_.timetable.sharding->shards(plan_.nodes) == plan_.nodes) return;
-    throw std::invalid_argument("schedule " + plan_.schedule.text() + ": shards that travel by " +
-                                plan_.shards_by + " are shards over all nodes; let a " +
-                                std::string(kLibrary) + " gather and reduce them, or take fsdp");
   }
 
   /// A codec of one message for each shard, whose state is of this step.

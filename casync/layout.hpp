@@ -19,7 +19,8 @@ struct Unit {
   std::int64_t elements = 0;  ///< a group's: its members' one after the other, and then zeros up to
                               ///< a multiple of 32·N (group_elements())
   std::int8_t algorithm = kRaw;
-  std::int32_t partitions = 1;         ///< a group's: N
+  std::int32_t partitions = 1;         ///< a group's: N; of shards in messages: N, or of
+                                       ///< parameters so many as have all shards between them
   const Strategy* strategy = nullptr;  ///< a row of strategies()
   std::vector<std::uint32_t> members;  ///< gradients, in the order in which backward completes
                                        ///< them; none if the gradient is part of a group

@@ -25,7 +25,9 @@ class PartitionTasks {
   bool empty() const { return slice_.elements == 0; }
   bool compressed() const { return work_.algorithm != nullptr; }
   /// Partial sums travel in half precision: every contribution is divided by N before it is added.
-  bool divide_first() const { return compressed() && work_.algorithm->half_precision; }
+  bool divide_first() const {
+    return compressed() && work_.algorithm->half_precision && !work_.divided;
+  }
   std::uint32_t nodes() const { return ranks_.nodes; }  ///< N, those of the unit
   /// The one of them that has this number mod N, for negative numbers too.
   std::uint32_t node(std::int64_t number) const;

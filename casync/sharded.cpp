@@ -179,29 +179,42 @@ class ShardedExpansion {
     return place < sharding_.in_flight ? first_use_ : used_[place - sharding_.in_flight];
   }
 
-  /// What a unit's strategy does among each `nodes` neighbours, behind `last`, the operation ahead
-  /// of it there, and `behind`. On a node it has ended when its messages have been sent, too.
-  Ids in_messages(std::uint32_t unit, std::uint32_t nodes, Ids& last,
+  /// A unit, as its strategy takes it.
+  UnitWork work_of(std::uint32_t unit) const {
+    const Unit& what = layout_.units[unit];
+    return {.unit = unit,
+            .elements = what.elements,
+            .partitions = what.partitions,
+            .algorithm_index = what.algorithm,
+            .algorithm = algorithm_at(plan_.algorithms, what.algorithm),
+            .within = plan_.exchange_within,
+            .ready = {}};
+  }
+
+  /// What a unit's strategy does among the nodes of each group.
+  Ids in_messages(std::uint32_t unit, std::uint8_t group, Ids& last,
                   std::initializer_list<const Ids*> behind) {
-    const Task join = {.gradient = unit, .kind = Kind::kJoin};
-    const Ids ready = add(join, behind);
+    return in_messages(*layout_.units[unit].strategy, work_of(unit), group, last, behind);
+  }
+
+  /// The same of any strategy, behind `last`, the operation ahead of it there, and `behind`. On a
+  /// node it has ended when its messages have been sent, too.
+  Ids in_messages(const Strategy& strategy, UnitWork work, std::uint8_t group, Ids& last,
+                  std::initializer_list<const Ids*> behind) {
+    const Task join = {.gradient = work.unit, .kind = Kind::kJoin};
+    work.ready = add(join, behind);
     for (std::uint32_t node = 0; node < none_.size(); ++node) {
-      if (last[node] != kNoIndex) builder_.edge(last[node], ready[node]);
+      if (last[node] != kNoIndex) builder_.edge(last[node], work.ready[node]);
     }
     const TaskId first = builder_.size();
     const std::size_t first_edge = builder_.edges().size();
-    const Unit& what = layout_.units[unit];
-    for (std::uint32_t neighbours = 0; neighbours < plan_.nodes; neighbours += nodes) {
-      what.strategy->expand(builder_, {.unit = unit,
-                                       .elements = what.elements,
-                                       .partitions = what.partitions,
-                                       .algorithm_index = what.algorithm,
-                                       .algorithm = algorithm_at(plan_.algorithms, what.algorithm),
-                                       .ranks = {.first = neighbours, .nodes = nodes},
-                                       .within = plan_.exchange_within,
-                                       .ready = ready});
+    const auto [nodes, stride] = groups_[group];
+    for (std::uint32_t node = 0; node < plan_.nodes; ++node) {
+      if (node != node / (nodes * stride) * (nodes * stride) + node % stride) continue;
+      work.ranks = {.first = node, .nodes = nodes, .stride = stride};
+      strategy.expand(builder_, work);
     }
-    return last = ends_of(first, first_edge, add(join, {&ready}));
+    return last = ends_of(first, first_edge, add(join, {&work.ready}));
   }
 
   /// Joins that wait for the last of the tasks from `first` on, which have the edges from
@@ -226,7 +239,7 @@ class ShardedExpansion {
     if (nodes == 1) return place;
     if (in_messages_) {
       const auto [forward, backward] = layout_.parameters[layout_.part_of(layer.unit)];
-      return in_messages(for_forward ? forward : backward, nodes, last_gather_, {&place, &behind});
+      return in_messages(for_forward ? forward : backward, group, last_gather_, {&place, &behind});
     }
     const Unit& unit = layout_.units[layer.unit];
     const Algorithm* const algorithm = gather_algorithm(unit, group);
@@ -291,11 +304,10 @@ class ShardedExpansion {
     const Algorithm* const algorithm = algorithm_at(plan_.algorithms, unit.algorithm);
     const std::uint32_t nodes = groups_[all_].nodes;
     const std::int64_t elements = shard_elements(unit, model_, nodes);
-    if (in_messages_ && nodes > 1) {
-      return in_messages(layer.unit, nodes, last_reduction(), {&ready, &last});
-    }
     Ids shard = ready;
-    if (nodes > 1 && (algorithm == nullptr || algorithm->half_precision)) {
+    if (in_messages_ && nodes > 1) {
+      shard = in_messages(layer.unit, all_, last_reduction(), {&ready, &last});
+    } else if (nodes > 1 && (algorithm == nullptr || algorithm->half_precision)) {
       const std::int64_t bytes = algorithm == nullptr ? stored_bytes(unit, model_, nodes)
                                                       : algorithm->message_bytes(elements) * nodes;
       shard = collective(Kind::kReduceScatter, all_, layer.unit, bytes, last_reduction(),
@@ -306,7 +318,12 @@ class ShardedExpansion {
     } else if (nodes > 1) {
       shard = exchange(layer, all_, elements, {&ready, &last});
     }
-    if (groups_[replicas_].nodes > 1) add_mean_over_groups(layer, shard);
+    if (groups_[replicas_].nodes == 1) return shard;
+    if (in_messages_) {
+      sum_over_groups(layer, shard);
+    } else {
+      add_mean_over_groups(layer, shard);
+    }
     return shard;
   }
 
@@ -327,6 +344,21 @@ class ShardedExpansion {
     codec.kind = Kind::kDecode;
     codec.flags = kAccumulate;
     return add(codec, {&arrived});
+  }
+
+  /// In messages, of what the reduction, if there was one, has divided already.
+  void sum_over_groups(const Layer& layer, const Ids& shard) {
+    UnitWork work = work_of(layer.unit);
+    work.divided = groups_[all_].nodes > 1;
+    if (work.algorithm != nullptr && !work.algorithm->half_precision) {
+      work.algorithm = nullptr;
+      work.algorithm_index = kRaw;
+    }
+    const auto by = [&](Operation operation, const Ids& behind) {
+      return in_messages(find_strategy(plan_.shards_by, operation), work, replicas_, last_mean_,
+                         {&behind});
+    };
+    by(Operation::kGather, by(Operation::kReduceScatter, shard));
   }
 
   /// Raw: a ReduceScatter and an AllGather of the shard, as an all-reduce is.

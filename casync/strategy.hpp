@@ -16,12 +16,14 @@ namespace hipress::casync {
 enum class Operation : std::uint8_t {
   kMean,           ///< every node ends with the mean of all
   kBroadcast,      ///< every node ends with the root's
-  kReduceScatter,  ///< node k of them ends with the mean of partition k, its shard
+  kReduceScatter,  ///< node k of N ends with the mean of partitions k, k + N …, its shard
   kGather,         ///< every node ends with all shards, partition k as node k of them has it
 };
 const char* to_string(Operation operation);  ///< "mean" …
 
-/// The nodes that a unit is synchronised between: `nodes` of them, `stride` apart.
+/// The nodes that a unit is synchronised between: `nodes` of them, `stride` apart. What is
+/// scattered or gathered between nodes that are apart are the partitions that these have in common:
+/// `first`, `first + stride` …
 struct Ranks {
   std::uint32_t first = 0;
   std::uint32_t nodes = 0;  ///< 0: all of the graph's
@@ -38,6 +40,7 @@ struct UnitWork {
   std::uint32_t root = 0;                ///< of an operation that has one
   Ranks ranks = {};
   std::uint32_t within = 1;   ///< of a reduction in two levels: neighbours who add up first
+  bool divided = false;       ///< a sum is wanted: what is added was divided by N before
   std::vector<TaskId> ready;  ///< per node: the task after which the gradient is complete there
 };
 

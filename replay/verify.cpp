@@ -302,17 +302,28 @@ std::uint32_t Verifier::exemplar(const Reference::Partition& partition, std::uin
       return (root_ + 1) % nodes_;
     case casync::Operation::kGather:
       return node - node % shards_of(partition);
+    case casync::Operation::kReduceScatter:
+      return partition.partition % shards_of(partition);
     default:
       return 0;
   }
 }
 
 std::uint32_t Verifier::shards_of(const Reference::Partition& partition) const {
-  return static_cast<std::uint32_t>(reference_.layout().units[partition.gradient].partitions);
+  const casync::Layout& layout = reference_.layout();
+  // What is reduced has a partition for every node, also where fewer have all shards.
+  return partition.operation == casync::Operation::kReduceScatter
+             ? layout.timetable.sharding->shards(nodes_)
+             : static_cast<std::uint32_t>(layout.units[partition.gradient].partitions);
+}
+
+bool Verifier::owns(const Reference::Partition& partition, std::uint32_t node) const {
+  const std::uint32_t shards = shards_of(partition);
+  return node % shards == partition.partition % shards;
 }
 
 bool Verifier::may_differ(const Reference::Partition& partition, std::uint32_t node) const {
-  if (partition.operation == casync::Operation::kReduceScatter) return true;
+  if (partition.operation == casync::Operation::kReduceScatter) return !owns(partition, node);
   if (partition.operation != casync::Operation::kBroadcast) return false;
   const casync::Unit& unit = reference_.layout().units[partition.gradient];
   return unit.algorithm != casync::kRaw && (node == root_ || unit.strategy->recodes);
@@ -328,8 +339,9 @@ void Verifier::check_promise(const Reference::Partition& partition, std::uint64_
   switch (partition.operation) {
     case casync::Operation::kMean:
       return check_bound(partition, iteration, block.first, block.values[0]);
-    case casync::Operation::kReduceScatter:  // partition k is node k's shard
-      return check_bound(partition, iteration, block.first, block.values[partition.partition]);
+    case casync::Operation::kReduceScatter:  // all owners have the same bits
+      return check_bound(partition, iteration, block.first,
+                         block.values[exemplar(partition, 0)]);
     case casync::Operation::kBroadcast:
       return check_copy(partition, iteration, block);
     case casync::Operation::kGather:

@@ -31,8 +31,8 @@ struct Stretch {
 /// of such a sum in any order around the mean in double precision. What is broadcast has the same
 /// bits on all receivers, unless nodes on the way encode anew; raw, or with a codec that loses
 /// nothing, the bits of the root's, and after a cast it lies within its rounding; the root ends
-/// with these bits or with its own. Of a reduce-scatter the same is said of each node's own shard
-/// as of means; what is gathered has the same bits on all, which are as near to the owner's as a
+/// with these bits or with its own. Of a reduce-scatter the same is said as of means, but of the
+/// nodes alone whose shard it is; what is gathered has the same bits on all, which are as near to the owner's as a
 /// broadcast's to the root's. Each rank checks a share of the stretches against the digests of them
 /// that all ranks publish.
 class Verifier {
@@ -76,13 +76,15 @@ class Verifier {
   /// Whether all ranks have the bits of this one.
   Finding compare_ranks(std::size_t index, const Digests& digests, std::span<const float> have);
   /// The node that a node must end like: of a broadcast the first to receive, of what neighbours
-  /// gather the first of them.
+  /// gather the first of them, of what is reduced the first whose shard it is.
   std::uint32_t exemplar(const Reference::Partition& partition, std::uint32_t node) const;
   /// Nodes that have all shards of what is gathered or reduced.
   std::uint32_t shards_of(const Reference::Partition& partition) const;
+  /// Whether a reduced partition is of the node's shard.
+  bool owns(const Reference::Partition& partition, std::uint32_t node) const;
   /// Whether a node may end with bits of its own: the root of a broadcast, which keeps its values
   /// where a codec changes those that travel, and whoever gets what was encoded anew; of a
-  /// reduce-scatter every node, which has its own shard's mean.
+  /// reduce-scatter all whose shard it is not.
   bool may_differ(const Reference::Partition& partition, std::uint32_t node) const;
   /// Whether the operation promises something of the values themselves.
   bool has_promise(const Reference::Partition& partition) const;

@@ -310,8 +310,13 @@ TEST_CASE("shards in messages are gathered into units of their own") {
   CHECK(make_layout(model, plan).parameters[0].backward == kNoIndex);
   CHECK(count(expand_to_run(model, plan))[Kind::kSend] == 4 * 2 * (4 * 3));
 
+  // Two pairs: a gather is 2 shards of either pair, each sent once. A reduction has 4 partitions,
+  // one message of each in either pair, and then one between the pairs, and one back.
   plan.schedule = Schedule::parse("hsdp(shard=2)");
-  CHECK_THAT(refusal([&] { make_layout(model, plan); }), Contains("are shards over all nodes"));
+  const Layout pairs = make_layout(model, plan);
+  CHECK(pairs.units[pairs.parameters[0].forward].partitions == 2);
+  CHECK(pairs.units[pairs.order[0]].partitions == 4);
+  CHECK(count(expand_to_run(model, plan))[Kind::kSend] == 4 * (2 * 4 + 4 * 2 + 4 + 4));
   plan.schedule = Schedule::parse("fsdp");
   plan.shards_by = "pigeon";
   CHECK_THAT(refusal([&] { make_layout(model, plan); }),

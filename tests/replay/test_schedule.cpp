@@ -127,11 +127,58 @@ TEST_CASE("a step in shards sends what ZeRO-3 does, and computes what was gather
   for (const std::int64_t bytes : result.bytes_sent) sent += bytes;
   for (const models::Gradient& gradient : made.model.gradients) elements += gradient.elements;
   CHECK(sent == 3 * 4 * elements * 3);  // three times the fp32 parameters to each of three others
-  const traces::Timeline& times = result.timeline;
-  for (casync::TaskId id = 0; id < made.graph.tasks(); ++id) {
-    for (const casync::TaskId next : successors(made.graph, id)) {
-      if (!is_computation(made.graph[next]) || is_computation(made.graph[id])) continue;
-      CHECK(times.start[next] >= times.end[id]);
+  require_order(made, result.timeline);
+}
+
+TEST_CASE("groups that have all shards each end with one mean") {
+  for (const char* schedule :
+       {"hsdp(shard=2)", "hsdp(shard=4, reshard=2)", "hsdp(shard=2, reshard=false, prefetch=post)",
+        "hsdp(shard=4, communicators=separate)", "hsdp(shard=1)", "hsdp(shard=8)"}) {
+    for (const char* shards_by : {"ring", "direct"}) {
+      for (const char* reduced : {"raw", "fp16", "onebit"}) {
+        INFO(schedule << " " << shards_by << " " << reduced);
+        CHECK(run(sharded(schedule, shards_by, "int8block", reduced, 8)).verified);
+      }
+    }
+  }
+  CHECK(run(sharded("hsdp(shard=3)", "direct", "raw", "bf16", 6), "tcp").verified);
+  CHECK(run(sharded("hsdp(shard=4)", "ring", "raw", "int4block", 8, 2)).verified);
+  verify_on_devices(sharded("hsdp(shard=2)", "ring", "int8block", "int4block", 4));
+  verify_on_devices(sharded("hsdp(shard=2)", "direct", "raw", "fp16", 6));
+}
+
+TEST_CASE("a step of groups sends what HSDP does") {
+  // Of M bytes each of N = 4 sends in its pair M/2 a gather, twice, and M/2 of the reduction; of its
+  // shard, M/2, it sends a half to the other pair, and a half back.
+  const Case made = sharded("hsdp(shard=2)", "ring", "raw", "raw", 4);
+  std::int64_t sent = 0, elements = 0;
+  for (const std::int64_t bytes : run(made).bytes_sent) sent += bytes;
+  for (const models::Gradient& gradient : made.model.gradients) elements += gradient.elements;
+  // All four together; what rounding shards to 32 elements shifts between them cancels out.
+  CHECK(sent == 4 * 4 * elements * 3 / 2 + 4 * 4 * elements / 2);
+}
+
+TEST_CASE("a mean that groups do not share does not verify") {
+  // Rank 2 takes over wrongly what the other pair sends it: the first 32 elements of a layer.
+  const Case made = sharded("hsdp(shard=2)", "direct", "raw", "fp16", 4);
+  const auto errors = run_ranks(4, [&](transport::Endpoint& endpoint) {
+    plans::ResolvedPlan plan = made.plan;
+    if (endpoint.rank() == 2) plan.codecs.front() = std::make_shared<WrongCodec>(0, 32);
+    replay::replay(endpoint, made.model, plan, made.graph, {.progress = {}});
+  });
+  for (const auto& error : errors) {
+    CHECK_THAT(message_of(error), Contains("does not verify after iteration 0"));
+  }
+}
+
+TEST_CASE("periods verify on devices", "[slow]") {
+  for (const char* schedule : {"local(steps=3)", "local(steps=6, fragments=3, overlap=1)"}) {
+    for (const char* strategy : {"ps", "ring", "allreduce"}) {
+      for (const char* form : {"raw", "int4block"}) {
+        if (std::string(strategy) == "allreduce" && std::string(form) != "raw") continue;
+        INFO(schedule << " " << strategy << " " << form);
+        verify_on_devices(scheduled(schedule, strategy, form, 3));
+      }
     }
   }
 }
