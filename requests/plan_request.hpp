@@ -29,6 +29,7 @@ struct PlanRequest {
   bool algorithms_given = false;
   std::vector<std::string> schedules;  ///< none: ddp
   std::vector<std::string> wraps;      ///< rules of which each becomes `request.wrap`
+  std::string shards_by;               ///< Plan::shards_by in any case; empty: a library
   bool required_bandwidth = false;
   std::string utilization;  ///< "50%,95%"; of required_bandwidth
   std::string gpu_memory;   ///< "80GB", of each GPU; empty: whatever is needed

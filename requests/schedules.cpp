@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "casync/strategy.hpp"
 #include "costs/assumed_spread.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -32,6 +33,15 @@ using Json = io::Document;
 
 constexpr std::string_view kUtilizations = "50%,80%,90%,95%,99%";
 constexpr std::string_view kNothing = "none";
+
+constexpr const char* kUnsharded =
+    "`shards_by` is of sharded schedules, such as `schedule` fsdp: give one, or leave it out";
+
+/// Plan::shards_by.
+std::string carrier_of(const PlanRequest& request) {
+  return request.shards_by.empty() ? std::string(casync::kLibrary)
+                                   : casync::carrier_of_shards(request.shards_by);
+}
 
 double utilization_in(std::string_view text) {
   std::string_view digits = text;
@@ -62,7 +72,8 @@ std::vector<double> utilizations_of(const PlanRequest& request) {
 
 /// Everything compressed with that one, or nothing, each gradient in one partition per node.
 casync::Plan plan_of(const Problem& problem, const std::string& strategy,
-                     const std::string& algorithm, const casync::Schedule& schedule) {
+                     const std::string& algorithm, const casync::Schedule& schedule,
+                     const std::string& shards_by) {
   Problem alone = problem;
   alone.strategy = strategy;
   alone.algorithms.clear();
@@ -72,6 +83,7 @@ casync::Plan plan_of(const Problem& problem, const std::string& strategy,
     decision.partitions = static_cast<std::int32_t>(problem.nodes);
   }
   plan.schedule = schedule;
+  plan.shards_by = shards_by;
   plan.gpus_per_node = problem.machines->cluster.gpus_per_node;
   if (schedule.is_sharded() && algorithm != kNothing && may_gather(problem, algorithm)) {
     for (const casync::Decision& decision : plan.decisions) {
@@ -96,19 +108,20 @@ void take_less(BandwidthTable table, BandwidthTable& best) {
 }
 
 BandwidthTable table_of(const Problem& problem, const std::string& algorithm,
-                        const casync::Schedule& schedule, const std::vector<double>& wanted) {
+                        const casync::Schedule& schedule, const std::string& shards_by,
+                        const std::vector<double>& wanted) {
   const bool sharded = schedule.is_sharded();
   if (sharded && problem.machines->cluster.gpus_per_node > 1) {
-    return table_of(GpuProblem(problem).problem(), algorithm, schedule, wanted);
+    return table_of(GpuProblem(problem).problem(), algorithm, schedule, shards_by, wanted);
   }
   BandwidthTable best;
   std::string refusal = "no topology carries it";
-  // Libraries' collectives carry shards, whatever the topology.
+  // Shards travel by `shards_by`, whatever the topology.
   const std::vector<std::string> strategies =
       sharded ? std::vector<std::string>{"ring"} : strategies_of(problem);
   for (const std::string& strategy : strategies) {
     const sim::Scenario scenario =
-        scenario_of(problem, plan_of(problem, strategy, algorithm, schedule));
+        scenario_of(problem, plan_of(problem, strategy, algorithm, schedule, shards_by));
     try {
       take_less({schedule.text(), algorithm, strategy, required_bandwidths(scenario, wanted)},
                 best);
@@ -118,7 +131,7 @@ BandwidthTable table_of(const Problem& problem, const std::string& algorithm,
   }
   if (best.rows.empty()) throw io::InputError(refusal);
   if (strategies.size() > 1) best.topology = problem.strategy;
-  if (sharded) best.topology = "allreduce";
+  if (sharded) best.topology = shards_by == casync::kLibrary ? "allreduce" : shards_by;
   return best;
 }
 
@@ -140,8 +153,8 @@ void find_bandwidths(ScheduleAnswer& answer, const std::vector<AskedSchedule>& s
       answer.bandwidths.size(), problem.limits.jobs, [&](std::size_t place, unsigned) {
         const std::size_t i = place / algorithms.size();
         BandwidthTable& table = answer.bandwidths[place];
-        table =
-            table_of(problem, algorithms[place % algorithms.size()], schedules[i].schedule, wanted);
+        table = table_of(problem, algorithms[place % algorithms.size()], schedules[i].schedule,
+                         carrier_of(answer.request), wanted);
         table.schedule = schedules[i].text;
       });
 }
@@ -173,7 +186,8 @@ void compare(ScheduleAnswer& answer, const Hooks& hooks) {
       answer.plans, [](const ScheduledPlan& one) { return one.plan.schedule.is_sharded(); });
   if (!sharded) return;
   look_for_interrupt(hooks);
-  answer.baselines = simulate_sharded_baselines(answer.prepared.problem, answer.request.optimizer);
+  answer.baselines = simulate_sharded_baselines(answer.prepared.problem, answer.request.optimizer,
+                                                carrier_of(answer.request));
   answer.verdict = verdict_on(answer.plans[answer.chosen], answer);
 }
 
@@ -188,7 +202,8 @@ std::vector<ScheduledPlan> uncompressed(const ScheduleAnswer& answer,
                                         const std::vector<casync::Schedule>& schedules) {
   Problem problem = answer.prepared.problem;
   std::erase_if(problem.algorithms, [](const std::string& one) { return !plans::is_cast(one); });
-  std::vector<ScheduledPlan> found = plan_schedules(problem, schedules, answer.request.optimizer);
+  std::vector<ScheduledPlan> found = plan_schedules(problem, schedules, answer.request.optimizer,
+                                                    carrier_of(answer.request));
   for (std::size_t i = 0; i < found.size(); ++i) {
     found[i].lower_bound_s = answer.plans[i].lower_bound_s;  // of all plans of the schedule
     for (const ShardedBaseline& one : answer.baselines) {
@@ -254,6 +269,9 @@ void find(ScheduleAnswer& answer, const Hooks& hooks) {
   const PlanRequest& request = answer.request;
   const PreparedRequest& prepared = answer.prepared;
   AskedSchedules asked = asked_schedules(request, prepared.problem);
+  const bool sharded = std::ranges::any_of(
+      asked.schedules, [](const AskedSchedule& one) { return one.schedule.is_sharded(); });
+  if (!request.shards_by.empty() && !sharded) throw io::InputError(kUnsharded);
   if (request.required_bandwidth) return find_bandwidths(answer, asked.schedules, hooks);
   if (!request.output.empty()) {
     io::require_writable(request.output);
@@ -264,7 +282,8 @@ void find(ScheduleAnswer& answer, const Hooks& hooks) {
   std::vector<casync::Schedule> schedules;
   for (const AskedSchedule& one : asked.schedules) schedules.push_back(one.schedule);
   answer.left_out = std::move(asked.left_out);
-  answer.plans = plan_schedules(prepared.problem, schedules, request.optimizer);
+  answer.plans =
+      plan_schedules(prepared.problem, schedules, request.optimizer, carrier_of(request));
   answer.chosen = choose_schedule(answer.plans, prepared.problem.tolerance,
                                   memory_limit(request).value_or(INT64_MAX));
   compare(answer, hooks);
@@ -330,6 +349,7 @@ Json document_of(const Problem& problem, const ScheduledPlan& plan) {
       {"schedule", plan.plan.schedule.text()},
       {"steps_per_period", plan.steps},
       {"topology", plan.plan.strategy},
+      {"shards_by", plan.plan.schedule.is_sharded() ? Json(plan.plan.shards_by) : Json()},
       {"algorithms", algorithms},
       {"compressed", plan.compressed},
       {"predicted_iteration_s", plan.iteration_s},
@@ -418,6 +438,9 @@ void refuse_unused(const PlanRequest& request) {
     throw io::InputError(
         "`wrap` is of layers, which ddp has not: give `schedule`, such as fsdp, or leave it out");
   }
+  if (!request.shards_by.empty() && !request.is_of_schedules()) {
+    throw io::InputError(kUnsharded);
+  }
   if (request.optimizer != kUsualOptimizer && !request.is_of_schedules()) {
     throw io::InputError(
         "`optimizer` is of `schedule` and `gpu_memory`: give one of them, or leave it out");
@@ -442,6 +465,7 @@ std::unique_ptr<const ScheduleAnswer> answer_of_schedules(const PlanRequest& req
   // Refused before files are read.
   if (request.required_bandwidth) utilizations_of(request);
   memory_limit(request);
+  carrier_of(request);
   planner::find_optimizer(request.optimizer);
   Answers answers = prepare(request, hooks);
   for (const std::string& diagnostic : answers.front()->prepared.diagnostics) {

@@ -60,7 +60,7 @@ std::string gives_up(const planner::ScheduledPlan& plan);
 std::optional<std::string> why_not_chosen(const ScheduleAnswer& answer,
                                           const planner::ScheduledPlan& plan);
 
-/// InputError for `utilization`, `optimizer` and `gpu_memory` without what they are of.
+/// InputError for `utilization`, `optimizer`, `shards_by` and others without what they are of.
 void refuse_unused(const PlanRequest& request);
 
 }  // namespace hipress::requests

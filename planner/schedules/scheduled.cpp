@@ -180,12 +180,12 @@ ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, std::string_
 }
 
 ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& schedule,
-                            std::string_view optimizer) {
+                            std::string_view optimizer, const std::string& shards_by) {
   if (!schedule.is_sharded()) {
     return figures_of(problem, ScheduleSearch(problem, schedule).run(), optimizer);
   }
   const GpuProblem gpus(problem);
-  ShardedPlan sharded = plan_shards(gpus.problem(), schedule);
+  ShardedPlan sharded = plan_shards(gpus.problem(), schedule, shards_by);
   ScheduledPlan found = figures_of(gpus.problem(), std::move(sharded.plan), optimizer);
   found.lower_bound_s = sharded.lower_bound_s;
   return found;
@@ -193,7 +193,8 @@ ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& sche
 
 std::vector<ScheduledPlan> plan_schedules(const Problem& problem,
                                           std::span<const casync::Schedule> schedules,
-                                          std::string_view optimizer) {
+                                          std::string_view optimizer,
+                                          const std::string& shards_by) {
   Problem each = problem;
   const auto jobs = std::max(1u, problem.limits.jobs);
   // Those that run at once have their time at once.
@@ -206,7 +207,7 @@ std::vector<ScheduledPlan> plan_schedules(const Problem& problem,
   }
   std::vector<ScheduledPlan> plans(schedules.size());
   sim::run_parallel(schedules.size(), jobs, [&](std::size_t i, unsigned) {
-    plans[i] = plan_schedule(each, schedules[i], optimizer);
+    plans[i] = plan_schedule(each, schedules[i], optimizer, shards_by);
   });
   return plans;
 }

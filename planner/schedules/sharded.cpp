@@ -25,20 +25,25 @@ struct Forms {
 
 class ShardSearch {
  public:
-  ShardSearch(const Problem& problem, const casync::Schedule& schedule)
+  ShardSearch(const Problem& problem, const casync::Schedule& schedule,
+              const std::string& shards_by)
       : problem_(problem), table_(schedule.timetable(problem.model)), budget_(problem.limits) {
     plan_.strategy = "allreduce";  // a library's collectives
     plan_.nodes = problem.nodes;
     plan_.decisions.resize(problem.model.gradients.size());
     plan_.gathers.assign(problem.model.gradients.size(), casync::kRaw);
     plan_.schedule = schedule;
+    plan_.shards_by = shards_by;
     time_s_ = step_s(plan_);
     list_algorithms();
   }
 
   ShardedPlan run() {
     const std::vector<std::uint32_t> within_hosts = exchanges();
-    const double bound_s = shard_bound(problem_, plan_, gathers_, reductions_, within_hosts);
+    const double bound_s =
+        plan_.shards_in_messages()
+            ? 0
+            : shard_bound(problem_, plan_, gathers_, reductions_, within_hosts);
     for (const std::uint32_t within : within_hosts) try_all_alike(within);
     const double limit_s = time_s_ * (1 + problem_.tolerance);
     for (std::uint32_t layer = 0; layer < table_.synchronisations.size(); ++layer) {
@@ -192,8 +197,9 @@ GpuProblem::GpuProblem(const Problem& problem)
   problem_.nodes = machines_.cluster.nodes;
 }
 
-ShardedPlan plan_shards(const Problem& problem, const casync::Schedule& schedule) {
-  return ShardSearch(problem, schedule).run();
+ShardedPlan plan_shards(const Problem& problem, const casync::Schedule& schedule,
+                        const std::string& shards_by) {
+  return ShardSearch(problem, schedule, shards_by).run();
 }
 
 }  // namespace hipress::planner

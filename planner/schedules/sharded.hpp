@@ -30,16 +30,18 @@ std::string refusal_of_nodes(const Problem& problem, const casync::Schedule& sch
 /// A plan, and what no plan of its schedule takes less than.
 struct ShardedPlan {
   casync::Plan plan;
-  double lower_bound_s = 0;  ///< shard_bound() over all that is tried
+  double lower_bound_s = 0;  ///< shard_bound() over all that is tried; 0: not known
 };
 
 /// The plan that takes least for a sharded schedule: gathers and reductions of all layers raw, in
 /// half precision or compressed with any one of the problem's algorithms, whichever pair takes
 /// least; then layer by layer what gives up less and does not take longer. Each step has to be
 /// shorter by more than the tolerance, and layers may together give up at most that again.
+/// All are by `shards_by` (Plan::shards_by); in messages no bound is known, and it is 0.
 /// Gathers are compressed as may_gather() says. Where hosts have several nodes and hold whole
 /// groups of them, compressed reductions may be exchanged within hosts first. `problem` is a
 /// GpuProblem's.
-ShardedPlan plan_shards(const Problem& problem, const casync::Schedule& schedule);
+ShardedPlan plan_shards(const Problem& problem, const casync::Schedule& schedule,
+                        const std::string& shards_by = std::string(casync::kLibrary));
 
 }  // namespace hipress::planner

@@ -32,9 +32,11 @@ struct ShardedBaseline {
   std::string diagnostic = {};         ///< why there is none
 };
 
-/// All rows that make a plan on these machines, in their order. io::InputError where GPUs cannot be
-/// nodes.
+/// All rows that make a plan on these machines, in their order, by `shards_by` (Plan::shards_by),
+/// as what is laid beside them is. Raw messages are fp32; a model of one half-precision type is
+/// therefore cast to it. io::InputError where GPUs cannot be nodes.
 std::vector<ShardedBaseline> simulate_sharded_baselines(
-    const Problem& problem, std::string_view optimizer = kUsualOptimizer);
+    const Problem& problem, std::string_view optimizer = kUsualOptimizer,
+    const std::string& shards_by = std::string(casync::kLibrary));
 
 }  // namespace hipress::planner

@@ -106,6 +106,33 @@ TEST_CASE("a sharded plan compresses where the network bounds, and nothing where
   CHECK(plan_schedule(fast.problem(), schedule).compressed == 0);
 }
 
+TEST_CASE("a plan of shards in messages is searched, and compared, by what carries them") {
+  const Job job(transformer(2, 512, 0.01), 1, 1.25e9);
+  const GpuProblem on_gpus(job.problem());
+  for (const std::string shards_by : {"ring", "direct"}) {
+    CAPTURE(shards_by);
+    const auto schedule = casync::Schedule::parse("fsdp");
+    const ScheduledPlan found = plan_schedule(job.problem(), schedule, kUsualOptimizer, shards_by);
+    CHECK(found.plan.shards_by == shards_by);
+    CHECK(found.lower_bound_s == 0);  // not known
+    CHECK(found.iteration_s == step_of(on_gpus.problem(), found.plan));
+    casync::Plan raw = found.plan;
+    raw.gathers.clear();
+    raw.decisions.assign(raw.decisions.size(), {});
+    CHECK(found.iteration_s <= step_of(on_gpus.problem(), raw));
+    casync::Plan by_library = found.plan;
+    by_library.shards_by = "library";
+    CHECK(found.iteration_s != step_of(on_gpus.problem(), by_library));
+    // The model is in bf16, in which FSDP2 sends it; as messages raw values would be fp32.
+    const auto baselines = simulate_sharded_baselines(job.problem(), kUsualOptimizer, shards_by);
+    raw.algorithms = {algorithm("bf16")};
+    raw.gathers.assign(raw.decisions.size(), 0);
+    raw.decisions.assign(raw.decisions.size(), {.algorithm = 0});
+    CHECK(baselines.front().found->iteration_s == step_of(on_gpus.problem(), raw));
+    for (const ShardedBaseline& one : baselines) CHECK(one.found->plan.shards_by == shards_by);
+  }
+}
+
 TEST_CASE("ZeRO++ is quicker than ZeRO-3 on a slow network, and as quick on a fast one") {
   for (const bool slow : {true, false}) {
     const Job job(transformer(8, 2048, slow ? 0.5 : 5), 4, slow ? 1.25e9 : 5e10);
@@ -393,6 +420,26 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
   const ToolRun of_ddp = place.run("hipress-plan " + job + "--gpu-memory 16GB --json");
   CHECK(!nlohmann::json::parse(of_ddp.out).contains("baselines"));
 
+  const std::string few = "--input gpt2 --compute-time 200ms --nnodes 4 --bandwidth 1Gbps ";
+  const ToolRun by_ring = place.run(
+      "hipress-plan " + few +
+      "--algorithm int8block --json --schedule 'fsdp(reshard=true|false)' --shards-by RING "
+      "--output ring.yaml");
+  INFO(by_ring.err);
+  REQUIRE(by_ring.status == 0);
+  const auto of_ring = nlohmann::json::parse(by_ring.out);
+  CHECK(of_ring.at("shards_by") == "ring");
+  CHECK(of_ring.at("lower_bound_s").is_null());
+  CHECK(of_ring.at("baseline_plans")[0].at("shards_by") == "ring");
+  CHECK_THAT(place.read("ring.yaml"), Contains("shards_by: ring"));
+  const ToolRun of_plan = place.run("hipress-sim --json " + few + "--plan ring.yaml");
+  CHECK(nlohmann::json::parse(of_plan.out).at("iteration_s").get<double>() ==
+        Approx(of_ring.at("predicted_iteration_s").get<double>()));
+  const ToolRun row = place.run("hipress-plan " + few + "--schedule fsdp --shards-by direct");
+  CHECK_THAT(row.out, Contains(" direct "));
+  CHECK(answer.at("schedules")[1].at("shards_by") == "library");
+  CHECK(answer.at("schedules")[0].at("shards_by").is_null());  // ddp
+
   const ToolRun sharded = place.run(
       "hipress-plan " + job + "--algorithm int8block --json --schedule fsdp --output plan.yaml");
   REQUIRE(sharded.status == 0);
@@ -475,6 +522,11 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
   refuses("hipress-sim " + job + "--plan none --schedule BEST",
           "BEST is what hipress-plan chooses");
   refuses("hipress-plan " + job + "--wrap 1M", "--wrap is of layers, which ddp has not");
+  refuses("hipress-plan " + job + "--shards-by ring", "--shards-by is of sharded schedules");
+  refuses("hipress-plan " + job + "--shards-by ring --schedule 'local(steps=4)'",
+          "--shards-by is of sharded schedules");
+  refuses("hipress-plan " + job + "--shards-by pigeon --schedule fsdp",
+          "shards travel by library, ring, direct, not by 'pigeon'");
   refuses("hipress-plan " + job + "--wrap 1G --schedule fsdp", "no module has so many");
   refuses("hipress-plan " + job + "--wrap 1M --wrap 1G --schedule fsdp", "no module has so many");
   refuses("hipress-plan " + job + "--wrap 1M --wrap 2M --schedule fsdp --required-bandwidth",
