@@ -22,12 +22,13 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
          grouping: Optional[Text] = None, transfer_order: Optional[Text] = None, network: Optional[Text] = None,
          budget: Optional[float] = None, evaluations: Optional[int] = None, tolerance: Optional[float] = None,
          seed: Optional[int] = None, jobs: Optional[int] = None, schedule: Optional[Sequence[str]] = None,
-         wrap: Optional[Sequence[str]] = None, gpu_memory: Optional[Text] = None, optimizer: Optional[Text] = None,
-         required_bandwidth: bool = False, utilization: Optional[Text] = None, output: Optional[Text] = None,
-         trust_plan: bool = False, explain: bool = False, compare: Optional[Text] = None,
-         plan: Optional[Text] = None, robust: bool = False, jitter: Optional[Text] = None,
-         bandwidth_uncertainty: Optional[float] = None, replicas: Optional[int] = None,
-         disable_pass: Optional[Text] = None, progress: Optional[Callable[[Progress], Any]] = None) -> Plan:
+         wrap: Optional[Sequence[str]] = None, shards_by: Optional[Text] = None, gpu_memory: Optional[Text] = None,
+         optimizer: Optional[Text] = None, required_bandwidth: bool = False, utilization: Optional[Text] = None,
+         output: Optional[Text] = None, trust_plan: bool = False, explain: bool = False,
+         compare: Optional[Text] = None, plan: Optional[Text] = None, robust: bool = False,
+         jitter: Optional[Text] = None, bandwidth_uncertainty: Optional[float] = None,
+         replicas: Optional[int] = None, disable_pass: Optional[Text] = None,
+         progress: Optional[Callable[[Progress], Any]] = None) -> Plan:
     """Decides which gradients to compress, and into how many partitions to cut them, as hipress-plan does. Answers as the tool
     prints with --json: a Plan, whose attributes are that object's keys. Arguments are the tool's long options; those that are
     None are not given.
@@ -91,6 +92,9 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     wrap                   Layers that schedules handle as one: patterns of module names with commas, such as transformer.h.*, or
                            a number of elements, 100M, from which on a module is one; the rest is one layer (default: what the
                            model file says, or its names); several are compared
+    shards_by              What gathers and reduces shards of sharded schedules, of the plans and of what they are compared with:
+                           a library's collectives (library), or messages between nodes, in a ring (ring) or each to where it
+                           belongs (direct) (default: library)
     gpu_memory             Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer state take more
                            are not chosen (default: whatever is needed)
     optimizer              Whose state is counted as memory: adamw (two moments in fp32), adamw8bit (two moments in 8 bits),
@@ -125,11 +129,11 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                         "accuracy": accuracy, "search": search, "grouping": grouping,
                         "transfer_order": transfer_order, "network": network, "budget": budget,
                         "evaluations": evaluations, "tolerance": tolerance, "seed": seed, "jobs": jobs,
-                        "schedule": schedule, "wrap": wrap, "gpu_memory": gpu_memory, "optimizer": optimizer,
-                        "required_bandwidth": required_bandwidth or None, "utilization": utilization,
-                        "output": output, "trust_plan": trust_plan or None, "explain": explain or None,
-                        "compare": compare, "plan": plan, "robust": robust or None, "jitter": jitter,
-                        "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
+                        "schedule": schedule, "wrap": wrap, "shards_by": shards_by, "gpu_memory": gpu_memory,
+                        "optimizer": optimizer, "required_bandwidth": required_bandwidth or None,
+                        "utilization": utilization, "output": output, "trust_plan": trust_plan or None,
+                        "explain": explain or None, "compare": compare, "plan": plan, "robust": robust or None,
+                        "jitter": jitter, "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
                         "disable_pass": disable_pass}, progress))
 
 
