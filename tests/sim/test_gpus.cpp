@@ -117,7 +117,8 @@ TEST_CASE("every gradient is reduced before it is synchronised, and broadcast wh
           const casync::TaskGraph graph = expand(scenario);
           casync::check(graph);
           const Result result = simulate(scenario, graph, Timelines::kRecorded);
-          const auto& [title, start, end] = result.timeline;
+          const std::vector<Picoseconds>& start = result.timeline.start;
+          const std::vector<Picoseconds>& end = result.timeline.end;
           int reduces = 0, broadcasts = 0;
           for (TaskId local = 0; local < graph.tasks(); ++local) {
             const casync::Task& task = graph[local];
