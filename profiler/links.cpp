@@ -9,6 +9,7 @@
 #include "job/gather.hpp"
 #include "profiler/core_meter.hpp"
 #include "profiler/sampling.hpp"
+#include "profiler/shard_collectives.hpp"
 #include "profiler/timing.hpp"
 #include "runtime/scheduling.hpp"
 
@@ -333,15 +334,20 @@ void measure_gathers(const Options& options, const Progress& progress, const Siz
   }
 }
 
-/// The library's own all-reduce: time of one, by bytes on each rank. Processes of a job measure it
-/// among all of them alone.
-void measure_all_reduces(const Options& options, const Progress& progress, const Sizes& large,
-                         costs::Profile& profile) {
-  constexpr std::uint32_t kCount = 4;
+/// Elements that the library's collectives are measured of.
+std::vector<std::int64_t> collective_sizes(const Sizes& large) {
   std::vector<std::int64_t> sizes = {kSmall, std::int64_t{1} << 14};
   for (const std::int64_t elements : large.all()) {
     if (elements > sizes.back()) sizes.push_back(elements);
   }
+  return sizes;
+}
+
+/// The library's own all-reduce: time of one, by bytes on each rank. Processes of a job measure it
+/// among all of them alone.
+void measure_all_reduces(const Options& options, const Progress& progress,
+                         const std::vector<std::int64_t>& sizes, costs::Profile& profile) {
+  constexpr std::uint32_t kCount = 4;
   for (std::uint32_t nodes = job_nodes(options, 2); nodes <= options.nodes; ++nodes) {
     const std::string ranks = std::to_string(nodes);
     progress("all-reduce of " + ranks + " ranks");
@@ -392,7 +398,8 @@ void measure_links(const Options& options, const Hosts& hosts, const Progress& p
   const double busy_s = link.burst_bytes > 0 ? link.core_s_per_message / 2 : link.overhead_s;
   link.latency_s = std::max(0.0, hop_s - busy_s);
   measure_gathers(options, progress, sizes, saved_s, profile, variations);
-  measure_all_reduces(options, progress, sizes, profile);
+  measure_all_reduces(options, progress, collective_sizes(sizes), profile);
+  measure_shard_collectives(options, progress, collective_sizes(sizes), profile);
 }
 
 }  // namespace hipress::profiler

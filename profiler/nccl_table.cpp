@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <stdexcept>
@@ -26,7 +28,9 @@ std::optional<Meaning> meaning_of(const std::string& series) {
     bool sums_up;
   };
   for (const Prefix& prefix :
-       {Prefix{"all_reduce.", "all_reduce", false}, Prefix{"fan_in.", "gather", true},
+       {Prefix{"all_reduce.", "all_reduce", false}, Prefix{"all_gather.", "all_gather", false},
+        Prefix{"reduce_scatter.", "reduce_scatter", false},
+        Prefix{"all_to_all.", "alltoall", false}, Prefix{"fan_in.", "gather", true},
         Prefix{"fan_out.", "scatter", true}}) {
     if (!series.starts_with(prefix.text)) continue;
     const char* const end = series.data() + series.size();
@@ -38,12 +42,15 @@ std::optional<Meaning> meaning_of(const std::string& series) {
   return std::nullopt;
 }
 
+bool sums(const std::string& test) { return test == "all_reduce" || test == "reduce_scatter"; }
+
 }  // namespace
 
 double bus_factor(const std::string& test, int ranks) {
   const double n = ranks;
   if (test == "all_reduce") return 2 * (n - 1) / n;
-  if (test == "gather" || test == "scatter") return (n - 1) / n;
+  constexpr std::array kOnce{"all_gather", "reduce_scatter", "alltoall", "gather", "scatter"};
+  if (std::ranges::count(kOnce, test) > 0) return (n - 1) / n;
   if (test == "sendrecv") return 1;
   throw std::invalid_argument("nccl-tests have no '" + test + "'");
 }
@@ -78,7 +85,7 @@ void print_nccl_table(std::ostream& out, const std::vector<NcclRow>& rows) {
     }
     before = &row;
     fmt::print(out, " {:>11} {:>13} {:>9} {:>7} {:>9.2f} {:>8.2f} {:>8.2f}\n", row.size_bytes,
-               row.size_bytes / 4, "float", row.test == "all_reduce" ? "sum" : "none",
+               row.size_bytes / 4, "float", sums(row.test) ? "sum" : "none",
                row.time_s * 1e6, row.algbw / 1e9, row.busbw / 1e9);
   }
 }

@@ -12,15 +12,15 @@ namespace hipress::profiler {
 /// A line of nccl-tests' tables, in their terms: `size_bytes` is what the collective is said to be
 /// of, algbw = size/time, and busbw what a link carries, which can be laid beside its bandwidth.
 struct NcclRow {
-  std::string test;  ///< nccl-tests' program: "all_reduce", "sendrecv", "gather", "scatter"
+  std::string test;  ///< nccl-tests' program: "all_reduce", "sendrecv", "gather", …
   int ranks = 0;
   std::int64_t size_bytes = 0;
   double time_s = 0;
   double algbw = 0, busbw = 0;  ///< bytes per second
 };
 
-/// busbw/algbw as nccl-tests define it: 2(n−1)/n of an all-reduce, (n−1)/n of a gather or scatter,
-/// 1 of sendrecv. std::invalid_argument for another test.
+/// busbw/algbw as nccl-tests define it: 2(n−1)/n of an all-reduce, 1 of sendrecv, (n−1)/n of all
+/// else. std::invalid_argument for another test.
 double bus_factor(const std::string& test, int ranks);
 
 /// What a profile's samples of links say. A fan-in of N is their gather, x bytes from each rank

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <fstream>
@@ -81,8 +82,9 @@ void check_options(const Options& options) {
 
 /// Whether a series of samples comes from measure_links().
 bool is_of_links(const std::string& series) {
-  return series.starts_with("link.") || series.starts_with("fan_") ||
-         series.starts_with("all_reduce.");
+  return std::ranges::any_of(
+      std::array{"link.", "fan_", "all_reduce.", "all_gather.", "reduce_scatter.", "all_to_all."},
+      [&](const char* prefix) { return series.starts_with(prefix); });
 }
 
 /// The base less what is measured anew.
@@ -95,9 +97,9 @@ costs::Profile kept_of(const costs::Profile& base, Part anew) {
   switch (anew) {
     case Part::kLinks:
       drop_series([](const std::string& name) { return name != kCoreSeries && is_of_links(name); });
-      profile.fan_in.clear();
-      profile.fan_out.clear();
-      profile.all_reduce.clear();
+      for (auto* const curves : {&profile.fan_in, &profile.fan_out, &profile.all_reduce,
+                                 &profile.all_gather, &profile.reduce_scatter, &profile.all_to_all})
+        curves->clear();
       break;
     case Part::kKernels:
       drop_series([](const std::string& name) { return !is_of_links(name); });

@@ -29,6 +29,19 @@ std::chrono::nanoseconds from_s(double seconds) {
       std::chrono::duration<double>(seconds));
 }
 
+std::string name_of(Kind collective) {
+  switch (collective) {
+    case Kind::kAllGather:
+      return "an all-gather";
+    case Kind::kReduceScatter:
+      return "a reduce-scatter";
+    case Kind::kAllToAll:
+      return "an all-to-all";
+    default:
+      return "an all-reduce";
+  }
+}
+
 std::string version_text(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
@@ -126,7 +139,7 @@ void NcclCommunicator::give_up(std::span<const NcclOperation> awaited) {
   const int culprit = likely_culprit(awaited);
   const std::string what =
       culprit == control_.rank()
-          ? fmt::format("rank {} waits for all ranks in an all-reduce", culprit)
+          ? fmt::format("rank {} waits for all ranks in {}", culprit, name_of(awaited.front().kind))
           : fmt::format("rank {} sent nothing to rank {}", culprit, control_.rank());
   fail(culprit, fmt::format("{}, for {} s", what, timeout_s_), awaited);
 }

@@ -21,9 +21,15 @@ struct Values {
 };
 constexpr Values kValues[] = {{ncclFloat32, 4}, {ncclFloat16, 2}, {ncclBfloat16, 2}};
 
+/// ncclAlltoAll, which NCCL has from 2.28 on.
+using AllToAll = ncclResult_t (*)(const void* from, void* to, std::size_t count,
+                                  ncclDataType_t type, ncclComm_t comm, cudaStream_t stream);
+
 /// NCCL's functions, from the library as it was found.
 struct Functions {
+  decltype(&ncclAllGather) all_gather;
   decltype(&ncclAllReduce) all_reduce;
+  AllToAll all_to_all;  ///< null: messages do it
   decltype(&ncclCommAbort) abort;
   decltype(&ncclCommDestroy) destroy;
   decltype(&ncclCommFinalize) finalize;
@@ -36,16 +42,22 @@ struct Functions {
   decltype(&ncclGroupEnd) group_end;
   decltype(&ncclGroupStart) group_start;
   decltype(&ncclRecv) receive;
+  decltype(&ncclReduceScatter) reduce_scatter;
   decltype(&ncclSend) send;
 
   /// Takes them from a library; the name of one that is missing, or nothing.
   std::string take(void* library) {
     std::string missing;
-    const auto find = [&](const char* name, auto& function) {
+    const auto find_any = [&](const char* name, auto& function) {
       function =
           reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    };
+    const auto find = [&](const char* name, auto& function) {
+      find_any(name, function);
       if (function == nullptr) missing = name;
     };
+    find_any("ncclAlltoAll", all_to_all);
+    find("ncclAllGather", all_gather);
     find("ncclAllReduce", all_reduce);
     find("ncclCommAbort", abort);
     find("ncclCommDestroy", destroy);
@@ -59,6 +71,7 @@ struct Functions {
     find("ncclGroupEnd", group_end);
     find("ncclGroupStart", group_start);
     find("ncclRecv", receive);
+    find("ncclReduceScatter", reduce_scatter);
     find("ncclSend", send);
     return missing;
   }
@@ -66,7 +79,10 @@ struct Functions {
 
 class SystemLink : public NcclLink {
  public:
-  SystemLink(const Functions& nccl, const std::string& id, int rank, int size) : nccl_(nccl) {
+  SystemLink(const Functions& nccl, const std::string& id, int rank, int size)
+      : nccl_(nccl),
+        rank_(static_cast<std::size_t>(rank)),
+        size_(static_cast<std::size_t>(size)) {
     ncclUniqueId unique;
     if (id.size() != sizeof unique) {
       throw io::RunError(fmt::format("rank 0 sent an NCCL id of {} bytes", id.size()));
@@ -120,18 +136,42 @@ class SystemLink : public NcclLink {
 
   ncclResult_t enqueue(const NcclOperation& operation, cudaStream_t stream) {
     const auto bytes = static_cast<std::size_t>(operation.bytes);
+    const Values& values = kValues[static_cast<std::size_t>(operation.values)];
+    auto* const own = static_cast<std::byte*>(operation.memory) + rank_ * (bytes / size_);
     switch (operation.kind) {
       case NcclOperation::Kind::kSend:
         return nccl_.send(operation.memory, bytes, ncclChar, operation.peer, comm_, stream);
       case NcclOperation::Kind::kReceive:
         return nccl_.receive(operation.memory, bytes, ncclChar, operation.peer, comm_, stream);
-      case NcclOperation::Kind::kAllReduce: {
-        const Values& values = kValues[static_cast<std::size_t>(operation.values)];
+      case NcclOperation::Kind::kAllReduce:
         return nccl_.all_reduce(operation.memory, operation.memory, bytes / values.bytes,
                                 values.type, ncclSum, comm_, stream);
-      }
+      case NcclOperation::Kind::kAllGather:
+        return nccl_.all_gather(own, operation.memory, bytes / size_, ncclChar, comm_, stream);
+      case NcclOperation::Kind::kReduceScatter:
+        return nccl_.reduce_scatter(operation.memory, own, bytes / size_ / values.bytes,
+                                    values.type, ncclSum, comm_, stream);
+      case NcclOperation::Kind::kAllToAll:
+        return all_to_all(operation, bytes / size_, stream);
     }
     return ncclInternalError;
+  }
+
+  /// By NCCL's own, or by messages, which is what that does: the group that is open makes them one.
+  ncclResult_t all_to_all(const NcclOperation& operation, std::size_t shard, cudaStream_t stream) {
+    if (nccl_.all_to_all != nullptr) {
+      return nccl_.all_to_all(operation.memory, operation.into, shard, ncclChar, comm_, stream);
+    }
+    const auto* const from = static_cast<const std::byte*>(operation.memory);
+    auto* const to = static_cast<std::byte*>(operation.into);
+    ncclResult_t result = ncclSuccess;
+    for (std::size_t rank = 0; rank < size_ && !failed(result); ++rank) {
+      const auto peer = static_cast<int>(rank);
+      result = nccl_.send(from + rank * shard, shard, ncclChar, peer, comm_, stream);
+      if (failed(result)) break;
+      result = nccl_.receive(to + rank * shard, shard, ncclChar, peer, comm_, stream);
+    }
+    return result;
   }
 
   NcclStatus status_of(ncclResult_t result) {
@@ -151,6 +191,7 @@ class SystemLink : public NcclLink {
   }
 
   const Functions& nccl_;
+  const std::size_t rank_, size_;
   ncclComm_t comm_ = nullptr;
   ncclResult_t started_ = ncclSuccess;  ///< what making it returned
   bool finishing_ = false;
@@ -158,9 +199,7 @@ class SystemLink : public NcclLink {
 
 class SystemLibrary : public NcclLibrary {
  public:
-  SystemLibrary() {
-    const std::string named = io::nccl_path();
-    const std::string file = named.empty() ? "libnccl.so.2" : named;
+  explicit SystemLibrary(const std::string& file) {
     void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       throw io::InputError(
@@ -203,9 +242,8 @@ class SystemLibrary : public NcclLibrary {
 
 }  // namespace
 
-NcclLibrary& nccl_library() {
-  static SystemLibrary library;
-  return library;
+std::unique_ptr<NcclLibrary> load_nccl(const std::string& file) {
+  return std::make_unique<SystemLibrary>(file);
 }
 
 }  // namespace hipress::transport
@@ -214,7 +252,7 @@ NcclLibrary& nccl_library() {
 
 namespace hipress::transport {
 
-NcclLibrary& nccl_library() {
+std::unique_ptr<NcclLibrary> load_nccl(const std::string& /*file*/) {
   throw io::InputError(
       "this build does not know NCCL: configure with -DHIPRESS_CUDA=ON where nccl.h is installed, "
       "or use `transport` tcp");
@@ -223,3 +261,15 @@ NcclLibrary& nccl_library() {
 }  // namespace hipress::transport
 
 #endif
+
+namespace hipress::transport {
+
+NcclLibrary& nccl_library() {
+  static const std::unique_ptr<NcclLibrary> library = [] {
+    const std::string named = io::nccl_path();
+    return load_nccl(named.empty() ? "libnccl.so.2" : named);
+  }();
+  return *library;
+}
+
+}  // namespace hipress::transport

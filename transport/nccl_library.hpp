@@ -8,19 +8,29 @@
 
 namespace hipress::transport {
 
-/// What an all-reduce of NCCL's sums.
+/// What NCCL sums.
 enum class NcclValues : std::uint8_t { kFloat32, kFloat16, kBfloat16 };
 
 /// One rank's part of a group: memory is the GPU's.
 struct NcclOperation {
-  enum class Kind : std::uint8_t { kSend, kReceive, kAllReduce };
+  enum class Kind : std::uint8_t {
+    kSend,
+    kReceive,
+    // Of all ranks; in `memory`, which rank's shard is the rank-th of as many equal ones:
+    kAllReduce,      ///< sums all values
+    kAllGather,      ///< fills all shards from this rank's own
+    kReduceScatter,  ///< sums this rank's own shard; the others' hold what this rank adds to them
+    kAllToAll,       ///< gives each rank its shard, for the one of this rank in its `into`
+  };
   Kind kind = Kind::kSend;
-  int peer = 0;           ///< not of an all-reduce
-  std::uint32_t tag = 0;  ///< names the message, or the all-reduce, in errors
+  int peer = 0;           ///< of a message
+  std::uint32_t tag = 0;  ///< names the message, or the collective, in errors
   void* memory = nullptr;
-  std::int64_t bytes = 0;  ///< of an all-reduce: of `values`, which are summed in place
-  NcclValues values = NcclValues::kFloat32;  ///< of an all-reduce
+  std::int64_t bytes = 0;                    ///< of a collective: of all shards together
+  NcclValues values = NcclValues::kFloat32;  ///< of what is summed
+  void* into = nullptr;                      ///< of an all-to-all; as long as `memory`, and apart
 };
+
 
 enum class NcclState : std::uint8_t { kReady, kBusy, kFailed };
 
@@ -69,9 +79,12 @@ std::string nccl_interface(const std::string& interface);
 /// NCCL_SOCKET_IFNAME, that holds. To be called before the first call of NCCL, by the only thread.
 void bind_nccl(const std::string& interface);
 
+/// NCCL from a file. io::InputError that says what was tried if there is none or it is too old, or
+/// if this build does not know NCCL.
+std::unique_ptr<NcclLibrary> load_nccl(const std::string& file);
+
 /// The system's NCCL, loaded when first asked for, so that nothing else needs it to be there:
-/// libnccl.so.2 as the loader finds it, or from HIPRESS_NCCL, a file. io::InputError that says what
-/// was tried if there is none or it is too old, or if this build does not know NCCL.
+/// libnccl.so.2 as the loader finds it, or from HIPRESS_NCCL, a file. Errors as load_nccl().
 NcclLibrary& nccl_library();
 
 }  // namespace hipress::transport

@@ -14,6 +14,7 @@
 #include "profiler/device_step.hpp"
 #include "profiler/profiler.hpp"
 #include "profiler/sampling.hpp"
+#include "profiler/shard_collectives.hpp"
 #include "tests/gpu.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/profiler/timed_device.hpp"
@@ -276,6 +277,63 @@ TEST_CASE("calibrations of links run on devices, through the host and over NCCL"
   CHECK(nccl.aborted == 0);
 }
 
+TEST_CASE("NCCL's collectives of shards are measured among two ranks and more, by bytes") {
+  runtime::FakeNccl nccl;
+  Options options = small_on_fake();
+  options.nodes = 3;
+  costs::Profile profile;
+  measure_shard_collectives(options, kSilent, {64, 1000}, profile);
+  CHECK(profile.samples.empty());  // no other transport has them
+  options.nccl = &nccl;
+  measure_shard_collectives(options, kSilent, {64, 1000}, profile);
+  for (const auto costs : {&costs::Profile::all_gather, &costs::Profile::reduce_scatter,
+                           &costs::Profile::all_to_all}) {
+    REQUIRE((profile.*costs).size() == 2);
+    for (const int ranks : {2, 3}) CHECK((profile.*costs).at(ranks)(4000) > 0);
+  }
+  // Two ranks share 64 and 1000 evenly; three have 22 and 334 each, of 4 bytes.
+  REQUIRE(profile.samples.size() == 6);
+  const std::vector<std::pair<std::string, std::int64_t>> series = {
+      {"all_gather.2", 256}, {"reduce_scatter.2", 256}, {"all_to_all.2", 256},
+      {"all_gather.3", 264}, {"reduce_scatter.3", 264}, {"all_to_all.3", 264}};
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    CHECK(profile.samples[i].name == series[i].first);
+    REQUIRE(profile.samples[i].samples.size() == 2);
+    CHECK(profile.samples[i].samples[0].x == series[i].second);
+    CHECK(profile.samples[i].samples[1].x == (i < 3 ? 4000 : 4008));
+    CHECK(profile.samples[i].samples[0].repetitions == usual(options).iterations);
+  }
+  // 5 ranks, 3 kinds, 2 sizes, 3 iterations and 3 to warm up; four collectives in each group.
+  CHECK(nccl.groups == 5 * 3 * 2 * 6);
+  CHECK(nccl.aborted == 0);
+}
+
+TEST_CASE("a round's bytes limit how many collectives are issued at once", "[slow]") {
+  runtime::FakeNccl nccl;
+  Options options = small_on_fake();
+  options.nccl = &nccl;
+  costs::Profile profile;
+  // Of 16 MiB two make a round of 32 MiB, so the four take two groups on either rank.
+  measure_shard_collectives(options, kSilent, {1 << 22}, profile);
+  CHECK(nccl.groups == 2 * 3 * 6 * 2);
+}
+
+TEST_CASE("where NCCL fails on one rank, measuring collectives ends on all, which name it") {
+  runtime::FakeNccl nccl;
+  nccl.failing = 1;
+  Options options = small_on_fake();
+  options.nccl = &nccl;
+  costs::Profile profile;
+  int culprit = -1;
+  try {
+    measure_shard_collectives(options, kSilent, {64}, profile);
+  } catch (const transport::PeerError& error) {
+    culprit = error.culprit;
+  }
+  CHECK(culprit == 1);
+  CHECK(nccl.aborted == 2);
+}
+
 TEST_CASE("a device's profile is complete and survives its file", "[long]") {
   runtime::FakeNccl nccl;
   for (const bool direct : {false, true}) {
@@ -293,6 +351,7 @@ TEST_CASE("a device's profile is complete and survives its file", "[long]") {
     CHECK(measured.codec("onebit").encode(1 << 20) > 0);
     CHECK(measured.link.bandwidth > 0);
     CHECK(measured.all_reduce.at(2)(1 << 20) > 0);
+    CHECK((measured.all_to_all.size() == 1) == direct);
     const tests::TemporaryFolder folder;
     const std::string path = folder.path("device.yaml");
     costs::write_profile(path, measured);

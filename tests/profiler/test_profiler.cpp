@@ -83,6 +83,9 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   base.link.core_s_per_message = 3e-6;
   base.shared_host = false;  // as if it were of several machines
   base.fingerprint = "0123456789abcdef";
+  for (const std::string name : {"all_gather.2", "reduce_scatter.2", "all_to_all.2"})
+    base.samples.push_back({.name = name, .samples = {{.x = 1, .median_s = 1}}});
+  base.all_gather[2] = base.reduce_scatter[2] = base.all_to_all[2] = base.all_reduce.at(2);
   std::array<costs::Profile, 2> measured;
   {
     std::vector<std::jthread> ranks;
@@ -121,6 +124,10 @@ TEST_CASE("links alone are measured on top of a base, by all processes of a job 
   // The base's link.* are replaced; link.all_to_all, where its CPU work comes from, stays.
   // Codec, merge, all-to-all; hop, stream, cores and both ways; fan-in and fan-out; all-reduce.
   CHECK(measured[0].samples.size() == 3 + 1 + 1 + 4 + 2 + 1);
+  // Those of shards, which this transport does not have, were the base's network's.
+  CHECK(measured[0].all_gather.empty());
+  CHECK(measured[0].reduce_scatter.empty());
+  CHECK(measured[0].all_to_all.empty());
 }
 
 TEST_CASE("what transfers cost the cores is measured anew on top of a base, and nothing else",

@@ -317,9 +317,9 @@ class FakeNccl : public transport::NcclLibrary {
     std::vector<std::byte> bytes;
     bool taken = false;
   };
-  struct Sum {
+  struct Collective {
     int ranks = 0, fetched = 0;
-    std::vector<std::vector<std::byte>> parts;
+    std::vector<std::vector<std::byte>> parts;  ///< what each rank gave
   };
 
   class Link : public transport::NcclLink {
@@ -358,14 +358,14 @@ class FakeNccl : public transport::NcclLibrary {
 
     struct Life {
       std::atomic<bool> over = false;
-      int reduces = 0;
+      int collectives = 0;
     };
     struct Group {
       std::vector<transport::NcclOperation> operations;
       std::vector<bool> matched;
       std::vector<std::shared_ptr<Parcel>> sent;
       bool posted = false;
-      std::vector<int> reduces;  ///< numbers of its all-reduces
+      std::vector<int> collectives;  ///< their numbers
     };
 
    private:
@@ -377,19 +377,23 @@ class FakeNccl : public transport::NcclLibrary {
 
   using Kind = transport::NcclOperation::Kind;
 
+  static bool is_collective(const transport::NcclOperation& operation) {
+    return operation.kind != Kind::kSend && operation.kind != Kind::kReceive;
+  }
+
   bool run(Link::Group& group, int rank, int size, Link::Life& life) {
     if (silent == rank) return false;
     const std::lock_guard lock(mutex_);
     if (!group.posted) post(group, rank, size, life);
     bool done = true;
-    std::size_t reduce = 0;
+    std::size_t collective = 0;
     for (std::size_t i = 0; i < group.operations.size(); ++i) {
       const transport::NcclOperation& operation = group.operations[i];
-      const int number = operation.kind == Kind::kAllReduce ? group.reduces[reduce++] : 0;
+      const int number = is_collective(operation) ? group.collectives[collective++] : 0;
       if (!group.matched[i]) {
         group.matched[i] = operation.kind == Kind::kSend      ? true
                            : operation.kind == Kind::kReceive ? receive(operation, rank)
-                                                              : fetch(operation, number, size);
+                                                              : fetch(operation, number, rank);
       }
       // What comes from one peer comes in its order.
       done = done && group.matched[i];
@@ -408,12 +412,12 @@ class FakeNccl : public transport::NcclLibrary {
         parcel->bytes.assign(memory, memory + operation.bytes);
         group.sent.push_back(parcel);
         parcels_[{rank, operation.peer}].push_back(parcel);
-      } else if (operation.kind == Kind::kAllReduce) {
-        group.reduces.push_back(life.reduces);
-        Sum& sum = sums_[life.reduces++];
-        sum.parts.resize(static_cast<std::size_t>(size));
-        sum.parts[static_cast<std::size_t>(rank)].assign(memory, memory + operation.bytes);
-        ++sum.ranks;
+      } else if (is_collective(operation)) {
+        group.collectives.push_back(life.collectives);
+        Collective& all = collectives_[life.collectives++];
+        all.parts.resize(static_cast<std::size_t>(size));
+        all.parts[static_cast<std::size_t>(rank)].assign(memory, memory + operation.bytes);
+        ++all.ranks;
       }
     }
   }
@@ -435,22 +439,54 @@ class FakeNccl : public transport::NcclLibrary {
     return addition(values == kFloat32 ? nullptr : values == kFloat16 ? fp16.get() : bf16.get());
   }
 
-  bool fetch(const transport::NcclOperation& operation, int number, int size) {
-    Sum& sum = sums_[number];
-    if (sum.ranks < size) return false;
-    const transport::Addition& how = addition_of(operation.values);
-    std::vector<std::byte> total = sum.parts.front();
-    for (std::size_t rank = 1; rank < sum.parts.size(); ++rank) {
-      how.add(total.data(), sum.parts[rank].data(), total.size() / how.value_bytes);
-    }
-    if (!total.empty()) std::memcpy(operation.memory, total.data(), total.size());
-    if (++sum.fetched == size) sums_.erase(number);
+  bool fetch(const transport::NcclOperation& operation, int number, int rank) {
+    Collective& all = collectives_[number];
+    const std::size_t size = all.parts.size();
+    if (static_cast<std::size_t>(all.ranks) < size) return false;
+    if (operation.bytes > 0) take_part(operation, all.parts, static_cast<std::size_t>(rank));
+    if (static_cast<std::size_t>(++all.fetched) == size) collectives_.erase(number);
     return true;
+  }
+
+  /// Puts into the rank's memory what the collective leaves there.
+  static void take_part(const transport::NcclOperation& operation,
+                        const std::vector<std::vector<std::byte>>& parts, std::size_t rank) {
+    const std::size_t shard = static_cast<std::size_t>(operation.bytes) / parts.size();
+    auto* const memory = static_cast<std::byte*>(operation.memory);
+    auto* const into = static_cast<std::byte*>(operation.into);
+    switch (operation.kind) {
+      case Kind::kAllGather:
+        for (std::size_t of = 0; of < parts.size(); ++of) {
+          std::memcpy(memory + of * shard, &parts[of][of * shard], shard);
+        }
+        return;
+      case Kind::kReduceScatter:
+        return add(operation, parts, rank * shard, shard);
+      case Kind::kAllToAll:
+        for (std::size_t of = 0; of < parts.size(); ++of) {
+          std::memcpy(into + of * shard, &parts[of][rank * shard], shard);
+        }
+        return;
+      default:
+        return add(operation, parts, 0, parts.front().size());
+    }
+  }
+
+  /// Puts the sum of so many bytes of all parts into the memory.
+  static void add(const transport::NcclOperation& operation,
+                  const std::vector<std::vector<std::byte>>& parts, std::size_t from,
+                  std::size_t bytes) {
+    const transport::Addition& how = addition_of(operation.values);
+    std::vector<std::byte> total(&parts.front()[from], &parts.front()[from] + bytes);
+    for (std::size_t rank = 1; rank < parts.size(); ++rank) {
+      how.add(total.data(), &parts[rank][from], bytes / how.value_bytes);
+    }
+    std::memcpy(static_cast<std::byte*>(operation.memory) + from, total.data(), bytes);
   }
 
   std::mutex mutex_;
   std::map<std::pair<int, int>, std::deque<std::shared_ptr<Parcel>>> parcels_;
-  std::map<int, Sum> sums_;
+  std::map<int, Collective> collectives_;
 };
 
 }  // namespace hipress::runtime

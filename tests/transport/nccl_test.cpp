@@ -2,6 +2,8 @@
 
 #include "transport/nccl.hpp"
 
+#include <dlfcn.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -192,6 +194,59 @@ TEST_CASE("the system's NCCL is there, or its absence is told with a remedy") {
   CHECK(version >= kMinNccl);
   CHECK(id.size() == 128);
 }
+
+#ifdef HIPRESS_FAKE_NCCL
+
+namespace {
+
+/// What rank 1 of 3 asks NCCL for, in a group of this operation: lines of name, from, to, count,
+/// type and peer. Memory is at 0x1000, and 24 bytes long; what an all-to-all fills at 0x2000.
+std::string asked_of(const char* file, NcclOperation operation) {
+  const auto library = load_nccl(file);
+  const auto link = library->join(library->new_id(), 1, 3);
+  void* const handle = dlopen(file, RTLD_NOW | RTLD_NOLOAD);
+  REQUIRE(handle != nullptr);
+  const auto log = reinterpret_cast<const char* (*)()>(dlsym(handle, "fake_nccl_log"));
+  log();
+  operation.memory = reinterpret_cast<void*>(0x1000);
+  operation.bytes = 24;
+  operation.into = reinterpret_cast<void*>(0x2000);
+  CHECK(link->issue({&operation, 1}, nullptr).state == NcclState::kReady);
+  std::string text = log();
+  dlclose(handle);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("NCCL is asked for collectives of equal shards, in place") {
+  using Kind = NcclOperation::Kind;
+  const auto asked = [](Kind kind, NcclValues values) {
+    return asked_of(HIPRESS_FAKE_NCCL, {.kind = kind, .values = values});
+  };
+  // Shards of 24/3 = 8 bytes, rank 1's at 0x1008. Types as nccl.h numbers them: ncclChar 0,
+  // ncclFloat16 6, ncclFloat32 7.
+  CHECK(asked(Kind::kAllReduce, NcclValues::kFloat32) == "AllReduce 1000 1000 6 7 -1\n");
+  CHECK(asked(Kind::kAllGather, NcclValues::kFloat32) == "AllGather 1008 1000 8 0 -1\n");
+  CHECK(asked(Kind::kReduceScatter, NcclValues::kFloat32) == "ReduceScatter 1000 1008 2 7 -1\n");
+  CHECK(asked(Kind::kReduceScatter, NcclValues::kFloat16) == "ReduceScatter 1000 1008 4 6 -1\n");
+  CHECK(asked(Kind::kAllToAll, NcclValues::kFloat32) == "AlltoAll 1000 2000 8 0 -1\n");
+}
+
+TEST_CASE("an NCCL that has no all-to-all sends messages instead") {
+  CHECK(asked_of(HIPRESS_FAKE_NCCL_OLD, {.kind = NcclOperation::Kind::kAllToAll}) ==
+        "Send 1000 0 8 0 0\nRecv 0 2000 8 0 0\n"
+        "Send 1008 0 8 0 1\nRecv 0 2008 8 0 1\n"
+        "Send 1010 0 8 0 2\nRecv 0 2010 8 0 2\n");
+}
+
+TEST_CASE("a library that is no NCCL is told with what it lacks, and a missing one with a remedy") {
+  CHECK_THROWS_WITH(load_nccl("libm.so.6"), Contains("libm.so.6 has no nccl") &&
+                                                Contains("NCCL 2.20 or newer is needed"));
+  CHECK_THROWS_WITH(load_nccl("/no/such/libnccl.so"), Contains("set HIPRESS_NCCL to the file"));
+}
+
+#endif
 
 TEST_CASE("NCCL talks on the interface that is asked for, by name or address, else on loopback") {
   CHECK(nccl_interface("") == "=lo");

@@ -15,7 +15,8 @@ void declare(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
   app.add_option("--transport", line.transport,
                  "what links are measured of: " + transport::describe_transports() +
-                     "; nccl (between GPUs)")
+                     "; nccl (between GPUs), whose all-gather, reduce-scatter and all-to-all are "
+                     "measured, too")
       ->capture_default_str();
   app.add_option("--algorithm", line.algorithms,
                  "what to measure, comma-separated; staged ones at several ranks, whichever is "
