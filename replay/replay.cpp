@@ -165,11 +165,6 @@ class Replay {
           endpoint_, program_, gradients_.units(), states_,
           runtime::RuntimeOptions{.seed = options_.seed, .timeout_s = options_.timeout_s});
     }
-    if (program_.is_stepped()) {
-      throw std::invalid_argument("schedule " + program_.plan().plan.schedule.text() +
-                                  " computes in steps that wait for messages, which is replayed on "
-                                  "CPUs; take device cpu, or schedule ddp");
-    }
     device_ = options_.device(endpoint_.rank());
     return std::make_unique<runtime::DeviceRuntime>(
         endpoint_, program_, gradients_.units(), *device_,

@@ -41,7 +41,8 @@ DeviceRuntime::DeviceRuntime(transport::Endpoint& endpoint, const Program& progr
       copied_(device.make_event()),
       intervals_(program.tasks().size()),
       waits_for_(program.tasks().size()),
-      finished_(program.tasks().size()) {
+      finished_(program.tasks().size()),
+      may_begin_(program.tasks().size()) {
   const NcclOptions nccl{options.nccl, options.rounds, options.timeout_s};
   mover_ = options.nccl ? make_nccl_mover(endpoint, work_, *this, nccl)
                         : make_pinned_mover(endpoint, work_, *this);
@@ -91,6 +92,7 @@ void DeviceRuntime::begin(std::uint64_t iteration) {
     }
   }
   std::fill(finished_.begin(), finished_.end(), false);
+  std::fill(may_begin_.begin(), may_begin_.end(), false);
   work_.begin(iteration);
   work_.memory.copy_in(host_units_, Stream::kOwnCodec);
   wait_for_copies();
@@ -116,6 +118,7 @@ void DeviceRuntime::start(Clock::time_point at) {
   under_way_ = true;
   for (std::uint32_t index = 0; index < waits_for_.size(); ++index) {
     const LocalTask& local = program_.tasks()[index];
+    if (is_stepped_computation(index)) continue;  // computed() says when it is done
     const bool starts = local.task.kind == Kind::kForward ||
                         (waits_at_first(local) == 0 && local.task.kind != Kind::kBackward);
     if (starts) push(index, at);
@@ -127,6 +130,25 @@ void DeviceRuntime::gradient_ready(std::uint32_t gradient, Clock::time_point at)
   const std::uint32_t index = program_.backward_of(gradient);
   const std::lock_guard lock(mutex_);
   push(index, at);
+}
+
+Clock::time_point DeviceRuntime::await_computation(std::uint32_t index) {
+  std::unique_lock lock(mutex_);
+  if (waits_at_first(program_.tasks()[index]) == 0) {
+    rethrow_failure();
+    return Clock::time_point::min();
+  }
+  quiet_since_ = Clock::now();
+  changed_.wait(lock, [&] { return may_begin_[index] || failure_; });
+  quiet_since_.reset();
+  rethrow_failure();
+  return intervals_[index].start;
+}
+
+void DeviceRuntime::computed(std::uint32_t index, const Interval& when) {
+  const std::lock_guard lock(mutex_);
+  intervals_[index] = when;
+  finished(index, when.end);
 }
 
 void DeviceRuntime::wait() {
@@ -166,18 +188,27 @@ void DeviceRuntime::issue_loop() {
   }
 }
 
-/// There is nothing to issue: looks whether the iteration is over, or never will be.
+/// There is nothing to issue: looks whether computation may begin, and whether the iteration is
+/// over, or never will be.
 void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
   const bool host_is_done = remaining_ == 0;
   lock.unlock();
   bool device_is_done = false;
+  std::vector<std::pair<std::uint32_t, Clock::time_point>> reached;
   try {
     as_mover([&] { mover_->look(); });
+    reached = take_reached();
     device_is_done = work_.schedule.done();
   } catch (...) {
     fail(std::current_exception());
   }
   lock.lock();
+  for (const auto& [index, at] : reached) {
+    intervals_[index].start = std::max(intervals_[index].start, at);
+    may_begin_[index] = true;
+    note_progress();
+    changed_.notify_all();
+  }
   if (host_is_done && device_is_done) {
     under_way_ = false;
     changed_.notify_all();
@@ -204,12 +235,32 @@ void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
   if (failure_ || stopping_ || !ready_.empty()) return;  // meanwhile
   if (host_is_done != (remaining_ == 0)) return;
   // Tasks, arrivals and gradients wake us up; the device, its library and their failures do not.
-  wake_.wait_for(lock, host_is_done || mover_->needs_looks() ? kLook : kSeldom);
+  const bool often = host_is_done || !awaited_.empty() || mover_->needs_looks();
+  wake_.wait_for(lock, often ? kLook : kSeldom);
+}
+
+bool DeviceRuntime::is_stepped_computation(std::uint32_t index) const {
+  return program_.is_stepped() && casync::is_computation(program_.tasks()[index].task);
+}
+
+std::vector<std::pair<std::uint32_t, Clock::time_point>> DeviceRuntime::take_reached() {
+  std::vector<std::pair<std::uint32_t, Clock::time_point>> reached;
+  std::erase_if(awaited_, [&](std::uint32_t index) {
+    const std::optional<double> at_s = work_.schedule.reached_s(index);
+    if (at_s) reached.emplace_back(index, origin_ + from_s(*at_s));
+    return at_s.has_value();
+  });
+  return reached;
 }
 
 void DeviceRuntime::issue(std::uint32_t index) {
   const casync::Task& task = program_.tasks()[index].task;
   if (is_transfer(task.kind)) return mover_->issue(index);
+  if (is_stepped_computation(index)) {  // await_computation() waits for it
+    work_.schedule.pass(index);
+    awaited_.push_back(index);
+    return;
+  }
   if (casync::is_instant(task) || casync::is_computation(task)) {
     work_.schedule.pass(index);
   } else {

@@ -36,7 +36,8 @@ struct DeviceRuntimeOptions {
 /// Runs one rank's program on a device. A task is *issued*, put into a stream of the device, as
 /// soon as those that it waits for are; events see to the rest, and the host waits for nothing in
 /// between. Only messages that the endpoint moves, through pinned memory, need the host: to hand
-/// them over when they are there, and to issue what waits for them.
+/// them over when they are there, and to issue what waits for them. Of a stepped program the host
+/// also sees when the device has reached computation that waits for it.
 ///
 /// Owns a thread that issues, and its mover's. Gradients are copied to the device in begin() and
 /// back in wait(), which no interval counts.
@@ -53,6 +54,8 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   void begin(std::uint64_t iteration) override;
   void start(Clock::time_point at) override;
   void gradient_ready(std::uint32_t gradient, Clock::time_point at) override;
+  Clock::time_point await_computation(std::uint32_t index) override;
+  void computed(std::uint32_t index, const Interval& when) override;
   void wait_until(Clock::time_point at) override { sleep_until(at); }
   void wait() override;
   std::span<const Interval> intervals() const override { return intervals_; }
@@ -74,6 +77,9 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   void issue_loop();
   void idle(std::unique_lock<std::mutex>& lock);
   void issue(std::uint32_t index);
+  bool is_stepped_computation(std::uint32_t index) const;
+  /// Takes out of awaited_ the computation that the device has reached, with when that was.
+  std::vector<std::pair<std::uint32_t, Clock::time_point>> take_reached();
   /// Calls something of the mover's, whose errors then name the task that they keep waiting.
   template <class Work>
   auto as_mover(const Work& work) const {
@@ -102,6 +108,9 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   DeviceWork work_;
   const Event copied_;
   Clock::time_point origin_;         ///< when the schedule's origin was
+  /// Computation whose predecessors are issued; the device has not reached it. For the issuing
+  /// thread.
+  std::vector<std::uint32_t> awaited_;
   std::vector<Interval> intervals_;  ///< per task
 
   // Guarded by mutex_.
@@ -109,10 +118,12 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   ReadyTasks ready_;                      ///< tasks whose predecessors are issued
   std::vector<std::uint32_t> waits_for_;  ///< per task
   std::vector<bool> finished_;            ///< per task
+  std::vector<bool> may_begin_;           ///< per task, of computation that awaits other tasks
   std::uint32_t remaining_ = 0;           ///< tasks neither issued nor, where the host must, done
   std::int64_t bytes_sent_ = 0;
   bool under_way_ = false;                        ///< an iteration is not known to be done
-  std::optional<Clock::time_point> quiet_since_;  ///< wait() was called, and nothing has happened
+  /// wait() or await_computation() was called, and nothing has happened.
+  std::optional<Clock::time_point> quiet_since_;
   bool stopping_ = false;
   std::unique_ptr<Mover> mover_;
   std::thread issuer_;

@@ -40,14 +40,6 @@ std::vector<bool> held_up_by_others(const casync::TaskGraph& graph) {
 
 }  // namespace
 
-Clock::time_point RankRuntime::await_computation(std::uint32_t) {
-  throw std::logic_error("this runtime runs no schedules of several steps");
-}
-
-void RankRuntime::computed(std::uint32_t, const Interval&) {
-  throw std::logic_error("this runtime runs no schedules of several steps");
-}
-
 std::unique_ptr<transport::Exchange> prepare_exchange(
     transport::Endpoint& endpoint, const Program& program, std::span<const std::uint32_t> sends,
     std::span<const std::uint32_t> receives, const Places& place, transport::Events events) {
@@ -93,8 +85,9 @@ Stall find_stall(const Program& program, double timeout_s,
         {rank, fmt::format("rank {} made no progress for {} s at '{}'", rank, timeout_s, where)},
         patience(timeout_s, blame, rank)};
   };
+  // Of a stepped program who waits here has computed all that could be.
   const std::uint32_t backward = first([&](std::uint32_t index) {
-    return tasks[index].task.kind == Kind::kBackward && undone(index);
+    return !program.is_stepped() && tasks[index].task.kind == Kind::kBackward && undone(index);
   });
   if (backward != kNoIndex) return at(backward, Blame::kSelf);
   if (busy != kNoIndex) return at(busy, Blame::kSelf);

@@ -48,10 +48,10 @@ class RankRuntime {
   virtual void gradient_ready(std::uint32_t gradient, Clock::time_point at) = 0;
   /// Of a stepped program, instead of gradient_ready(): returns when all that this computation
   /// waits for is done, and says when that was; the earliest time if it waits for nothing. Throws
-  /// like wait(). Here: std::logic_error, for runtimes that refuse such programs.
-  virtual Clock::time_point await_computation(std::uint32_t index);
+  /// like wait().
+  virtual Clock::time_point await_computation(std::uint32_t index) = 0;
   /// It has run from then to then.
-  virtual void computed(std::uint32_t index, const Interval& when);
+  virtual void computed(std::uint32_t index, const Interval& when) = 0;
   /// Sleeps until then, or throws like wait() as soon as the iteration has failed.
   virtual void wait_until(Clock::time_point at) = 0;
   /// Returns when every task of this rank is done and its messages have left. Throws PeerError if a

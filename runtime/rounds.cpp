@@ -41,10 +41,20 @@ class Rounds {
         limits_(limits),
         waits_for_(graph.tasks()),
         ready_ps_(graph.tasks()),
+        computed_next_(graph.tasks(), casync::kNoIndex),
         out_(graph.nodes),
         in_(graph.nodes) {
+    std::vector<TaskId> computed_last(graph.nodes, casync::kNoIndex);
     for (TaskId id = 0; id < graph.tasks(); ++id) {
       for (const TaskId next : casync::successors(graph, id)) ++waits_for_[next];
+      if (casync::is_computation(graph[id])) {
+        TaskId& last = computed_last[graph[id].node];
+        if (last != casync::kNoIndex) {
+          computed_next_[last] = id;
+          ++waits_for_[id];
+        }
+        last = id;
+      }
       if (graph[id].kind == Kind::kAllReduce) reduces_[slice_of(id)].tasks.push_back(id);
     }
     for (const auto& [slice, reduce] : reduces_) {
@@ -75,25 +85,12 @@ class Rounds {
 
   SliceKey slice_of(TaskId id) const { return {graph_[id].gradient, graph_[id].partition}; }
 
-  /// Computation is timed, and waits for nothing but itself; then all that waits for nothing.
   void start() {
-    std::vector<std::int64_t> computed_ps(graph_.nodes);
-    std::vector<std::pair<TaskId, std::int64_t>> first;
+    std::vector<TaskId> first;
     for (TaskId id = 0; id < graph_.tasks(); ++id) {
-      const Task& task = graph_[id];
-      if (casync::is_computation(task)) {
-        first.emplace_back(id, computed_ps[task.node] += task.amount);
-      } else if (waits_for_[id] == 0) {
-        first.emplace_back(id, -1);
-      }
+      if (waits_for_[id] == 0) first.push_back(id);
     }
-    for (const auto& [id, at_ps] : first) {
-      if (at_ps < 0) {
-        release(id);
-      } else {
-        finish(id, at_ps);
-      }
-    }
+    for (const TaskId id : first) release(id);
   }
 
   /// The task is over at `at_ps`, and with it what takes a known time and waited for it.
@@ -102,15 +99,14 @@ class Rounds {
     while (!over.empty()) {
       const auto [done, end_ps] = over.back();
       over.pop_back();
-      for (const TaskId next : casync::successors(graph_, done)) {
-        if (casync::is_computation(graph_[next])) continue;
-        ready_ps_[next] = std::max(ready_ps_[next], end_ps);
-        if (--waits_for_[next] > 0 || !takes_known_time(next)) {
-          if (waits_for_[next] == 0) release(next);
-          continue;
-        }
+      const auto follow = [&, at = end_ps](TaskId next) {
+        ready_ps_[next] = std::max(ready_ps_[next], at);
+        if (--waits_for_[next] > 0) return;
+        if (!takes_known_time(next)) return release(next);
         over.emplace_back(next, ready_ps_[next] + duration_ps(graph_[next]));
-      }
+      };
+      for (const TaskId next : casync::successors(graph_, done)) follow(next);
+      if (computed_next_[done] != casync::kNoIndex) follow(computed_next_[done]);
     }
   }
 
@@ -119,6 +115,7 @@ class Rounds {
   }
 
   std::int64_t duration_ps(const Task& task) const {
+    if (casync::is_computation(task)) return task.amount;
     const bool codes =
         task.kind == Kind::kEncode || task.kind == Kind::kDecode || task.kind == Kind::kMerge;
     return codes && !casync::is_instant(task) ? task.amount * limits_.ps_per_element : 0;
@@ -199,6 +196,7 @@ class Rounds {
   const RoundLimits& limits_;
   std::vector<std::uint32_t> waits_for_;
   std::vector<std::int64_t> ready_ps_;
+  std::vector<TaskId> computed_next_;  ///< per computation: the next one on its node
   std::vector<Load> out_, in_;  ///< per node
   std::map<SliceKey, Reduce> reduces_;
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates_;

@@ -31,7 +31,8 @@ struct RoundLimits {
   std::int64_t ps_per_element = 10;    ///< of an Encode, Decode or Merge
 };
 
-/// The rounds of a graph, a function of graph and limits alone. A round starts when the one before
+/// The rounds of a graph, a function of graph and limits alone. Computation of a node is one task
+/// after the other, each behind what it waits for. A round starts when the one before
 /// is over and takes whatever is ready by then, the longest ready first. Every Send and AllReduce
 /// is in exactly one. std::invalid_argument if an all-reduce lacks a node.
 std::vector<Round> derive_rounds(const casync::TaskGraph& graph, const RoundLimits& limits = {});

@@ -79,6 +79,18 @@ bool StreamSchedule::is_done(std::uint32_t task) {
   return place.entry != 0 && device_.done(entries_[number(place.stream)][place.entry - 1].end);
 }
 
+std::optional<double> StreamSchedule::reached_s(std::uint32_t task) {
+  double last_s = 0;
+  for (std::size_t s = 0; s < kStreams; ++s) {
+    const std::uint32_t entry = clocks_[task][s];
+    if (entry == 0) continue;
+    const Event end = entries_[s][entry - 1].end;
+    if (!device_.done(end)) return std::nullopt;
+    last_s = std::max(last_s, device_.seconds_between(origin_, end));
+  }
+  return last_s;
+}
+
 std::uint32_t StreamSchedule::first_undone() {
   for (std::size_t s = 0; s < kStreams; ++s) {
     for (std::uint32_t i = 0; i < used_[s]; ++i) {

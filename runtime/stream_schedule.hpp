@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,6 +40,9 @@ class StreamSchedule {
   bool done();
   /// The task's entry is done; false if it has none.
   bool is_done(std::uint32_t task);
+  /// Of a task that has passed: when the last entry that it depends on was done, in seconds after
+  /// the origin, 0 if there is none; nothing as long as one is not done.
+  std::optional<double> reached_s(std::uint32_t task);
   /// The first task of an entry that is not done; kNoIndex if there is none.
   std::uint32_t first_undone();
 

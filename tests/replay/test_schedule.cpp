@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "replay/replay.hpp"
+#include "replay/verify.hpp"
+#include "tests/runtime/fake_device.hpp"
 #include "tests/runtime/fixtures.hpp"
 #include "tests/runtime/ranks.hpp"
 #include "traces/timeline.hpp"
@@ -27,6 +29,7 @@ Case scheduled(const std::string& schedule, const std::string& strategy, const s
   }
   made.plan =
       make_plan(made.model, strategy, nodes, static_cast<std::int32_t>(nodes), codec_or_raw(form));
+  if (form != "raw") made.plan.plan.algorithms.front().name = form;  // as devices look it up
   made.plan.plan.schedule = casync::Schedule::parse(schedule);
   made.graph = casync::expand_to_run(made.model, made.plan.plan);
   casync::check(made.graph);
@@ -48,6 +51,7 @@ Case sharded(const std::string& schedule, const std::string& shards_by, const st
     plans::ResolvedPlan other = make_plan(made.model, "ps", nodes, 1, codec_or_raw(gathered));
     plan.gathers.assign(6, static_cast<std::int8_t>(plan.algorithms.size()));
     plan.algorithms.push_back(other.plan.algorithms.front());
+    plan.algorithms.back().name = gathered;
     made.plan.codecs.push_back(other.codecs.front());
   }
   made.graph = casync::expand_to_run(made.model, plan);
@@ -58,6 +62,44 @@ Case sharded(const std::string& schedule, const std::string& shards_by, const st
 ReplayResult run(const Case& made, const std::string& transport = "memory") {
   const ReplayOptions options{.warmup = 1, .iterations = 2, .progress = {}, .timeline = true};
   return replay_threads(transport, made.model, made.plan, made.graph, options);
+}
+
+/// The same on devices, whose messages go through the host, or over NCCL.
+ReplayResult run_on_devices(const Case& made, transport::NcclLibrary* nccl,
+                            const FakeDeviceOptions& device = {}) {
+  ReplayOptions options{.warmup = 1, .iterations = 2, .progress = {}, .timeline = true};
+  options.nccl = nccl;
+  options.device = [device](int rank) {
+    FakeDeviceOptions own = device;
+    own.seed = own.seed * 31 + static_cast<unsigned>(rank);
+    return std::make_unique<FakeDevice>(own);
+  };
+  return replay_threads("memory", made.model, made.plan, made.graph, options);
+}
+
+/// On devices both ways, which send what ranks on CPUs do.
+void verify_on_devices(const Case& made) {
+  static unsigned seed = 0;
+  const std::vector<std::int64_t> sent = run(made).bytes_sent;
+  FakeNccl nccl;
+  for (transport::NcclLibrary* const library : {static_cast<FakeNccl*>(nullptr), &nccl}) {
+    INFO((library == nullptr ? "pinned" : "nccl"));
+    const ReplayResult result = run_on_devices(made, library, {.seed = ++seed});
+    CHECK(result.verified);
+    CHECK(result.bytes_sent == sent);
+  }
+  CHECK(nccl.aborted == 0);
+}
+
+/// No computation begins before what it waits for on its node has ended.
+void require_order(const Case& made, const traces::Timeline& times) {
+  for (casync::TaskId id = 0; id < made.graph.tasks(); ++id) {
+    for (const casync::TaskId next : successors(made.graph, id)) {
+      const bool here = made.graph[id].node == made.graph[next].node;
+      if (!here || !is_computation(made.graph[next]) || is_computation(made.graph[id])) continue;
+      CHECK(times.start[next] >= times.end[id]);
+    }
+  }
 }
 
 }  // namespace
@@ -180,6 +222,78 @@ TEST_CASE("periods verify on devices", "[slow]") {
         verify_on_devices(scheduled(schedule, strategy, form, 3));
       }
     }
+  }
+}
+
+TEST_CASE("shards are gathered and reduced on devices as on CPUs", "[slow]") {
+  for (const char* schedule :
+       {"fsdp", "fsdp(reshard=false)", "fsdp(reshard=2)",
+        "fsdp(prefetch=none, communicators=separate, in_flight=1)"}) {
+    for (const char* shards_by : {"ring", "direct"}) {
+      for (const char* gathered : {"raw", "bf16", "int8block"}) {
+        for (const char* reduced : {"raw", "fp16", "onebit"}) {
+          INFO(schedule << " " << shards_by << " " << gathered << " " << reduced);
+          verify_on_devices(sharded(schedule, shards_by, gathered, reduced, 4));
+        }
+      }
+    }
+  }
+  verify_on_devices(sharded("fsdp", "ring", "raw", "int4block", 6, 3));
+  verify_on_devices(sharded("fsdp", "ring", "raw", "raw", 1));
+}
+
+TEST_CASE("a device's computation begins when what it waits for has been done there") {
+  FakeNccl nccl;
+  for (transport::NcclLibrary* const library : {static_cast<FakeNccl*>(nullptr), &nccl}) {
+    const Case made = sharded("fsdp", "direct", "int8block", "int4block", 3);
+    const ReplayResult result = run_on_devices(made, library);
+    require_order(made, result.timeline);
+    for (const double iteration_s : result.iteration_s) CHECK(iteration_s >= 3e-3);
+  }
+}
+
+TEST_CASE("a device that is asked to wait for nothing ends a step in shards with wrong values") {
+  const Case made = sharded("fsdp", "ring", "raw", "raw", 3);
+  for (const bool direct : {false, true}) {
+    int wrong = 0;
+    for (unsigned seed = 1; seed <= 20 && wrong == 0; ++seed) {
+      FakeNccl nccl;
+      try {
+        run_on_devices(made, direct ? &nccl : nullptr, {.seed = seed, .ignores_waits = true});
+      } catch (const VerificationError&) {
+        ++wrong;
+      }
+    }
+    CHECK(wrong == 1);
+  }
+}
+
+TEST_CASE("who waits for a message before it computes on blames who did not send it") {
+  const Case made = sharded("fsdp", "direct", "raw", "raw", 2);
+  const Program program(made.graph, made.model, made.plan, 0);
+  const auto is_not_forward = [&](std::uint32_t index) {
+    return program.tasks()[index].task.kind != casync::Kind::kForward;
+  };
+  const Stall stall = find_stall(program, 10, is_not_forward, kNoIndex);
+  CHECK(stall.error.culprit == 1);
+  CHECK_THAT(stall.error.what(), Contains("rank 1 sent nothing for 10 s; rank 0 waits for 'Recv"));
+}
+
+TEST_CASE("where a device's message never comes, computation waits no longer than the timeout",
+          "[slow]") {
+  const Case made = sharded("fsdp", "direct", "raw", "raw", 2);
+  FakeNccl nccl;
+  nccl.silent = 1;
+  ReplayOptions options{.warmup = 0, .iterations = 1, .progress = {}};
+  options.timeout_s = 1;
+  options.nccl = &nccl;
+  options.device = [](int) { return std::make_unique<FakeDevice>(FakeDeviceOptions{}); };
+  const auto errors = run_ranks(2, [&](transport::Endpoint& endpoint) {
+    replay::replay(endpoint, made.model, made.plan, made.graph, options);
+  });
+  for (const auto& error : errors) {
+    INFO(message_of(error));
+    CHECK_THAT(message_of(error), Contains("sent nothing to rank"));
   }
 }
 
