@@ -25,10 +25,10 @@ enum class Purpose : std::uint8_t { kSimulate, kRun };
 ///
 /// Shards in messages (Plan::shards_in_messages()) are gathered and reduced by the units'
 /// strategies instead (Layout::parameters): each node begins when it is ready, and on it one
-/// follows the other as on a communicator. A layer that is reduced is cut into as many partitions as
-/// there are nodes; of G neighbours who have all shards the k-th has those that are k mod G. Their
-/// sums, divided by N already, are added up over groups by a reduce-scatter and a gather, raw or in
-/// half precision.
+/// follows the other as on a communicator. A layer that is reduced is cut into as many partitions
+/// as there are nodes; of G neighbours who have all shards the k-th has those that are k mod G.
+/// Their sums, divided by N already, are added up over groups by a reduce-scatter and a gather, raw
+/// or in half precision.
 ///
 /// std::invalid_argument for groups that the nodes cannot be divided into.
 TaskGraph expand_sharded(const models::Model& model, const Plan& plan, const Layout& layout,

@@ -285,30 +285,28 @@ void spread_core_times(Model& model) {
   }
 }
 
+/// InputError for a core time, which there is none of without threads.
+void refuse_core_time(const io::YamlNode& node, std::string_view key) {
+  if (const auto core_time = node.find(key)) {
+    core_time->fail(
+        "means nothing without threads; say with how many a rank computes, as threads: 8");
+  }
+}
+
 /// What computation keeps busy of its host.
 void read_threads(const io::YamlNode& root, Model& model) {
   if (const auto traffic = root.find("memory_traffic")) model.memory_traffic = traffic->bandwidth();
-  const auto threads = root.find("threads");
-  if (threads) {
+  if (const auto threads = root.find("threads")) {
     model.threads = static_cast<int>(threads->integer(1, kMaxThreads));
     model.forward_cores = read_cores(root, "forward_core_time", model.forward_s, model.threads);
     model.optimizer_cores =
         read_cores(root, "optimizer_core_time", model.optimizer_s, model.threads);
     return spread_core_times(model);
   }
-  for (const std::string_view key : {"forward_core_time", "optimizer_core_time"}) {
-    if (const auto core_time = root.find(key)) {
-      core_time->fail(
-          "means nothing without threads; say with how many a rank computes, as "
-          "threads: 8");
-    }
-  }
+  refuse_core_time(root, "forward_core_time");
+  refuse_core_time(root, "optimizer_core_time");
   for (const io::YamlNode& item : root.at("gradients").items()) {
-    if (const auto core_time = item.find("core_time")) {
-      core_time->fail(
-          "means nothing without threads; say with how many a rank computes, as "
-          "threads: 8");
-    }
+    refuse_core_time(item, "core_time");
   }
 }
 
@@ -373,11 +371,35 @@ Mix parse_mix(const io::YamlNode& node) {
   return mix;
 }
 
+/// But those of gradients.
+void read_times(const io::YamlNode& root, Model& model) {
+  if (const auto forward = root.find("forward")) {
+    model.forward_s = forward->duration(kLongestTime_s);
+  }
+  if (const auto optimizer = root.find("optimizer")) {
+    model.optimizer_s = optimizer->duration(kLongestTime_s - model.forward_s);
+  }
+  if (const auto micro_steps = root.find("micro_steps")) {
+    model.micro_steps = static_cast<int>(micro_steps->integer(1, INT32_MAX));
+  }
+}
+
+/// InputError for a step that takes longer than times can hold.
+void check_step(const io::YamlNode& root, const Model& model) {
+  if (before_backward_s(model) <= kLongestTime_s && backward_s(model) <= kLongestTime_s) return;
+  const bool several = model.micro_steps > 1;
+  root.at(several ? "micro_steps" : "hook")
+      .fail(fmt::format(
+          "{}a step computes for {} before its last backward, and at most {:g}s are possible",
+          several ? fmt::format("with {}, ", model.micro_steps) : "",
+          io::format_duration(before_backward_s(model)), kLongestTime_s));
+}
+
 Model read_yaml(const std::string& file) {
   const io::YamlNode root = io::YamlNode::load(file);
-  root.expect_keys({"name", "source", "batch", "unit", "dtype", "forward", "optimizer",
-                    "micro_steps", "mix", "traced", "gradients", "threads", "forward_core_time",
-                    "optimizer_core_time", "memory_traffic", "hook"});
+  root.expect_keys({"name", "source", "batch", "unit", "dtype", "forward", "optimizer", "threads",
+                    "forward_core_time", "optimizer_core_time", "memory_traffic", "hook",
+                    "micro_steps", "mix", "traced", "gradients"});
   GradientList list(file);
   Model model;
   model.name = root.at("name").text();
@@ -385,14 +407,7 @@ Model read_yaml(const std::string& file) {
   if (const auto batch = root.find("batch"))
     model.batch = static_cast<int>(batch->integer(0, INT32_MAX));
   if (const auto unit = root.find("unit")) model.unit = unit->text();
-  if (const auto forward = root.find("forward")) {
-    model.forward_s = forward->duration(kLongestTime_s);
-  }
-  if (const auto optimizer = root.find("optimizer")) {
-    model.optimizer_s = optimizer->duration(kLongestTime_s - model.forward_s);
-  }
-  const auto micro_steps = root.find("micro_steps");
-  if (micro_steps) model.micro_steps = static_cast<int>(micro_steps->integer(1, INT32_MAX));
+  read_times(root, model);
   if (const auto mix = root.find("mix")) model.mix = parse_mix(*mix);
   if (const auto traced = root.find("traced")) parse_traced(*traced);  // read_traced() returns it
   const auto dtype_node = root.find("dtype");
@@ -404,11 +419,7 @@ Model read_yaml(const std::string& file) {
   wait_for_buckets(model);
   read_threads(root, model);
   if (const auto hook = root.find("hook")) add_own_time(*hook, model);
-  if (before_backward_s(model) > kLongestTime_s) {
-    micro_steps->fail(fmt::format(
-        "with {}, a step computes for {} before its last backward, and at most {:g}s are possible",
-        model.micro_steps, io::format_duration(before_backward_s(model)), kLongestTime_s));
-  }
+  check_step(root, model);
   return model;
 }
 

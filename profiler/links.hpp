@@ -13,8 +13,8 @@ namespace hipress::profiler {
 void measure_transfer_cores(const Options& options, const Hosts& hosts, const Progress& progress,
                             costs::Profile& profile, Variations& variations);
 
-/// Point to point, everybody to everybody, fan-in and fan-out, and the library's all-reduce; of NCCL
-/// all collectives that sharded training uses.
+/// Point to point, everybody to everybody, fan-in and fan-out, and the library's all-reduce; of
+/// NCCL all collectives that sharded training uses.
 void measure_links(const Options& options, const Hosts& hosts, const Progress& progress,
                    costs::Profile& profile, Variations& variations);
 

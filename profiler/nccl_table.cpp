@@ -85,8 +85,8 @@ void print_nccl_table(std::ostream& out, const std::vector<NcclRow>& rows) {
     }
     before = &row;
     fmt::print(out, " {:>11} {:>13} {:>9} {:>7} {:>9.2f} {:>8.2f} {:>8.2f}\n", row.size_bytes,
-               row.size_bytes / 4, "float", sums(row.test) ? "sum" : "none",
-               row.time_s * 1e6, row.algbw / 1e9, row.busbw / 1e9);
+               row.size_bytes / 4, "float", sums(row.test) ? "sum" : "none", row.time_s * 1e6,
+               row.algbw / 1e9, row.busbw / 1e9);
   }
 }
 

@@ -340,8 +340,7 @@ void Verifier::check_promise(const Reference::Partition& partition, std::uint64_
     case casync::Operation::kMean:
       return check_bound(partition, iteration, block.first, block.values[0]);
     case casync::Operation::kReduceScatter:  // all owners have the same bits
-      return check_bound(partition, iteration, block.first,
-                         block.values[exemplar(partition, 0)]);
+      return check_bound(partition, iteration, block.first, block.values[exemplar(partition, 0)]);
     case casync::Operation::kBroadcast:
       return check_copy(partition, iteration, block);
     case casync::Operation::kGather:

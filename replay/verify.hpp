@@ -32,9 +32,9 @@ struct Stretch {
 /// bits on all receivers, unless nodes on the way encode anew; raw, or with a codec that loses
 /// nothing, the bits of the root's, and after a cast it lies within its rounding; the root ends
 /// with these bits or with its own. Of a reduce-scatter the same is said as of means, but of the
-/// nodes alone whose shard it is; what is gathered has the same bits on all, which are as near to the owner's as a
-/// broadcast's to the root's. Each rank checks a share of the stretches against the digests of them
-/// that all ranks publish.
+/// nodes alone whose shard it is; what is gathered has the same bits on all, which are as near to
+/// the owner's as a broadcast's to the root's. Each rank checks a share of the stretches against
+/// the digests of them that all ranks publish.
 class Verifier {
  public:
   /// As Reference. Every rank of the endpoint makes one with the same arguments.

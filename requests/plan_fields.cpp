@@ -145,10 +145,11 @@ Fields fields(PlanRequest& request) {
                "BEST compares ddp, fsdp and hsdp (default: ddp)")
       .repeated();
   made.add("wrap", &request.wraps, describe_wrap() + "; several are compared").repeated();
-  made.add("shards_by", &request.shards_by,
-           "What gathers and reduces shards of sharded schedules, of the plans and of what they are "
-           "compared with: a library's collectives (library), or messages between nodes, in a ring "
-           "(ring) or each to where it belongs (direct) (default: library)");
+  made.add(
+      "shards_by", &request.shards_by,
+      "What gathers and reduces shards of sharded schedules, of the plans and of what they are "
+      "compared with: a library's collectives (library), or messages between nodes, in a ring "
+      "(ring) or each to where it belongs (direct) (default: library)");
   made.add("gpu_memory", &request.gpu_memory,
            "Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer "
            "state take more are not chosen (default: whatever is needed)");

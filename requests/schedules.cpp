@@ -149,14 +149,14 @@ void find_bandwidths(ScheduleAnswer& answer, const std::vector<AskedSchedule>& s
   }
   look_for_interrupt(hooks);
   answer.bandwidths.resize(schedules.size() * algorithms.size());
-  sim::run_parallel(
-      answer.bandwidths.size(), problem.limits.jobs, [&](std::size_t place, unsigned) {
-        const std::size_t i = place / algorithms.size();
-        BandwidthTable& table = answer.bandwidths[place];
-        table = table_of(problem, algorithms[place % algorithms.size()], schedules[i].schedule,
-                         carrier_of(answer.request), wanted);
-        table.schedule = schedules[i].text;
-      });
+  sim::run_parallel(answer.bandwidths.size(), problem.limits.jobs,
+                    [&](std::size_t place, unsigned) {
+                      const std::size_t i = place / algorithms.size();
+                      BandwidthTable& table = answer.bandwidths[place];
+                      table = table_of(problem, algorithms[place % algorithms.size()],
+                                       schedules[i].schedule, carrier_of(answer.request), wanted);
+                      table.schedule = schedules[i].text;
+                    });
 }
 
 /// What is said of a plan beside the answer's baselines.
@@ -202,8 +202,8 @@ std::vector<ScheduledPlan> uncompressed(const ScheduleAnswer& answer,
                                         const std::vector<casync::Schedule>& schedules) {
   Problem problem = answer.prepared.problem;
   std::erase_if(problem.algorithms, [](const std::string& one) { return !plans::is_cast(one); });
-  std::vector<ScheduledPlan> found = plan_schedules(problem, schedules, answer.request.optimizer,
-                                                    carrier_of(answer.request));
+  std::vector<ScheduledPlan> found =
+      plan_schedules(problem, schedules, answer.request.optimizer, carrier_of(answer.request));
   for (std::size_t i = 0; i < found.size(); ++i) {
     found[i].lower_bound_s = answer.plans[i].lower_bound_s;  // of all plans of the schedule
     for (const ShardedBaseline& one : answer.baselines) {

@@ -107,7 +107,7 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   std::vector<std::span<float>> host_units_;
   DeviceWork work_;
   const Event copied_;
-  Clock::time_point origin_;         ///< when the schedule's origin was
+  Clock::time_point origin_;  ///< when the schedule's origin was
   /// Computation whose predecessors are issued; the device has not reached it. For the issuing
   /// thread.
   std::vector<std::uint32_t> awaited_;
@@ -121,7 +121,7 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   std::vector<bool> may_begin_;           ///< per task, of computation that awaits other tasks
   std::uint32_t remaining_ = 0;           ///< tasks neither issued nor, where the host must, done
   std::int64_t bytes_sent_ = 0;
-  bool under_way_ = false;                        ///< an iteration is not known to be done
+  bool under_way_ = false;  ///< an iteration is not known to be done
   /// wait() or await_computation() was called, and nothing has happened.
   std::optional<Clock::time_point> quiet_since_;
   bool stopping_ = false;

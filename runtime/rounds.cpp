@@ -197,7 +197,7 @@ class Rounds {
   std::vector<std::uint32_t> waits_for_;
   std::vector<std::int64_t> ready_ps_;
   std::vector<TaskId> computed_next_;  ///< per computation: the next one on its node
-  std::vector<Load> out_, in_;  ///< per node
+  std::vector<Load> out_, in_;         ///< per node
   std::map<SliceKey, Reduce> reduces_;
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates_;
   std::vector<Round> rounds_;

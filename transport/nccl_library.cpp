@@ -80,9 +80,7 @@ struct Functions {
 class SystemLink : public NcclLink {
  public:
   SystemLink(const Functions& nccl, const std::string& id, int rank, int size)
-      : nccl_(nccl),
-        rank_(static_cast<std::size_t>(rank)),
-        size_(static_cast<std::size_t>(size)) {
+      : nccl_(nccl), rank_(static_cast<std::size_t>(rank)), size_(static_cast<std::size_t>(size)) {
     ncclUniqueId unique;
     if (id.size() != sizeof unique) {
       throw io::RunError(fmt::format("rank 0 sent an NCCL id of {} bytes", id.size()));

@@ -31,7 +31,6 @@ struct NcclOperation {
   void* into = nullptr;                      ///< of an all-to-all; as long as `memory`, and apart
 };
 
-
 enum class NcclState : std::uint8_t { kReady, kBusy, kFailed };
 
 /// What NCCL says of a communicator.

@@ -40,19 +40,19 @@ ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, std::string_
 /// The plan that takes least for this schedule: the best of the rules none, fp16, SeCoPa's and all,
 /// in each of the problem's strategies, and then fragment by fragment whatever of the problem's
 /// algorithms and numbers of partitions makes a step shorter by more than the problem's tolerance,
-/// until its limits are reached. For a sharded schedule plan_shards() by `shards_by`. std::invalid_argument for a
-/// schedule that does not fit the model, io::InputError where no strategy can carry it.
+/// until its limits are reached. For a sharded schedule plan_shards() by `shards_by`.
+/// std::invalid_argument for a schedule that does not fit the model, io::InputError where no
+/// strategy can carry it.
 ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& schedule,
                             std::string_view optimizer = kUsualOptimizer,
                             const std::string& shards_by = std::string(casync::kLibrary));
 
 /// Plans for several schedules, `limits.jobs` at a time; each has its share of the limits. Throws
 /// as plan_schedule().
-std::vector<ScheduledPlan> plan_schedules(const Problem& problem,
-                                          std::span<const casync::Schedule> schedules,
-                                          std::string_view optimizer = kUsualOptimizer,
-                                          const std::string& shards_by =
-                                              std::string(casync::kLibrary));
+std::vector<ScheduledPlan> plan_schedules(
+    const Problem& problem, std::span<const casync::Schedule> schedules,
+    std::string_view optimizer = kUsualOptimizer,
+    const std::string& shards_by = std::string(casync::kLibrary));
 
 /// The place of the one to take: of those that are longer than the fastest by at most the
 /// tolerance, the one that gives up least: the shortest period, then the fewest steps that a mean

@@ -40,10 +40,9 @@ class ShardSearch {
 
   ShardedPlan run() {
     const std::vector<std::uint32_t> within_hosts = exchanges();
-    const double bound_s =
-        plan_.shards_in_messages()
-            ? 0
-            : shard_bound(problem_, plan_, gathers_, reductions_, within_hosts);
+    const double bound_s = plan_.shards_in_messages()
+                               ? 0
+                               : shard_bound(problem_, plan_, gathers_, reductions_, within_hosts);
     for (const std::uint32_t within : within_hosts) try_all_alike(within);
     const double limit_s = time_s_ * (1 + problem_.tolerance);
     for (std::uint32_t layer = 0; layer < table_.synchronisations.size(); ++layer) {

@@ -97,7 +97,7 @@ class Capture:
     other processes had is left out, where Linux says it. How many threads compute (torch.get_num_threads()), and how many seconds of
     cores all of them take for it, is written beside it, so that a simulator can share the cores out again. With DistributedDataParallel
     in mind, what that and hipress's own hook do themselves to gradients of these sizes is measured at the end, in a process group of
-    one, unless this process has one already.
+    one, unless this process is in one with others.
 
     Forward lasts from the call of the model until backward reaches its output, so it includes the loss; a gradient's ready time is
     counted from there, until it is added to the parameter's. Backward passes between two changes of the parameters are micro-steps
@@ -398,7 +398,7 @@ class Capture:
         lines += [f"# without a gradient in these steps: {name}" for name in unused]
         buckets = self._buckets(order)
         core_times = cores.of_gradients(order) if cores else {}
-        own = self._own_time() if cores else None
+        own = self._time_of_hook() if cores else None
         lines += own.lines() if own else []
         lines.append("gradients:  # in backward order, ready since backward began; then the 10th to 90th percentile")
         for name in order:
@@ -413,10 +413,11 @@ class Capture:
                          f", bucket: {buckets[name]}}}  # {_spread(times)}")
         return "\n".join(lines) + "\n"
 
-    def _own_time(self) -> Optional[_own_time.OwnTime]:
+    def _time_of_hook(self) -> Optional[_own_time.OwnTime]:
         """Measured once."""
         if not self._own:
-            self._own.append(_own_time.measure(list(self.parameters.values()), self.bucket_bytes))
+            within_ddp = any(isinstance(part, DistributedDataParallel) for module in self.called for part in module.modules())
+            self._own.append(_own_time.measure(list(self.parameters.values()), self.bucket_bytes, within_ddp))
         return self._own[0]
 
     def _buckets(self, order: list) -> dict:

@@ -73,21 +73,31 @@ def _synchronise(handed: _Handed, bucket: dist.GradBucket) -> torch.futures.Futu
     return handed.hook.synchronise(bucket)
 
 
-def measure(parameters: List[torch.Tensor], bucket_bytes: int) -> Optional[OwnTime]:
-    """Of the host's gradients like these. None where it cannot be measured: this process is in a process group, which would have to
-    take part, the gradients are too large, or there is no library."""
+def _at_once(_state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """A hook that does nothing."""
+    done: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+    done.set_result(bucket.buffer())
+    return done
+
+
+def measure(parameters: List[torch.Tensor], bucket_bytes: int, within_ddp: bool = False) -> Optional[OwnTime]:
+    """Of the host's gradients like these; `within_ddp`: what a DistributedDataParallel does is known, and only the hook's is asked. None where it cannot be measured: this process is in a process group with others, which would
+    have to take part, the gradients are too large, or there is no library."""
     size = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
-    if not dist.is_available() or dist.is_initialized() or size > _MOST_BYTES:
+    if not dist.is_available() or size > _MOST_BYTES or (dist.is_initialized() and dist.get_world_size() > 1):
         return None
     with _group_of_one(), torch.random.fork_rng(devices=[]), torch.enable_grad():
         try:
-            return _measure([parameter.detach() for parameter in parameters], bucket_bytes)
+            return _measure([parameter.detach() for parameter in parameters], bucket_bytes / (1 << 20), within_ddp)
         except (_errors.HipressError, ImportError, OSError):
             return None
 
 
 @contextlib.contextmanager
 def _group_of_one() -> Iterator[None]:
+    if dist.is_initialized():
+        yield
+        return
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     try:
         yield
@@ -95,10 +105,13 @@ def _group_of_one() -> Iterator[None]:
         dist.destroy_process_group()
 
 
-def _measure(parameters: List[torch.Tensor], bucket_bytes: int) -> OwnTime:
+def _measure(parameters: List[torch.Tensor], bucket_mb: float, within_ddp: bool) -> OwnTime:
     from hipress import _ddp  # which needs the library
-    alone = _Module(parameters)
-    wrapped = DistributedDataParallel(_Module(parameters), bucket_cap_mb=bucket_bytes / (1 << 20))
+    alone: torch.nn.Module = _Module(parameters)
+    if within_ddp:
+        alone = DistributedDataParallel(alone, bucket_cap_mb=bucket_mb)
+        alone.register_comm_hook(None, _at_once)
+    wrapped = DistributedDataParallel(_Module(parameters), bucket_cap_mb=bucket_mb)
     hook = _ddp.Hook(wrapped)
     handed = _Handed(hook)
     wrapped.register_comm_hook(handed, _synchronise)

@@ -378,10 +378,11 @@ TEST_CASE("bad model YAML is refused with file, line and gradient") {
     CHECK(
         complaint_about("x.yaml", "gradiants: []\n") ==
         "x.yaml:1: unknown key 'gradiants'; did you mean 'gradients'? (known: name, source, batch, "
-        "unit, dtype, forward, optimizer, micro_steps, mix, traced, gradients)");
+        "unit, dtype, forward, optimizer, threads, forward_core_time, optimizer_core_time, "
+        "memory_traffic, hook, micro_steps, mix, traced, gradients)");
     CHECK(complaint_about("x.yaml", head + "- {name: a, element: 5}\n") ==
           "x.yaml:3: unknown key 'gradients[0].element'; did you mean 'elements'? (known: name, "
-          "elements, shape, ready, dtype, flops, bucket, layer)");
+          "elements, shape, ready, dtype, flops, bucket, layer, core_time)");
   }
   SECTION("a missing key") {
     CHECK(complaint_about("x.yaml", "gradients: []\n") == "x.yaml:1: missing key 'name'");
@@ -497,12 +498,13 @@ TEST_CASE("what computation keeps busy of its host's cores") {
     CHECK(read_content("m.yaml", "name: m\nforward: 1s\ngradients:\n- {name: a, elements: 1}\n")
               .forward_cores == 0);
     CHECK(complaint_about("m.yaml", "name: m\n" + gradients) ==
-          "m.yaml:3: core_time means nothing without threads; say with how many a rank computes, "
+          "m.yaml:3: gradients[0].core_time: means nothing without threads; say with how many a "
+          "rank computes, "
           "as threads: 8");
     CHECK_THAT(complaint_about("m.yaml",
                                "name: m\nforward_core_time: 1s\ngradients:\n"
                                "- {name: a, elements: 1}\n"),
-               Catch::Matchers::StartsWith("m.yaml:2: forward_core_time means nothing"));
+               Catch::Matchers::StartsWith("m.yaml:2: forward_core_time: means nothing"));
   }
   SECTION("what DDP and the hook do themselves delays gradients by their bytes") {
     const Model model = read_content(
@@ -518,8 +520,13 @@ TEST_CASE("what computation keeps busy of its host's cores") {
   }
   SECTION("impossible") {
     CHECK_THAT(complaint_about("m.yaml", "name: m\nthreads: 0\n" + gradients),
-               Catch::Matchers::StartsWith("m.yaml:2: threads must be 1 to 65536"));
-    CHECK_THAT(complaint_about("m.yaml", "name: m\nhook: {backward: 1s}\n" + gradients),
+               Catch::Matchers::StartsWith("m.yaml:2: threads must be a positive integer"));
+    CHECK_THAT(complaint_about("m.yaml", "name: m\nthreads: 1\nhook: {backward: 1s}\n" + gradients),
                Catch::Matchers::Contains("after"));
+    CHECK_THAT(complaint_about("m.yaml",
+                               "name: m\nthreads: 1\nhook: {backward: 1s, after: "
+                               "1e6s}\noptimizer: 1s\n" +
+                                   gradients),
+               Catch::Matchers::StartsWith("m.yaml:3: hook: a step computes for"));
   }
 }

@@ -190,8 +190,8 @@ TEST_CASE("groups that have all shards each end with one mean") {
 }
 
 TEST_CASE("a step of groups sends what HSDP does") {
-  // Of M bytes each of N = 4 sends in its pair M/2 a gather, twice, and M/2 of the reduction; of its
-  // shard, M/2, it sends a half to the other pair, and a half back.
+  // Of M bytes each of N = 4 sends in its pair M/2 a gather, twice, and M/2 of the reduction; of
+  // its shard, M/2, it sends a half to the other pair, and a half back.
   const Case made = sharded("hsdp(shard=2)", "ring", "raw", "raw", 4);
   std::int64_t sent = 0, elements = 0;
   for (const std::int64_t bytes : run(made).bytes_sent) sent += bytes;
@@ -226,9 +226,8 @@ TEST_CASE("periods verify on devices", "[slow]") {
 }
 
 TEST_CASE("shards are gathered and reduced on devices as on CPUs", "[slow]") {
-  for (const char* schedule :
-       {"fsdp", "fsdp(reshard=false)", "fsdp(reshard=2)",
-        "fsdp(prefetch=none, communicators=separate, in_flight=1)"}) {
+  for (const char* schedule : {"fsdp", "fsdp(reshard=false)", "fsdp(reshard=2)",
+                               "fsdp(prefetch=none, communicators=separate, in_flight=1)"}) {
     for (const char* shards_by : {"ring", "direct"}) {
       for (const char* gathered : {"raw", "bf16", "int8block"}) {
         for (const char* reduced : {"raw", "fp16", "onebit"}) {

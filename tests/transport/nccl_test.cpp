@@ -241,8 +241,8 @@ TEST_CASE("an NCCL that has no all-to-all sends messages instead") {
 }
 
 TEST_CASE("a library that is no NCCL is told with what it lacks, and a missing one with a remedy") {
-  CHECK_THROWS_WITH(load_nccl("libm.so.6"), Contains("libm.so.6 has no nccl") &&
-                                                Contains("NCCL 2.20 or newer is needed"));
+  CHECK_THROWS_WITH(load_nccl("libm.so.6"),
+                    Contains("libm.so.6 has no nccl") && Contains("NCCL 2.20 or newer is needed"));
   CHECK_THROWS_WITH(load_nccl("/no/such/libnccl.so"), Contains("set HIPRESS_NCCL to the file"));
 }
 
