@@ -53,7 +53,12 @@ TEST_CASE_METHOD(SimFixture,
   REQUIRE(done.status == 0);
   CHECK(done.err.empty());
   const auto report = nlohmann::json::parse(done.out);
-  CHECK(report.size() == 36);
+  CHECK(report.size() == 37);
+  const nlohmann::json slowdown = report.at("slowdown");  // computation occupies nothing here
+  CHECK(
+      slowdown ==
+      nlohmann::json(
+          {{"node", 0}, {"by_codecs_s", 0.0}, {"by_transfers_s", 0.0}, {"by_computation_s", 0.0}}));
   // 'early' is done long before 'late' is ready at 1 + 3 ms. Then 2(N−1) = 2 steps with half of it,
   // 128000 B: 10 us + 128 us + 5 us each, merges being free: 4.286 ms.
   CHECK(report.at("iteration_s").get<double>() == Approx(4.286e-3).epsilon(1e-12));
@@ -272,6 +277,38 @@ TEST_CASE_METHOD(SimFixture, "links of hosts and racks, and between GPUs, are re
   const auto gpus = nlohmann::json::parse(example.out);
   CHECK(gpus.at("utilisation").at("nodes")[3].at("local").get<double>() > 0);
   CHECK(gpus.at("links").size() == 2 * 16 + 2 * 2);
+}
+
+TEST_CASE_METHOD(SimFixture, "what computation loses on its host's cores is reported", "[tool]") {
+  // Two ranks compute with a thread each on a host of one core: 4 ms take 8 ms, and what they
+  // encode meanwhile comes on top.
+  write("threads.yaml",
+        "name: two\nthreads: 1\nforward: 1ms\ngradients:\n"
+        "  - {name: late, elements: 64000, ready: 3ms}\n"
+        "  - {name: early, elements: 320, ready: 2ms}\n");
+  write("core.yaml", "nodes_per_host: 2\ncores_per_host: 1\n");
+  const std::string asked =
+      "hipress-sim --input threads.yaml --profile cheap.yaml --nnodes 2 --topology RING --plan all "
+      "--algorithm onebit --cluster core.yaml --trace trace.json ";
+  const ToolRun text = run(asked);
+  REQUIRE(text.status == 0);
+  CHECK_THAT(text.out, Contains("of it slowed") && Contains(" by codecs") &&
+                           Contains(" by other ranks' computation"));
+  const auto report = nlohmann::json::parse(run(asked + "--json").out);
+  const nlohmann::json slowdown = report.at("slowdown");
+  CHECK(slowdown.at("by_codecs_s") > 0);
+  CHECK(slowdown.at("by_transfers_s") == 0);
+  CHECK(slowdown.at("by_computation_s") >= 3e-3);
+  const double compute_s = report.at("compute_s").get<double>();
+  CHECK(compute_s == Approx(4e-3 + slowdown.at("by_codecs_s").get<double>() +
+                            slowdown.at("by_computation_s").get<double>())
+                         .epsilon(1e-9));
+  double on_path_s = 0;
+  for (const nlohmann::json& step : report.at("critical_path")) {
+    on_path_s += step.at("slowed_s").get<double>();
+  }
+  CHECK(on_path_s > 0);
+  CHECK_THAT(read("trace.json"), Contains("\"slowed_us\":"));
 }
 
 TEST_CASE_METHOD(SimFixture, "sites of a cluster file average within themselves in every step",
