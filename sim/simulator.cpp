@@ -134,8 +134,8 @@ void check_cluster(const costs::Cluster& cluster, std::uint32_t nodes) {
 void check_threads(const casync::Computing& computing, const costs::Cluster& cluster) {
   require(cluster.cores_per_host == 0 || computing.threads <= cluster.cores_per_host,
           fmt::format("the model computes with {} threads a rank, but a host has {} cores: capture "
-                      "it with as many threads as it will train with there, or correct `threads` "
-                      "in the model or `cores` in the profile (`cores_per_host` of a cluster)",
+                      "it with as many threads as it will train with there, or correct 'threads' "
+                      "in the model, or 'cores' in the profile ('cores_per_host' of a cluster)",
                       computing.threads, cluster.cores_per_host));
 }
 
