@@ -81,15 +81,16 @@ def _at_once(_state: object, bucket: dist.GradBucket) -> torch.futures.Future[to
 
 
 def measure(parameters: List[torch.Tensor], bucket_bytes: int, within_ddp: bool = False) -> Optional[OwnTime]:
-    """Of the host's gradients like these; `within_ddp`: what a DistributedDataParallel does is known, and only the hook's is asked. None where it cannot be measured: this process is in a process group with others, which would
-    have to take part, the gradients are too large, or there is no library."""
+    """Of the host's gradients like these; `within_ddp`: what a DistributedDataParallel does is known, and only the hook's is asked.
+    None where it cannot be measured: this process is in a process group with others, which would have to take part, or in one that does
+    not move the host's memory; the gradients are too large; or there is no library."""
     size = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
     if not dist.is_available() or size > _MOST_BYTES or (dist.is_initialized() and dist.get_world_size() > 1):
         return None
     with _group_of_one(), torch.random.fork_rng(devices=[]), torch.enable_grad():
         try:
             return _measure([parameter.detach() for parameter in parameters], bucket_bytes / (1 << 20), within_ddp)
-        except (_errors.HipressError, ImportError, OSError):
+        except (_errors.HipressError, ImportError, OSError, RuntimeError):
             return None
 
 
@@ -125,7 +126,9 @@ def _measure(parameters: List[torch.Tensor], bucket_mb: float, within_ddp: bool)
                 after.append(_alone_s(handed.at, ended))
     finally:
         hook.close()
-    return OwnTime(max(0.0, statistics.median(before)), max(0.0, statistics.median(after)))
+    # What is subtracted includes DDP's own part after the last gradient.
+    before_s = statistics.median(before)
+    return OwnTime(max(0.0, before_s), max(0.0, statistics.median(after) + min(0.0, before_s)))
 
 
 def _alone_s(first: HostMark, second: HostMark) -> float:
