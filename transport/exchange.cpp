@@ -223,14 +223,15 @@ void ExchangeState::finish() {
 
 void ExchangeState::retire() noexcept {
   std::unique_lock lock(mutex_);
-  retired_ = true;  // a peer that begins later is refused by on_begin()
+  retired_ = true;  // a peer that begins another iteration is refused by on_begin()
   const std::optional<PeerError> fault = fault_of_leaving();
+  const bool nobody_is_late = heard_from_all();
   lock.unlock();
   if (fault) {
     host_.fail(*fault);
     host_.wait_closed();
   }
-  host_.forget(id_);
+  if (fault || nobody_is_late) host_.forget(id_);
   const std::unique_lock last_delivery(delivery_);
   const std::lock_guard last(mutex_);
   over_ = true;
@@ -239,6 +240,12 @@ void ExchangeState::retire() noexcept {
   for (Other& each : others_) {
     for (auto& [tag, arrival] : each.incoming) arrival.window.reset();
   }
+}
+
+bool ExchangeState::heard_from_all() const {
+  return std::ranges::all_of(others_, [this](const Other& each) {
+    return each.begun >= begun_ || (each.incoming.empty() && each.outgoing.empty());
+  });
 }
 
 std::optional<PeerError> ExchangeState::fault_of_leaving() const {
@@ -300,14 +307,19 @@ void ExchangeState::reconcile(int peer) {
 }
 
 void ExchangeState::on_begin(int peer, const Record& record) {
+  bool was_last = false;
   {
     const std::lock_guard lock(mutex_);
-    if (retired_) throw host_.left_behind(peer);
+    if (retired_ && record.tag > begun_) throw host_.left_behind(peer);
     other(peer).begun = record.tag;
     other(peer).begun_iteration = record.iteration;
-    if (!active_ || failure_ || !can_receive(peer)) return;
-    release_held(peer);
+    was_last = retired_ && heard_from_all();
+    if (!was_last) {
+      if (!active_ || failure_ || !can_receive(peer)) return;
+      release_held(peer);
+    }
   }
+  if (was_last) return host_.forget(id_);
   host_.to(peer).drain();
 }
 

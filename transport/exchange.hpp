@@ -60,7 +60,9 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   void send(std::size_t index, std::int64_t bytes);
   void finish();
   void post();
-  /// No event is delivered and no memory of the owner is touched after this.
+  /// No event is delivered and no memory of the owner is touched after this. The state remains
+  /// until all who take part have been heard to begin the last iteration: those who had posted
+  /// their receives may do so when this rank is through.
   void retire() noexcept;
 
   // For the receiver of `peer`.
@@ -139,6 +141,8 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   void enqueue(std::size_t index, std::int64_t bytes);
   void release_held(int peer);
   void check_not_left(int peer);
+  /// Whether every rank that takes part is known to have begun as many iterations as this one.
+  bool heard_from_all() const;
   /// Why the owner must not go now; none: it may.
   std::optional<PeerError> fault_of_leaving() const;
   PeerError error() const;
@@ -156,7 +160,7 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   bool defined_ = false;
   bool active_ = false;   ///< between begin() and finish()
   bool posted_ = false;   ///< between post() and begin()
-  bool retired_ = false;  ///< the owner is leaving
+  bool retired_ = false;  ///< the owner is leaving, or has left
   std::uint64_t iteration_ = 0;
   std::uint64_t begun_ = 0;  ///< how many iterations this rank has begun
   std::vector<Departure> departures_;

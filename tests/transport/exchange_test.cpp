@@ -193,6 +193,52 @@ TEST_CASE("messages to posted receives do not wait for the receiver to begin") {
   CHECK(told_in_begin);
 }
 
+TEST_CASE("who sent to posted receives may be through before their owner begins, but once only") {
+  // What rank 1 says of iterations that it begins is behind the time for rank 0, which needs
+  // nothing of it.
+  const std::string transport = GENERATE(as<std::string>(), "memory", "tcp");
+  const bool goes_on = GENERATE(false, true);
+  CAPTURE(transport, goes_on);
+  const auto outcomes = run_job(transport, thread_job(2), [&](Endpoint& endpoint) {
+    std::vector<std::byte> bytes(500'000);
+    std::vector<Outgoing> outgoing;
+    std::vector<Incoming> incoming;
+    if (endpoint.rank() == 0) outgoing.push_back({.peer = 1, .tag = 7, .source = bytes});
+    if (endpoint.rank() == 1) incoming.push_back({.peer = 0, .tag = 7, .destination = bytes});
+    auto exchange = endpoint.prepare(outgoing, incoming, {});
+    const auto iterate = [&](std::uint64_t iteration) {
+      exchange->begin(iteration);
+      if (endpoint.rank() == 0) exchange->send(0, 500'000);
+      exchange->finish();
+    };
+    iterate(0);
+    endpoint.all_gather("one iteration");
+    exchange->post();
+    endpoint.all_gather("posted");
+    if (endpoint.rank() == 0) {
+      iterate(1);
+      exchange.reset();
+    }
+    endpoint.all_gather("sent");
+    if (endpoint.rank() == 1) {
+      iterate(1);
+      if (goes_on) iterate(2);
+    }
+    endpoint.all_gather("received");
+    endpoint.all_gather("nobody has failed");
+  });
+  if (!goes_on) {
+    CHECK(errors(outcomes) == "");
+    return;
+  }
+  for (const Outcome& outcome : outcomes) {
+    REQUIRE(outcome.peer_error);
+    CHECK(outcome.peer_error->culprit == 0);
+    CHECK_THAT(outcome.peer_error->what(),
+               Catch::Contains("rank 0 left an exchange that rank 1 goes on with"));
+  }
+}
+
 TEST_CASE("ranks that post receives get the same messages, in any order", "[slow]") {
   const std::string transport = any_transport();
   const int size = GENERATE(2, 3);
