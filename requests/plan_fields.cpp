@@ -35,10 +35,11 @@ void add(Fields& made, AnalysisOptions& options) {
            "(as in hipress-sim)")
       .under(robust);
   made.add("bandwidth_uncertainty", &options.bandwidth_uncertainty,
-           "0.2 for links with 80 to 120 % of their bandwidth")
+           "How uncertain the links' bandwidth is: 0.2 for 80 to 120 % of it")
       .between(0, kMaxUncertainty)
       .under(robust);
-  made.add("replicas", &options.replicas, "Draws that plans are compared on (default 100)")
+  made.add("replicas", &options.replicas,
+           "Draws that plans are compared on; more: steadier percentiles (default: 100)")
       .from(1, kMaxReplicas)
       .under(robust);
   const char* passes = "Passes, which polish the plan after search timeline";
@@ -70,8 +71,9 @@ Fields fields(PlanRequest& request) {
       .with_default();
   BroadcastRequest& broadcast = request.broadcast;
   made.add("bytes", &broadcast.bytes, "Broadcast one tensor of so many, say 64MB");
-  made.add("dtype", &broadcast.dtype, "Of `bytes`: float32 (the default), float16 or bfloat16");
-  made.add("root", &broadcast.root, "Node that broadcasts (default 0)").from(0, UINT32_MAX);
+  made.add("dtype", &broadcast.dtype,
+           "Type of `bytes`: float32, float16 or bfloat16 (default: float32)");
+  made.add("root", &broadcast.root, "Node that broadcasts (default: 0)").from(0, UINT32_MAX);
   made.add("chunks", &broadcast.chunks,
            "Chunks of the largest tensor of a broadcast (default: the best of all counts)")
       .from(1, kMaxNodes);
@@ -123,19 +125,23 @@ Fields fields(PlanRequest& request) {
       .one_of({"ready", "need", "best"})
       .on_given([&request](const std::string&) { request.request.transfer_order_given = true; })
       .with_default();
-  made.add("network", &request.request.network, "port (one message at a time) or fair (max-min)")
+  made.add("network", &request.request.network,
+           "How transfers share links: port (one message at a time) or fair (max-min)")
       .with_default();
   made.add("budget", &request.request.budget_s,
-           "Seconds for search timeline, and the passes after it (default 2)")
+           "Seconds for search timeline and the passes after it; more: perhaps a better plan "
+           "(default: 2)")
       .between(0, kMaxBudget_s);
   made.add("evaluations", &request.request.evaluations,
-           "Simulations for search timeline, instead of `budget`")
+           "Simulations for search timeline, in place of seconds; the same plan on every machine")
       .from(0, INT64_MAX);
   made.add("tolerance", &request.request.tolerance,
            "How much longer an iteration may be, relatively, for compressing less")
       .between(0, kMaxTolerance)
       .with_default();
-  made.add("seed", &request.request.seed, "Of the search's random moves").from(0).with_default();
+  made.add("seed", &request.request.seed, "Seed of the search's random moves")
+      .from(0)
+      .with_default();
   made.add("jobs", &request.request.jobs,
            "Threads that simulate (default: one per core, at most 4)")
       .from(1, kMaxJobs);
@@ -154,7 +160,7 @@ Fields fields(PlanRequest& request) {
            "Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer "
            "state take more are not chosen (default: whatever is needed)");
   made.add("optimizer", &request.optimizer,
-           "Whose state is counted as memory: " + describe_optimizers())
+           "Optimizer whose state is counted as memory: " + describe_optimizers())
       .with_default();
   made.add("required_bandwidth", &request.required_bandwidth,
            "Find no plan, but the least bandwidth of links at which computation has each share of "
