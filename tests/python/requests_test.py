@@ -104,7 +104,7 @@ class Doors(unittest.TestCase):
             swept = hipress.sweep(spec, jobs=1)
             subprocess.run([str(TOOLS / "hipress-sim"), "sweep", str(spec), "--output", str(output)], capture_output=True,
                            check=True)
-            lines = output.read_text().splitlines()
+            lines = [line for line in output.read_text().splitlines() if not line.startswith("#")]
         self.assertEqual(lines[0].split(","), swept.columns)
         self.assertEqual(len(lines) - 1, len(swept))
         for line, row in zip(lines[1:], swept.rows):
