@@ -6,6 +6,7 @@
 #include "costs/collectives.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "planner/advice/in_words.hpp"
 #include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
 #include "requests/broadcast.hpp"
@@ -89,6 +90,19 @@ planner::Hooks hooks_of(const Hooks& hooks) {
   return made;
 }
 
+/// What would be with other machines, as far as it is asked for.
+void look_elsewhere(Planned& planned, const Hooks& hooks) {
+  constexpr std::int64_t kEvaluations = 100;  // of each search, unless told otherwise
+  const PlanRequest& request = planned.request;
+  if (request.break_even.empty() && !request.advise) return;
+  WhatIf what_if(planned.prepared, request.request.evaluations.value_or(kEvaluations));
+  if (!request.break_even.empty()) {
+    planned.break_even = break_even_point(what_if, find_quantity(request.break_even));
+    if (!planned.break_even->diagnostic.empty()) inform(hooks, planned.break_even->diagnostic);
+  }
+  if (request.advise) planned.in_words = in_words(what_if, planned.advice);
+}
+
 }  // namespace
 
 Planned::Planned(const PlanRequest& asked, const Hooks& hooks)
@@ -97,6 +111,11 @@ Planned::Planned(const PlanRequest& asked, const Hooks& hooks)
 std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hooks) {
   refuse_broadcast_fields(request.broadcast);
   refuse_unused(request);
+  if (!request.break_even.empty()) find_quantity(request.break_even);
+  if ((!request.break_even.empty() || request.advise) && !request.request.analysis.plan.empty()) {
+    throw io::InputError(
+        "`break_even` and `advise` make plans anew: leave them out, or `plan`, which gives one");
+  }
   sim::parse_network(request.request.network);  // refused before files are read
   auto planned = std::make_unique<Planned>(request, hooks);
   const PreparedRequest& prepared = planned->prepared;
@@ -116,6 +135,7 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hoo
     write_plan(request, prepared.model, found, prepared.profile, advice.comparison,
                advice.analysis.dense);
   }
+  look_elsewhere(*planned, hooks);
   for (const std::string& diagnostic : found.diagnostics) inform(hooks, diagnostic);
   planned->traced = models::read_traced(request.request.input);
   return planned;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "casync/strategy.hpp"
+#include "planner/advice/break_even_point.hpp"
 #include "planner/schedules/state_memory.hpp"
 #include "requests/plan_request.hpp"
 #include "requests/shared_fields.hpp"
@@ -11,20 +12,21 @@ using namespace planner;
 
 namespace {
 
+constexpr const char* kLooking = "Looking at a plan";
+
 void add(Fields& made, AnalysisOptions& options) {
-  const char* looking = "Looking at a plan";
   made.add("explain", &options.explain,
            "Say of every gradient why it is decided so, what the next best option would cost, "
            "and what memory the plan takes")
-      .under(looking);
+      .under(kLooking);
   made.add("compare", &options.compare,
            "Lay the plan beside this one (a file, or none, all, fp16 …): times, bytes, and "
            "what each difference is worth alone")
-      .under(looking);
+      .under(kLooking);
   made.add("plan", &options.plan,
            "Explain or compare this plan (a file or a name) instead of searching one; "
            "nothing is written")
-      .under(looking);
+      .under(kLooking);
   const char* robust = "Planning for what is not as expected";
   made.add("robust", &options.robust,
            "Choose the plan with the best 90th percentile of the iteration time, under "
@@ -169,6 +171,15 @@ Fields fields(PlanRequest& request) {
       "utilization", &request.utilization,
       "Shares of the time that computation has, for `required_bandwidth`, with commas; larger: "
       "faster links (default: 50%,80%,90%,95%,99%)");
+  made.add("break_even", &request.break_even,
+           "Also say where compressing begins or ceases to pay, with its interval and the curve, "
+           "if this were different, with plans made anew: " +
+               quantity_names())
+      .under(kLooking);
+  made.add("advise", &request.advise,
+           "Also say in words what bounds the job, what other machines and another schedule would "
+           "bring, and when not to compress")
+      .under(kLooking);
   made.add("output", &request.output, "Plan to write: SeCoPa's text, or X.yaml with everything")
       .with_default()
       .file();
