@@ -24,11 +24,11 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
          seed: Optional[int] = None, jobs: Optional[int] = None, schedule: Optional[Sequence[str]] = None,
          wrap: Optional[Sequence[str]] = None, shards_by: Optional[Text] = None, gpu_memory: Optional[Text] = None,
          optimizer: Optional[Text] = None, required_bandwidth: bool = False, utilization: Optional[Text] = None,
-         output: Optional[Text] = None, trust_plan: bool = False, explain: bool = False,
-         compare: Optional[Text] = None, plan: Optional[Text] = None, robust: bool = False,
-         jitter: Optional[Text] = None, bandwidth_uncertainty: Optional[float] = None,
-         replicas: Optional[int] = None, disable_pass: Optional[Text] = None,
-         progress: Optional[Callable[[Progress], Any]] = None) -> Plan:
+         break_even: Optional[Text] = None, advise: bool = False, output: Optional[Text] = None,
+         trust_plan: bool = False, explain: bool = False, compare: Optional[Text] = None,
+         plan: Optional[Text] = None, robust: bool = False, jitter: Optional[Text] = None,
+         bandwidth_uncertainty: Optional[float] = None, replicas: Optional[int] = None,
+         disable_pass: Optional[Text] = None, progress: Optional[Callable[[Progress], Any]] = None) -> Plan:
     """Decides which gradients to compress, and into how many partitions to cut them, as hipress-plan does. Answers as the tool
     prints with --json: a Plan, whose attributes are that object's keys. Arguments are the tool's long options; those that are
     None are not given.
@@ -103,6 +103,10 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                            for each `schedule` and `algorithm` (default: none)
     utilization            Shares of the time that computation has, for `required_bandwidth`, with commas; larger: faster links
                            (default: 50%,80%,90%,95%,99%)
+    break_even             Also say where compressing begins or ceases to pay, with its interval and the curve, if this were
+                           different, with plans made anew: bandwidth, latency, nodes, compute-time
+    advise                 Also say in words what bounds the job, what other machines and another schedule would bring, and when
+                           not to compress
     output                 Plan to write: SeCoPa's text, or X.yaml with everything
     trust_plan             Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
     explain                Say of every gradient why it is decided so, what the next best option would cost, and what memory the
@@ -131,9 +135,10 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                         "evaluations": evaluations, "tolerance": tolerance, "seed": seed, "jobs": jobs,
                         "schedule": schedule, "wrap": wrap, "shards_by": shards_by, "gpu_memory": gpu_memory,
                         "optimizer": optimizer, "required_bandwidth": required_bandwidth or None,
-                        "utilization": utilization, "output": output, "trust_plan": trust_plan or None,
-                        "explain": explain or None, "compare": compare, "plan": plan, "robust": robust or None,
-                        "jitter": jitter, "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
+                        "utilization": utilization, "break_even": break_even, "advise": advise or None,
+                        "output": output, "trust_plan": trust_plan or None, "explain": explain or None,
+                        "compare": compare, "plan": plan, "robust": robust or None, "jitter": jitter,
+                        "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
                         "disable_pass": disable_pass}, progress))
 
 
