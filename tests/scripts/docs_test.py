@@ -1,6 +1,7 @@
 """Pages whose links lead somewhere, that have a place in the site, and that are as long as they may be; pages, man pages and
 completions that are written from the tools: docs_test.py FOLDER_OF_TOOLS"""
 
+import json
 import pathlib
 import re
 import subprocess
@@ -72,11 +73,49 @@ class PagesTest(unittest.TestCase):
                 if page == ROOT / "README.md":
                     self.assertLessEqual((len(lines) <= 100, max(map(len, lines)) <= 132), (True, True))
                 elif page.name == "README.md":
-                    self.assertLessEqual(len(lines), 45 if page.parent == ROOT / "docs" else 40)
+                    self.assertLessEqual(len(lines), 40)
                     self.assertLessEqual(max(map(len, lines)), 160)
 
     def test_what_validation_found_is_one_page(self):
         self.assertLessEqual(len((ROOT / "docs/validation.md").read_text().split()), 1200)
+
+
+def rows(page: str) -> list:
+    """Cells of every row of every table on a page of docs/."""
+    return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in (ROOT / "docs" / page).read_text().splitlines()
+            if line.startswith("|")]
+
+
+def kept(name: str) -> dict:
+    """A kept result."""
+    return json.loads((ROOT / "bench/results" / f"{name}.json").read_text())
+
+
+class EvaluationTest(unittest.TestCase):
+    """docs/evaluation.md says what the kept results say."""
+
+    def test_it_names_results_that_are_kept(self):
+        named = set(re.findall(r"`(\w+\.json)`", (ROOT / "docs/evaluation.md").read_text()))
+        self.assertGreater(len(named), 10)
+        self.assertEqual({name for name in named if not (ROOT / "bench/results" / name).is_file()}, set())
+
+    def test_errors_of_replays(self):
+        for name in ("200", "500", "1000", "loopback"):
+            result = kept(f"validation_{name}_amd_epyc")
+            row = next(row for row in rows("evaluation.md") if row[-1] == f"`validation_{name}_amd_epyc.json`")
+            self.assertEqual(row[1:4], [str(len(result["cases"])), f"{result['median_abs_error']:.1%}".replace("%", " %"),
+                                        f"{result['p90_abs_error']:.1%}".replace("%", " %")])
+
+    def test_gaps_and_kernels(self):
+        gaps = kept("planner_gaps_amd_epyc")
+        said = next(row[1] for row in rows("evaluation.md") if row[-1] == "`planner_gaps_amd_epyc.json`")
+        self.assertEqual(said, f"median {gaps['median']:.1%}, p90 {gaps['p90']:.1%}, worst {gaps['max']:.1%}".replace("%", " %"))
+        ratios = {row["case"]: row["ratio"] for row in kept("codecs_amd_epyc")["rows"] if row["reference_name"] == "memcpy"}
+        table = {row[0]: row[1:] for row in rows("evaluation.md") if row[0] in {"onebit", "tbq", "terngrad", "dgc", "fp16", "int8block"}}
+        self.assertEqual(len(table), 6)
+        for codec, cells in table.items():
+            cases = [f"{codec}.{operation}" for operation in ("encode", "encode_ef", "decode", "decode_add")]
+            self.assertEqual(cells, [f"{ratios[case]:.2f}" if case in ratios else "" for case in cases])
 
 
 class HelpTest(unittest.TestCase):

@@ -4,6 +4,7 @@ documented_test.py FOLDER_OF_TOOLS"""
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(sys.argv.pop()).resolve()
 #: Blocks that each page has; those of other how-to pages need a cluster, and are of pages that other tests run.
-PAGES = {"cluster.md": 2, "model.md": 1, "trace.md": 1, "fsdp.md": 1, "slow-links.md": 2}
+PAGES = {"ask.md": 5, "cluster.md": 2, "model.md": 1, "trace.md": 1, "fsdp.md": 1, "slow-links.md": 2}
 #: They have no block of sh.
 REST = {"algorithm.md": "tests/compll/tutorial_test.py", "slurm.md": "tests/launch/slurm_test.py"}
 
@@ -22,12 +23,20 @@ class DocumentedTest(unittest.TestCase):
         blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs/how-to" / name).read_text(), re.MULTILINE | re.DOTALL)
         self.assertEqual(len(blocks), PAGES[name])
         with tempfile.TemporaryDirectory() as folder:
-            for linked in ("examples", "tests"):
+            for linked in ("scripts", "tests"):
                 pathlib.Path(folder, linked).symlink_to(ROOT / linked)
+            # Copied, since a command goes there and back.
+            shutil.copytree(ROOT / "examples", pathlib.Path(folder, "examples"))
             done = subprocess.run(["sh", "-e", "-c", "\n".join(blocks)], cwd=folder, capture_output=True, text=True, timeout=500,
                                   env={**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}"}, check=False)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.files = {path.name: path.stat().st_size for path in pathlib.Path(folder).iterdir()}
         return done.stdout
+
+    def test_ask(self):
+        said = self.run_page("ask.md")
+        self.assertRegex(said, r"critical path|bandwidth \+10 %|10 %")
+        self.assertTrue(self.files["sweep.csv"] > 1000 and self.files["sweep.png"] > 10000 and self.files["SeCoPaPlan.txt"] > 100)
 
     def test_cluster(self):
         said = self.run_page("cluster.md")
