@@ -36,6 +36,9 @@ def schemas(tools: pathlib.Path) -> dict:
     return answer({"request": "schema"})
 
 
+STYLE = ".md-typeset td:first-child code { white-space: nowrap; }\n.md-grid { max-width: 76rem; }\n"
+
+
 def write_site(folder: pathlib.Path, tools: pathlib.Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     count = stage.copy(ROOT, folder)
@@ -48,6 +51,7 @@ def write_site(folder: pathlib.Path, tools: pathlib.Path) -> None:
     made["README"] = pages.index(list(made))
     for name, text in made.items():
         (place / f"{name}.md").write_text(text, encoding="utf-8")
+    (place / "site.css").write_text(STYLE)
     print(f"reference: {count} pages of the tree and {len(made)} of reference in {folder}", file=sys.stderr)
 
 
