@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the documentation.
 #   scripts/docs.sh [--tools FOLDER]          the site, in build/docs/site; a dead link is an error
-#   scripts/docs.sh --serve                   the same, and serves it on http://127.0.0.1:8000
+#   scripts/docs.sh --serve                   serves it on http://127.0.0.1:8000, with search
 #   scripts/docs.sh --man [--tools FOLDER]    man pages and completions for bash, zsh and fish, in build/docs/share
 # The pages of reference are written from the tools in build/release/bin, or in FOLDER. MkDocs comes from PyPI into
 # build/docs-venv, in the versions of docs/requirements.txt; where PyPI cannot be reached it says `skipped: …` and exits with 0.

@@ -68,6 +68,32 @@ def signature(node: ast.AST, name: str) -> str:
     return "\n".join(textwrap.wrap(f"{name}({arguments}){returns}", 100, subsequent_indent="    ", break_on_hyphens=False))
 
 
+def is_overload(node: ast.AST) -> bool:
+    return any(ast.unparse(decorator).endswith("overload") for decorator in node.decorator_list)
+
+
+def escaped(text: str) -> str:
+    """For Markdown, but for spans of code."""
+    parts = re.split(r"(`[^`]*`)", re.sub(r"\s+", " ", text))
+    return "".join(part if part.startswith("`") else re.sub(r"([*_<\[\]])", r"\\\1", part) for part in parts).strip()
+
+
+def docstring(text: str) -> Iterator[str]:
+    """Its paragraphs, with a table of what it lays out in two columns, and indented text as code."""
+    for block in re.split(r"\n\n+(?! )", text):
+        lines = block.split("\n")
+        opening, _, code_block = block.partition("\n\n    ")
+        if re.match(r"[\w.,* ]+?  +\S", lines[0]) and all(re.match(r"\S.*?  +\S|  +\S", line) for line in lines):
+            yield "| argument | what it says |\n|---|---|"
+            for row in re.findall(r"^(\S.*?)  +(.*(?:\n  +.*)*)", block, re.MULTILINE):
+                yield f"| {code(row[0])} | {cell(row[1])} |"
+            yield ""
+        elif code_block:
+            yield f"{escaped(opening)}\n\n```python\n{textwrap.dedent('    ' + code_block)}\n```\n"
+        else:
+            yield f"{escaped(block)}\n"
+
+
 def documented(package: pathlib.Path) -> Dict[str, ast.AST]:
     """Every public function and class of the package by name: those that its __init__.py lists, where they are defined."""
     listed = ast.parse((package / "__init__.py").read_text())
@@ -76,8 +102,8 @@ def documented(package: pathlib.Path) -> Dict[str, ast.AST]:
     found = {}
     for file in sorted(package.glob("*.py")):
         for node in ast.parse(file.read_text()).body:
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in names:
-                found.setdefault(node.name, node)
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in names and not is_overload(node):
+                found[node.name] = node
     if missing := sorted(set(names) - set(found)):
         raise ValueError(f"public names of {package.name} that no file defines: {', '.join(missing)}")
     return {name: found[name] for name in sorted(names, key=str.lower)}
@@ -92,8 +118,7 @@ def python_entry(name: str, node: ast.AST, level: int) -> Iterator[str]:
     if shown is not None:
         yield f"```python\n{signature(shown, name)}\n```\n"
     if text := ast.get_docstring(node):
-        # Docstrings lay arguments out in columns.
-        yield f"```text\n{text}\n```\n"
+        yield from docstring(text)
     if isinstance(node, ast.ClassDef):
         for one in node.body:
             if isinstance(one, ast.FunctionDef) and not one.name.startswith("_") and ast.get_docstring(one):

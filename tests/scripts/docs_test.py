@@ -144,6 +144,12 @@ class HelpTest(unittest.TestCase):
         self.assertIn(".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\n", page)
         self.assertEqual(man.escaped(".x\\y"), "\\&.x\\ey")
 
+    def test_docstrings(self):
+        text = "Does_it.\n\n    x = f(3)\n\nMore\nof it.\n\nsize   bytes, or\n       more\nkind   which | one\n\nAn error."
+        self.assertEqual(list(pages.docstring(text)), [
+            "Does\\_it.\n\n```python\nx = f(3)\n```\n", "More of it.\n", "| argument | what it says |\n|---|---|",
+            "| `size` | bytes, or more |", "| `kind` | which \\| one |", "", "An error.\n"])
+
     def test_zsh_and_fish(self):
         commands = {"hipress-x": self.told}
         self.assertIn("'*--a-rather-long-name[What a long one does\\: it'\\''s \\[this\\]]:value:(a b)'",
