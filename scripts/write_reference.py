@@ -23,14 +23,17 @@ from reference import completions, help_text, man, pages, stage  # noqa: E402
 def tools_in(folder: pathlib.Path) -> pathlib.Path:
     missing = sorted({tool for tool, *_ in help_text.COMMANDS.values() if not (folder / tool).is_file()})
     if missing:
-        print(f"reference: {folder} has no {', '.join(missing)}: build them by scripts/build.sh demo, or name their folder by --tools", file=sys.stderr)
+        print(f"reference: {folder} has no {', '.join(missing)}: build them by scripts/build.sh demo, or name their folder by --tools",
+              file=sys.stderr)
         sys.exit(2)
     return folder
 
 
 def schemas(tools: pathlib.Path) -> dict:
     """Of all requests, from the library of the same build."""
-    os.environ.setdefault("HIPRESS_LIBRARY", str(tools.parent / "runtime/libhipress.so"))
+    library = pathlib.Path(os.environ.setdefault("HIPRESS_LIBRARY", str(tools.parent / "runtime/libhipress.so")))
+    if not library.is_file():
+        raise ValueError(f"{library} is not there, which says what requests may have: scripts/build.sh release builds it")
     from hipress._call import answer
 
     return answer({"request": "schema"})
