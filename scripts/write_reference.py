@@ -23,8 +23,8 @@ from reference import completions, help_text, man, pages, stage  # noqa: E402
 def tools_in(folder: pathlib.Path) -> pathlib.Path:
     missing = sorted({tool for tool, *_ in help_text.COMMANDS.values() if not (folder / tool).is_file()})
     if missing:
-        print(f"reference: {folder} has no {', '.join(missing)}: build them by scripts/build.sh demo, or name their folder by --tools",
-              file=sys.stderr)
+        print(f"reference: {folder} has no {', '.join(missing)}: build them by scripts/build.sh demo, or name their folder by "
+              "--tools", file=sys.stderr)
         sys.exit(2)
     return folder
 

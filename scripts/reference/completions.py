@@ -43,7 +43,8 @@ def bash(told: Help, commands: Commands) -> str:
 """
     first = ""
     if below:
-        first = f"  if ((COMP_CWORD == 1)) && [[ $current != -* ]]; then COMPREPLY=($(compgen -W '{' '.join(below)}' -- \"$current\")); return; fi\n"
+        first = ("  if ((COMP_CWORD == 1)) && [[ $current != -* ]]; then\n"
+                 f"    COMPREPLY=($(compgen -W '{' '.join(below)}' -- \"$current\")); return\n  fi\n")
     return f"""# Completions of {told.name} for bash, written by scripts/docs.sh --man from its --help.
 {function}() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}

@@ -28,7 +28,7 @@ def command(told: Help) -> str:
     for title, options in told.groups:
         name = "argument" if title == "Positionals" else "option"
         lines += [f"## {title}", "", f"| {name} | takes | what it does |", "|---|---|---|"]
-        lines += [f"| {' '.join(code(one) for one in option.names)} | {code(option.takes)} | {cell(option.text)} |" for option in options]
+        lines += [f"| {' '.join(map(code, option.names))} | {code(option.takes)} | {cell(option.text)} |" for option in options]
         lines.append("")
     lines += ["Exit status: 0 done, 1 the run failed, 2 the request is wrong, 3 the requirement was not met.", ""]
     return "\n".join(lines)
@@ -127,8 +127,8 @@ def python_entry(name: str, node: ast.AST, level: int) -> Iterator[str]:
 
 def python(package: pathlib.Path) -> str:
     """The public surface of the Python package."""
-    lines = ["# The Python package\n", "What `hipress` exports. [Training](../pytorch-training.md) and [requests](../requests.md) say how it "
-             "is used.\n"]
+    lines = ["# The Python package\n",
+             "What `hipress` exports. [Training](../pytorch-training.md) and [requests](../requests.md) say how it is used.\n"]
     for name, node in documented(package).items():
         lines += python_entry(name, node, 2)
     return "\n".join(lines)

@@ -1,7 +1,6 @@
 """The folder that MkDocs reads."""
 
 import pathlib
-import re
 import shutil
 
 from reference import links
@@ -17,7 +16,8 @@ def copy(root: pathlib.Path, folder: pathlib.Path) -> int:
             name, _, anchor = target.partition("#")
             file = (page.parent / name).resolve()
             if name and file.is_dir() and (file / "README.md").is_file():
-                text = re.sub(rf"\]\({re.escape(target)}\)", f"]({name.rstrip('/')}/README.md{'#' + anchor if anchor else ''})", text)
+                led = f"{name.rstrip('/')}/README.md" + (f"#{anchor}" if anchor else "")
+                text = text.replace(f"]({target})", f"]({led})")
             elif file.is_file() and file.suffix != ".md":
                 place = folder / file.relative_to(root)
                 place.parent.mkdir(parents=True, exist_ok=True)

@@ -82,8 +82,8 @@ class PagesTest(unittest.TestCase):
 
 def rows(page: str) -> list:
     """Cells of every row of every table on a page of docs/."""
-    return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in (ROOT / "docs" / page).read_text().splitlines()
-            if line.startswith("|")]
+    lines = (ROOT / "docs" / page).read_text().splitlines()
+    return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines if line.startswith("|")]
 
 
 def kept(name: str) -> dict:
@@ -111,7 +111,8 @@ class EvaluationTest(unittest.TestCase):
         said = next(row[1] for row in rows("evaluation.md") if row[-1] == "`planner_gaps_amd_epyc.json`")
         self.assertEqual(said, f"median {gaps['median']:.1%}, p90 {gaps['p90']:.1%}, worst {gaps['max']:.1%}".replace("%", " %"))
         ratios = {row["case"]: row["ratio"] for row in kept("codecs_amd_epyc")["rows"] if row["reference_name"] == "memcpy"}
-        table = {row[0]: row[1:] for row in rows("evaluation.md") if row[0] in {"onebit", "tbq", "terngrad", "dgc", "fp16", "int8block"}}
+        codecs = {"onebit", "tbq", "terngrad", "dgc", "fp16", "int8block"}
+        table = {row[0]: row[1:] for row in rows("evaluation.md") if row[0] in codecs}
         self.assertEqual(len(table), 6)
         for codec, cells in table.items():
             cases = [f"{codec}.{operation}" for operation in ("encode", "encode_ef", "decode", "decode_add")]
@@ -154,7 +155,8 @@ class HelpTest(unittest.TestCase):
         commands = {"hipress-x": self.told}
         self.assertIn("'*--a-rather-long-name[What a long one does\\: it'\\''s \\[this\\]]:value:(a b)'",
                       completions.zsh(self.told, commands))
-        self.assertIn("complete -c hipress-x -l kind -x -a 'red blue' -d 'Colour: red or blue'", completions.fish(self.told, commands))
+        self.assertIn("complete -c hipress-x -l kind -x -a 'red blue' -d 'Colour: red or blue'",
+                      completions.fish(self.told, commands))
 
 
 class ToolsTest(unittest.TestCase):
@@ -196,8 +198,8 @@ class ToolsTest(unittest.TestCase):
     def test_the_scripts_write_and_refuse(self):
         script = ROOT / "scripts/write_reference.py"
         with tempfile.TemporaryDirectory() as folder:
-            refused = subprocess.run([sys.executable, "-B", script, "man", folder, "--tools", folder], text=True, capture_output=True,
-                                     check=False)
+            refused = subprocess.run([sys.executable, "-B", script, "man", folder, "--tools", folder], text=True,
+                                     capture_output=True, check=False)
             self.assertEqual(refused.returncode, 2)
             self.assertRegex(refused.stderr, r"has no hipress-compll, .*: build them by scripts/build.sh demo")
             subprocess.run([sys.executable, "-B", script, "man", folder, "--tools", TOOLS], capture_output=True, check=True)
