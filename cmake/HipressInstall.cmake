@@ -32,6 +32,11 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/hipressConfigVersion.cmak
 install(FILES ${PROJECT_BINARY_DIR}/hipressConfig.cmake ${PROJECT_BINARY_DIR}/hipressConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/hipress)
 
+# Man pages and completions of shells, if scripts/docs.sh --man has written them.
+if(NOT SKBUILD)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/build/docs/share/ DESTINATION ${CMAKE_INSTALL_DATADIR} OPTIONAL)
+endif()
+
 # The Python package, which finds the library from there; a wheel brings its own copy.
 if(NOT SKBUILD)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/hipress DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/python

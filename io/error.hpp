@@ -33,7 +33,7 @@ class RunError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// An honest "no": the search did not converge, the bound is not met. Tools exit with 3.
+/// The requirement was not met, such as a bound or a search that converges. Tools exit with 3.
 class Unmet : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

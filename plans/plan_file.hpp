@@ -36,7 +36,7 @@ struct PlanContext {
   std::string strategy = "ps";
   std::uint32_t nodes = 1;
   std::string algorithm =
-      "onebit";      ///< what a `y` without a fifth field means: "tbq", "tbq(tau=0.25)"
+      "onebit";      ///< codec of entries that are compressed but name none: "tbq(tau=0.25)"
   Trust trust = {};  ///< besides `algorithm`, the programs that a plan file may bring
   double compile_timeout_s = kernels::kCompileTimeout_s;
   std::string other_names = {};  ///< of plans that the caller makes itself: "ddp, best"
@@ -55,7 +55,7 @@ struct PlanContext {
 /// whole text ("tbq(tau=0.25)").
 ResolvedPlan resolve_plan(const std::string& path_or_name, const PlanContext& context);
 
-/// Whether it is the name of a plan, and not of a file. InputError as resolve_plan() for a
+/// Whether this names a plan, such as none, and no file. InputError as resolve_plan() for a
 /// threshold that is no number.
 bool is_named_plan(const std::string& path_or_name, const PlanContext& context);
 

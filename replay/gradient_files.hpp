@@ -14,7 +14,7 @@ namespace hipress::replay {
 /// the order of the input): raw little-endian fp32 and nothing else, whatever the model's dtype.
 std::string gradient_file(const std::string& folder, std::uint32_t rank, std::uint32_t gradient);
 
-/// Gradients of all ranks that are read instead of made up, in every iteration again.
+/// Gradients of all ranks, read from files; every iteration takes the same.
 class GradientFiles {
  public:
   /// Looks at every file of every rank. io::InputError that names the first one that is missing, is

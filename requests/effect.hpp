@@ -15,7 +15,7 @@ namespace hipress::requests {
 struct Given {
   std::string plan = {};                      ///< as planner::resolve_plan() takes it
   plans::PlanOptions plan_options = {};       ///< with which it was changed
-  std::optional<std::string> algorithm = {};  ///< what a `y` without a fifth field was to mean
+  std::optional<std::string> algorithm = {};  ///< codec of plan entries that name none
   plans::Trust trust = {};                    ///< with which the plan was read
   bool topology = false;
   bool network = false;
@@ -27,11 +27,11 @@ struct Given {
   std::uint32_t replicas = 1;  ///< that are simulated
 };
 
-/// One sentence for each given parameter that another value of would have left everything as it is,
-/// every task's times included: "--network has no effect: nothing is sent". By reasoning where that
-/// is exact, else by another simulation each; for graphs of more than `most_tasks`, where that
-/// would take more than a second or two, the last sentence names the parameters that were not
-/// checked. `graph` and `result`, which needs its timeline, are the scenario's.
+/// Returns one warning for each given parameter that cannot affect the result: any other value
+/// leaves every task's times as they are ("--network has no effect: nothing is sent"). It reasons
+/// where that is exact, and otherwise simulates once more per parameter. Graphs of more than
+/// `most_tasks` would take too long for that; the last sentence then names the parameters that were
+/// not checked. `graph` and `result`, which needs its timeline, are the scenario's.
 std::vector<std::string> without_effect(const sim::Scenario& scenario,
                                         const casync::TaskGraph& graph, const sim::Result& result,
                                         const Given& given, std::uint32_t most_tasks = 4'000'000);

@@ -130,6 +130,7 @@ HIPRESS_API hipress_status hipress_read_model(const char* path, hipress_model** 
 /** Its gradients in the file's order, with the ready times of their buckets; they live until hipress_free_model(). */
 HIPRESS_API const hipress_gradient* hipress_model_gradients(const hipress_model* model, size_t* count);
 
+/** Frees it. Null is nothing. */
 HIPRESS_API void hipress_free_model(hipress_model* model);
 
 /** Sets the defaults. */

@@ -90,8 +90,8 @@ class Program {
   }
   std::span<const MessageBuffer> messages() const { return messages_; }
   std::int64_t arena_bytes() const { return arena_bytes_; }
-  /// Computation waits for communication, as the plan's schedule has a period of several steps, or
-  /// gathers parameters: all of computation() runs, rather than schedule() alone.
+  /// Whether computation waits for communication: the plan's schedule has a period of several
+  /// steps, or gathers parameters. All of computation() runs then; otherwise schedule() alone does.
   bool is_stepped() const { return layout_.timetable.computation_waits(); }
   /// Of a stepped program: its computation, in the order in which it runs; local indices.
   std::span<const std::uint32_t> computation() const { return computation_; }

@@ -46,9 +46,9 @@ class RankRuntime {
   /// The gradient is complete on this rank, in any order; std::invalid_argument if the graph has no
   /// Backward task for it here.
   virtual void gradient_ready(std::uint32_t gradient, Clock::time_point at) = 0;
-  /// Of a stepped program, instead of gradient_ready(): returns when all that this computation
-  /// waits for is done, and says when that was; the earliest time if it waits for nothing. Throws
-  /// like wait().
+  /// Stepped programs call this where others call gradient_ready(). It returns when all that this
+  /// computation waits for is done, and says when that was; the earliest time if it waits for
+  /// nothing. Throws like wait().
   virtual Clock::time_point await_computation(std::uint32_t index) = 0;
   /// It has run from then to then.
   virtual void computed(std::uint32_t index, const Interval& when) = 0;

@@ -15,8 +15,8 @@
 
 namespace hipress::sim {
 
-/// The work of what was asked for last, since most slices of a gradient are equal: a small table,
-/// each entry of which the next with its hash replaces.
+/// Remembers the work of amounts that were asked for lately, since most slices of a gradient are
+/// equal. Direct-mapped cache; a collision overwrites.
 class WorkMemo {
  public:
   /// `work()` for this amount and sort of task, or what it was the last time.

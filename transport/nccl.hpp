@@ -52,7 +52,7 @@ class NcclCommunicator {
   [[noreturn]] void fail(int culprit, const std::string& reason,
                          std::span<const NcclOperation> awaited);
   std::optional<PeerError> known_failure();
-  /// Waits a little for who knows better.
+  /// Waits a little for a report from a rank with direct evidence.
   std::optional<PeerError> hear_of_failure();
   int likely_culprit(std::span<const NcclOperation> awaited) const;
   std::vector<std::uint32_t> tags_from(int culprit, std::span<const NcclOperation> awaited) const;

@@ -19,7 +19,7 @@ struct Coarseness {
 
 /// How much of a gradient algorithms give up, as places in an order, the coarsest last.
 struct AccuracyOrder {
-  /// Of algorithms besides the built-in ones, or instead of their own place.
+  /// Places of programs, and of built-in algorithms that are to have another one.
   std::map<std::string, int> places = {};
 
   /// Raw 0, else the algorithm's row's. `name` may have parameters. A program (x.pse) that has no

@@ -14,8 +14,8 @@
 #include "sim/service_order.hpp"
 #include "sim/simulator.hpp"
 
-/// The planner's own simulation of network `port`: units instead of a graph, so that a candidate
-/// costs nothing to put together, and so that what it shares with another candidate need not be
+/// The planner's own simulation of network `port`. It works on units and builds no graph, so a
+/// candidate costs nothing to put together, and what it shares with another candidate is not
 /// simulated again. With whole or folded patterns its times are sim::simulate()'s to the picosecond
 /// (tests compare them): sim/port_rule.hpp says what the two loops share.
 namespace hipress::planner {

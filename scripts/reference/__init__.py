@@ -1,0 +1,1 @@
+"""What `scripts/docs.sh` is made of; see README.md."""
