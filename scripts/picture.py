@@ -60,6 +60,13 @@ def pyplot():
     return plt
 
 
+def drawing() -> None:
+    """Makes the drawing code of the Python package importable, as hipress._pictures: its pictures and ours are the same."""
+    folder = str(pathlib.Path(__file__).resolve().parents[1] / "python")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
 def form_of(picture: str | os.PathLike) -> str:
     """The form that the picture's suffix names, as "png". Refused if matplotlib writes no such; ImportError without
     matplotlib."""
@@ -73,9 +80,12 @@ def form_of(picture: str | os.PathLike) -> str:
 
 def save(figure, picture: str | os.PathLike, dpi: int) -> None:
     """Writes the figure whole or not at all, and closes it. Refused as form_of, OSError if it cannot be written."""
+    import matplotlib
+
     form = form_of(picture)
-    with replacing(picture) as temporary:
-        figure.savefig(temporary, dpi=dpi, format=form)
+    # Texts of an SVG stay texts, and equal pictures are equal files.
+    with replacing(picture) as temporary, matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "hipress"}):
+        figure.savefig(temporary, dpi=dpi, format=form, **({"metadata": {"Date": None}} if form == "svg" else {}))
     pyplot().close(figure)
 
 

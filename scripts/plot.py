@@ -1,308 +1,230 @@
 #!/usr/bin/env python3
-"""Draws the speed-up of a sweep over bandwidth and nodes, or the bandwidth that schedules need.
+"""Draws what the tools print.
 
-usage: plot.py SWEEP.csv PICTURE.png [over=PLAN] [COLUMN=VALUE ...]
-       plot.py REQUIRED.json [REQUIRED.json ...] PICTURE.png
+usage: plot.py KIND FILE... --output PICTURE [--over PLAN] [--title TEXT] [COLUMN=VALUE ...]
+       plot.py SWEEP.csv PICTURE [over=PLAN] [COLUMN=VALUE ...]
+       plot.py REQUIRED.json [REQUIRED.json ...] PICTURE
 
-A JSON is what `hipress-plan --required-bandwidth --json` printed: a curve of utilisation over bandwidth for each schedule
-and algorithm, with its interval as a band. Each is a panel under the name of its file.
+KIND, and what it is drawn of:
+{kinds}
 
-The CSV is one that `hipress-sim sweep` wrote. One heat map per model, topology, algorithm and whatever else the
-sweep varies; the black line parts what is faster by more than 0.5 % from what is not. Where bandwidth or nodes has one
-value, lines instead, one per plan and algorithm, and what is printed is where each of them ceases to pay (its
-break-even). over=PLAN says what the speed-up is over: none (every gradient alone; the default), ddp, or any
-plan that the sweep has, such as best_uncompressed. COLUMN=VALUE keeps only those rows, for sweeps that vary more than fits
-one picture: plot.py sweep.csv s.png over=ddp model=vgg19 latency_s=5e-06
+PICTURE ends in .png, .svg or .pdf. Files of JSON may have a name, NAME=FILE.json, else it is that of the file;
+curves of files with one name come into one panel. COLUMN=VALUE
+keeps only those rows of a CSV, for sweeps that vary more than fits one picture; baselines stay, whatever is said of plans:
+
+    plot.py speedup sweep.csv --output s.svg model=vgg19 plan=best
+    plot.py breakdown ddp=a.json ddp_fp16=b.json "best, ring=c.json" --output b.png
+
+Speed-ups are maps with a panel for each model, topology, algorithm and whatever else the sweep varies; a black line parts
+what is faster by more than 0.5 % from what is not, and hatched is where it lies in 8 cases of 10. Where bandwidth or nodes
+has one value, lines instead, one per plan and algorithm, and what is printed is where each of them ceases to pay (its
+break-even). --over says over which plan, in place of ddp and ddp_fp16: none (every gradient alone), or any plan that the
+sweep has, such as best_uncompressed. The second form of the command draws speed-ups over `none` and needs no ddp; the
+third is the kind `required`. Exit status 2 if the request or a file is wrong.
 """
 
+import argparse
 import csv
-import math
+import json
 import pathlib
 import sys
+from collections.abc import Callable
 
-import plot_required
-from picture import Refused, exit_status, pyplot, save
+from picture import Refused, drawing, exit_status, pyplot, save
 
-AXES = ("model", "topology", "algorithm", "plan", "partitions", "profile", "cluster", "network", "latency_s",
-        "overhead_s", "compute_speed", "compute_time_s", "schedule")
+drawing()
+from hipress import _pictures, _sweep_pictures, _sweep_rows  # noqa: E402
+from hipress._style import BASELINES, Picture, PictureError  # noqa: E402
+
 NUMBERS = {"nodes": int, "bandwidth_bytes_per_s": float, "iteration_s": float, "speedup": float}
-#: What the lines of one panel differ in.
-SERIES = ("plan", "algorithm", "partitions", "schedule")
-#: What lines may go over, the first that varies: its name and how many of its units one of the CSV's is.
-LINE_AXES = {"bandwidth_bytes_per_s": ("bandwidth, Gbit/s", 8e-9), "nodes": ("nodes", 1),
-             "latency_s": ("latency, us", 1e6), "overhead_s": ("overhead, us", 1e6),
-             "compute_speed": ("speed of computation", 1), "compute_time_s": ("computation, ms", 1e3)}
-#: An axis without values where the models' own hold.
-OPTIONAL = ("compute_time_s", "schedule")
-#: A plan pays that is faster by more than this; the planner's tolerance.
-PAYS = 1.005
-NEEDED = tuple(NUMBERS)
-MOST_PANELS = 36
-#: Two-sided and readable for colour-blind people: orange is slower than the uncompressed plan, purple faster.
-COLOURS = "PuOr"
-
-
-class PlotError(Refused):
-    """What is wrong with the request, and what to do."""
+NEEDED = (*NUMBERS, "model", "topology", "algorithm", "plan", "partitions", "profile", "cluster", "network", "latency_s",
+          "overhead_s", "compute_speed")
+#: Dots per inch of what is no vector graphic.
+DPI = 120
 
 
 def require_numbers(place: str, row: dict) -> None:
-    """PlotError unless a row has a value for every column, and numbers where they are needed."""
+    """Refused unless a row has a value for every column, and numbers where they are needed."""
     if None in row or None in row.values():
-        raise PlotError(f"{place}: has not as many values as the header has columns; is the file whole?")
+        raise Refused(f"{place}: has not as many values as the header has columns; is the file whole?")
     for column, number in NUMBERS.items():
         try:
             number(row[column])
         except ValueError as error:
-            raise PlotError(f"{place}: {column} must be a number, got '{row[column]}'") from error
+            raise Refused(f"{place}: {column} must be a number, got '{row[column]}'") from error
 
 
-def read(path: pathlib.Path, conditions: dict, over: str = "none") -> list:
-    """The rows that meet the conditions, as dictionaries of strings; their speed-up is over that plan."""
+def read_csv(path: pathlib.Path) -> tuple[list[str], list[tuple[int, dict]]]:
+    """Columns, and rows with the numbers of their lines. Lines before the header that begin with # are no rows."""
     try:
         with open(path, newline="", encoding="utf-8") as stream:
             text = stream.readlines()
         first = next((i for i, line in enumerate(text) if not line.startswith("#")), len(text))
         reader = csv.DictReader(text[first:])
-        lines = [(first + reader.line_num, row) for row in reader]
+        return list(reader.fieldnames or ()), [(first + reader.line_num, row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise PlotError(f"{path}: cannot be read: {error}") from error
-    columns = reader.fieldnames if lines else ()
-    missing = [column for column in NEEDED + AXES if column not in columns and column not in OPTIONAL]
+        raise Refused(f"{path}: cannot be read: {error}") from error
+
+
+def read_sweep(path: pathlib.Path, conditions: dict, over: tuple = ("none",)) -> list[dict]:
+    """The rows that meet the conditions, as dictionaries of strings; of the plans that are compared with, those at equal
+    points."""
+    columns, lines = read_csv(path)
+    missing = [column for column in NEEDED if column not in columns or not lines]
     if missing:
-        raise PlotError(f"{path}: has no rows with {', '.join(missing)}; give a CSV of hipress-sim sweep (of its "
-                        "shards, the first has the header: put their files one after the other)")
+        raise Refused(f"{path}: has no rows with {', '.join(missing)}; give a CSV of hipress-sim sweep (of its shards, the first "
+                      "has the header: put their files one after the other)")
     for number, row in lines:
-        row.update({column: row.get(column) or "" for column in OPTIONAL})
         require_numbers(f"{path}:{number}", row)
-    rows = speedups_over(over, [row for _, row in lines], path)
+    rows = [row for _, row in lines]
     for column, value in conditions.items():
-        if column not in columns:
-            raise PlotError(f"{path}: there is no column '{column}' (there are: {', '.join(columns)})")
-        kept = [row for row in rows if row[column] == value]
-        if not kept:
-            known = ", ".join(sorted({row[column] for row in rows}))
-            raise PlotError(f"{path}: no row has {column}={value}; it takes: {known}")
-        rows = kept
+        rows = choose(path, rows, column, value, over)
     return rows
 
 
-def speedups_over(over: str, rows: list, path: pathlib.Path) -> list:
-    """The rows with their speed-up over another plan at the same point, without those of that plan."""
-    if over == "none":
-        return rows
-    if over == "ddp" and all(row.get("speedup_over_ddp") for row in rows):
-        return [{**row, "speedup": row["speedup_over_ddp"]} for row in rows]
-    same = [column for column in (*AXES, "nodes", "bandwidth_bytes_per_s") if column not in SERIES]
-    base: dict = {}
-    for row in rows:
-        if row["plan"] == over:
-            point = tuple(row[column] for column in same)
-            base[point] = min(base.get(point, math.inf), float(row["iteration_s"]))
-    if not base:
-        known = ", ".join(sorted({row["plan"] for row in rows}))
-        raise PlotError(f"{path}: over={over}: the sweep has no such plan (it has: {known}); add it to axis plan")
-    return [{**row, "speedup": str(base[tuple(row[column] for column in same)] / float(row["iteration_s"]))}
-            for row in rows if row["plan"] != over]
+def choose(path: pathlib.Path, rows: list[dict], column: str, value: str, over: tuple) -> list[dict]:
+    """The rows with that value, and those of plans that are compared with if it is a value of plans."""
+    if column not in rows[0]:
+        raise Refused(f"{path}: there is no column '{column}' (there are: {', '.join(rows[0])})")
+    if not any(row[column] == value for row in rows):
+        known = ", ".join(sorted({row[column] for row in rows}))
+        raise Refused(f"{path}: no row has {column}={value}; it takes: {known}")
+    of_plans = column in _sweep_rows.SERIES
+    return [row for row in rows if row[column] == value or (of_plans and row["plan"] in over)]
 
 
-def axis_of_lines(rows: list) -> str | None:
-    """What lines go over, where bandwidth and nodes do not both vary."""
-    varying = [axis for axis in LINE_AXES if len({row[axis] for row in rows}) > 1]
-    return None if {"bandwidth_bytes_per_s", "nodes"} <= set(varying) else (varying or list(LINE_AXES))[0]
+def read_cases(path: pathlib.Path) -> list[dict]:
+    """The rows of a CSV that is no sweep."""
+    columns, lines = read_csv(path)
+    if not lines:
+        raise Refused(f"{path}: has no rows")
+    if any(None in row or None in row.values() for _, row in lines):
+        raise Refused(f"{path}: a row has not as many values as the header has columns; is the file whole?")
+    return [row for _, row in lines]
 
 
-def lines_of(rows: list, over: str) -> dict:
-    """{title: {label: [(number, speed-up)]}}: a panel for each combination of what neither lines nor `over` vary."""
-    varying = [axis for axis in (*AXES, "nodes") if axis != over and len({row[axis] for row in rows}) > 1]
-    panel_axes = [axis for axis in varying if axis not in SERIES]
-    shown = [axis for axis in (*AXES, "nodes") if axis in panel_axes or axis in ("model", "topology")]
-    panels: dict = {}
-    for row in rows:
-        title = ", ".join(name_of(row, axis) for axis in shown)
-        label = ", ".join(name_of(row, axis) for axis in SERIES if axis in varying) or name_of(row, "plan")
-        panels.setdefault(title, {}).setdefault(label, []).append((float(row[over]), float(row["speedup"])))
-    require_few(panels, panel_axes)
-    return {title: {label: sorted(points) for label, points in lines.items()} for title, lines in panels.items()}
+def read_document(path: pathlib.Path) -> dict:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Refused(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError:  # no JSON, no UTF-8
+        document = None
+    if not isinstance(document, dict):
+        raise Refused(f"{path}: is not what hipress-plan, hipress-sim or hipress-exec print with --json")
+    return document
 
 
-def name_of(row: dict, axis: str) -> str:
-    return row[axis] if axis in AXES[:4] else f"{axis} {row[axis]}"
+def read_documents(names: list[str]) -> dict[str, dict]:
+    """By name: NAME=FILE.json, or FILE.json, whose name is the file's."""
+    documents: dict[str, dict] = {}
+    for given in names:
+        name, equals, file = given.rpartition("=")
+        path = pathlib.Path(file)
+        name = name if equals else path.stem
+        document = read_document(path)
+        if name in documents and not merge(documents[name], document):
+            raise Refused(f"two files are called '{name}': give them names, such as ddp=FILE.json")
+        documents.setdefault(name, document)
+    return documents
 
 
-def break_even(points: list) -> tuple[float, float] | None:
-    """The points between which a line ceases to pay, or begins to; None where that is not exactly once."""
-    found = [(x, next_x) for (x, y), (next_x, next_y) in zip(points, points[1:]) if (y > PAYS) != (next_y > PAYS)]
-    return found[0] if len(found) == 1 else None
+def merge(one: dict, more: dict) -> bool:
+    """Adds curves of required bandwidths to a document of such; False for other documents."""
+    both = [document.get("required_bandwidth") for document in (one, more)]
+    if not all(isinstance(rows, list) for rows in both):
+        return False
+    one["required_bandwidth"] = sum(both, [])
+    return True
 
 
-def describe_break_even(points: list, axis: str) -> str:
-    """"pays at 16, no longer at 32 Gbit/s", or how else the line lies."""
-    between = break_even(points)
-    if between is None:
-        pays = [y > PAYS for _, y in points]
-        return "pays everywhere" if all(pays) else "pays here and there" if any(pays) else "pays nowhere"
-    name, scale = LINE_AXES[axis]
-    below, above = (f"{x * scale:.4g}" for x in between)
-    unit = name.split(", ")[-1]
-    if points[0][1] > PAYS:
-        return f"pays at {below}, no longer at {above} {unit}"
-    return f"pays at {above}, not yet at {below} {unit}"
+def draw(make: Callable[[], Picture], output: pathlib.Path, culprit: str = "") -> None:
+    """Writes the picture, and prints what it says in words. Refused for data that cannot be drawn."""
+    pyplot()
+    try:
+        picture = make()
+    except PictureError as error:
+        raise Refused(f"{culprit}: {error}" if culprit else str(error)) from error
+    save(picture.figure, output, dpi=DPI)
+    for sentence in picture.said:
+        print(sentence)
 
 
-def require_few(panels: dict, axes: list) -> None:
-    if len(panels) > MOST_PANELS:
-        raise PlotError(f"{len(panels)} panels (over {', '.join(axes)}) are more than the {MOST_PANELS} that fit; "
-                        "choose, such as model=vgg19")
-
-
-def split(rows: list) -> dict:
-    """{title: {(bandwidth, nodes): speed-up}}: a panel for each combination of what varies beside those two."""
-    varying = [axis for axis in AXES if len({row[axis] for row in rows}) > 1]
-    shown = [axis for axis in AXES if axis in varying or axis in ("model", "topology", "algorithm")]
-    panels: dict = {}
-    for row in rows:
-        title = ", ".join(name_of(row, axis) for axis in shown)
-        point = float(row["bandwidth_bytes_per_s"]), int(row["nodes"])
-        panels.setdefault(title, {})[point] = float(row["speedup"])
-    require_few(panels, varying)
-    return panels
-
-
-def bandwidth_name(bytes_per_s: float) -> str:
-    return f"{bytes_per_s * 8 / 1e9:.4g}"
-
-
-def draw_border(axes, speedups: list) -> None:
-    """A black line along the edges of cells between those that pay and others."""
-    def faster(x: int, y: int):
-        inside = 0 <= y < len(speedups) and 0 <= x < len(speedups[0])
-        return speedups[y][x] > PAYS if inside and not math.isnan(speedups[y][x]) else None
-
-    for y, line in enumerate(speedups):
-        for x in range(len(line)):
-            for right, up in ((1, 0), (0, 1)):
-                here, there = faster(x, y), faster(x + right, y + up)
-                if None in (here, there) or here == there:
-                    continue
-                edge = ((x + 0.5, x + 0.5), (y - 0.5, y + 0.5)) if right else ((x - 0.5, x + 0.5), (y + 0.5, y + 0.5))
-                axes.plot(*edge, color="black", linewidth=2, solid_capstyle="round")
-
-
-def columns(panels: int) -> int:
-    """How many panels stand beside each other: 4 to 2, so that rows are full where they can be."""
-    most = min(panels, 4)
-    return next((count for count in range(most, 1, -1) if panels % count == 0), most)
-
-
-def draw_panel(axes, title: str, panel: dict, scale):
-    bandwidths = sorted({bandwidth for bandwidth, _ in panel})
-    nodes = sorted({count for _, count in panel})
-    speedups = [[panel.get((bandwidth, count), math.nan) for bandwidth in bandwidths] for count in nodes]
-    image = axes.imshow([[math.log2(value) if value > 0 else math.nan for value in line] for line in speedups],
-                        cmap=COLOURS, norm=scale, origin="lower", aspect="auto")
-    draw_border(axes, speedups)
-    for y, line in enumerate(speedups):
-        for x, value in enumerate(line):
-            if len(bandwidths) <= 16 and not math.isnan(value):
-                strong = abs(math.log2(value)) > 0.6 * scale.vmax if value > 0 else False
-                axes.text(x, y, f"{value:.2f}", ha="center", va="center", fontsize=7,
-                          color="white" if strong else "black")
-    axes.set_title(title, loc="left", fontsize=10)
-    axes.set_xticks(range(len(bandwidths)), [bandwidth_name(bandwidth) for bandwidth in bandwidths], fontsize=8)
-    axes.set_yticks(range(len(nodes)), nodes, fontsize=8)
-    return image
-
-
-def draw_lines(axes, title: str, lines: dict, axis: str) -> None:
-    name, scale = LINE_AXES[axis]
-    for label, points in lines.items():
-        axes.plot([x * scale for x, _ in points], [y for _, y in points], marker="o", markersize=4,
-                  label=f"{label}: {describe_break_even(points, axis)}")
-    axes.axhline(1, color="black", linewidth=1)
-    numbers = sorted({x * scale for points in lines.values() for x, _ in points})
-    if numbers[0] > 0 and numbers[-1] >= 4 * numbers[0]:
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(numbers, [f"{number:.4g}" for number in numbers], fontsize=8)
-        axes.minorticks_off()
-    speedups = [y for points in lines.values() for _, y in points]
-    if min(speedups) > 0 and max(speedups) >= 4 * min(speedups):
-        axes.set_yscale("log", base=2)
-        axes.yaxis.set_major_formatter(lambda speedup, _: f"{speedup:g}")
-    axes.set_xlabel(name)
-    axes.set_title(title, loc="left", fontsize=10)
-    axes.legend(fontsize=8, frameon=False)
-
-
-def plot_lines(panels: dict, axis: str, over: str, picture: pathlib.Path) -> None:
-    """Writes the picture, and prints where every line pays."""
-    plt = pyplot()
-    across = columns(len(panels))
-    down = math.ceil(len(panels) / across)
-    figure, grid = plt.subplots(down, across, squeeze=False, sharey=True, layout="constrained",
-                                figsize=(1 + 5 * across, 0.6 + 3.2 * down))
-    for axes in grid.flat[len(panels):]:
-        axes.axis("off")
-    for axes, (title, lines) in zip(grid.flat, panels.items()):
-        draw_lines(axes, title, lines, axis)
-    for axes in grid[:, 0]:
-        axes.set_ylabel(f"speed-up over {describe(over)}")
-    save(figure, picture, dpi=110)
-    for title, lines in panels.items():
-        for label, points in lines.items():
-            print(f"{title}: {label} {describe_break_even(points, axis)}")
-
-
-def describe(over: str) -> str:
-    return "every gradient alone, uncompressed" if over == "none" else f"plan {over}"
-
-
-def plot(panels: dict, over: str, picture: pathlib.Path) -> None:
-    """Writes the picture of all panels on one scale of colours, which is symmetric about 1."""
-    plt = pyplot()
-    farthest = max((abs(math.log2(value)) for panel in panels.values() for value in panel.values() if value > 0),
-                   default=1)
-    scale = plt.Normalize(-max(farthest, 0.1), max(farthest, 0.1))
-    across = columns(len(panels))
-    down = math.ceil(len(panels) / across)
-    figure, grid = plt.subplots(down, across, squeeze=False, layout="constrained",
-                                figsize=(1 + 4.2 * across, 0.6 + 2.4 * down))
-    for axes in grid.flat[len(panels):]:
-        axes.axis("off")
-    for axes, (title, panel) in zip(grid.flat, panels.items()):
-        image = draw_panel(axes, title, panel, scale)
-    for axes in grid[-1]:
-        axes.set_xlabel("bandwidth, Gbit/s")
-    for axes in grid[:, 0]:
-        axes.set_ylabel("nodes")
-    bar = figure.colorbar(image, ax=grid, label=f"speed-up over {describe(over)}")
-    bar.ax.yaxis.set_major_formatter(lambda power, _: f"{2 ** power:.3g}")
-    save(figure, picture, dpi=110)
-
-
-def draw(rows: list, over: str, picture: pathlib.Path) -> None:
-    axis = axis_of_lines(rows)
-    if axis is None:
-        plot(split(rows), over, picture)
+def draw_kind(options: argparse.Namespace) -> None:
+    """The first form of the command."""
+    kind = _pictures.KINDS[options.kind]
+    files, conditions = split_inputs(options.inputs)
+    if not files:
+        raise Refused(f"{options.kind}: which file? It is drawn of: {kind.help}")
+    is_csv = {not name.endswith(".json") for name in files}
+    if is_csv == {False}:
+        if kind.of_documents is None or conditions or options.over:
+            raise Refused(f"{', '.join(files)}: {options.kind} takes no JSON" if kind.of_documents is None else
+                          "COLUMN=VALUE and --over choose rows of a CSV: leave them out")
+        draw(lambda: kind.of_documents(read_documents(files), options.title), options.output, "" if len(files) > 1 else files[0])
+        return
+    if len(files) != 1 or (kind.of_sweep or kind.of_cases) is None:
+        raise Refused(f"{', '.join(files)}: {options.kind} is drawn of: {kind.help}")
+    path = pathlib.Path(files[0])
+    if options.over and options.kind != "speedup":
+        raise Refused(f"--over is for speedup, not for {options.kind}: leave it out")
+    if kind.of_sweep is None:
+        if conditions:
+            raise Refused(f"COLUMN=VALUE is for sweeps, not for {options.kind}: leave it out")
+        draw(lambda: kind.of_cases(read_cases(path), options.title), options.output, files[0])
+    elif options.over:
+        draw_over(path, conditions, options.over, options.output, options.title)
     else:
-        plot_lines(lines_of(rows, axis), axis, over, picture)
+        draw(lambda: kind.of_sweep(read_sweep(path, conditions, BASELINES), options.title), options.output, files[0])
+
+
+def draw_over(path: pathlib.Path, conditions: dict, over: str, output: pathlib.Path, title: str = "") -> None:
+    """Speed-ups over one plan."""
+    rows = read_sweep(path, conditions, (over,))
+    draw(lambda: _sweep_pictures.speedup_over(rows, (over,), title), output, str(path))
+
+
+def split_inputs(inputs: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Files, and conditions: what has = and does not end as a file of JSON does."""
+    files = [given for given in inputs if "=" not in given or given.endswith(".json")]
+    return files, dict(given.split("=", 1) for given in inputs if given not in files)
+
+
+def usage() -> str:
+    kinds = "\n".join(f"  {name:11} {kind.help}" for name, kind in _pictures.KINDS.items())
+    return __doc__.format(kinds=kinds)
+
+
+def parse_kind(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="plot.py", usage="plot.py KIND FILE... --output PICTURE [--over PLAN] [--title TEXT] "
+                                     "[COLUMN=VALUE ...]", add_help=False)
+    parser.add_argument("kind", choices=list(_pictures.KINDS))
+    parser.add_argument("inputs", nargs="*")
+    parser.add_argument("--output", type=pathlib.Path, required=True)
+    parser.add_argument("--over", default="")
+    parser.add_argument("--title", default="")
+    return parser.parse_intermixed_args(arguments)
 
 
 def main() -> int:
     arguments = sys.argv[1:]
     if any(argument in ("-h", "--help") for argument in arguments):
-        print(__doc__)
+        print(usage())
         return 0
+    if arguments and arguments[0] in _pictures.KINDS:
+        options = parse_kind(arguments)
+        return exit_status("plot.py", options.output, lambda: draw_kind(options))
     if len(arguments) > 1 and arguments[0].endswith(".json"):
-        sources, picture = [pathlib.Path(name) for name in arguments[:-1]], pathlib.Path(arguments[-1])
-        return exit_status("plot.py", picture, lambda: plot_required.draw_files(sources, picture))
+        output = pathlib.Path(arguments[-1])
+        required = _pictures.KINDS["required"].of_documents
+        return exit_status("plot.py", output, lambda: draw(lambda: required(read_documents(arguments[:-1]), ""), output))
     if len(arguments) < 2 or any("=" not in condition for condition in arguments[2:]):
-        print(__doc__, file=sys.stderr)
+        print(usage(), file=sys.stderr)
         return 2
-    source, picture = map(pathlib.Path, arguments[:2])
+    source, output = map(pathlib.Path, arguments[:2])
     conditions = dict(condition.split("=", 1) for condition in arguments[2:])
     over = conditions.pop("over", "none")
-    return exit_status("plot.py", picture, lambda: draw(read(source, conditions, over), over, picture))
+    return exit_status("plot.py", output, lambda: draw_over(source, conditions, over, output))
 
 
 if __name__ == "__main__":

@@ -1,49 +1,48 @@
 """Results as matplotlib draws them."""
 
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
+
+from hipress import _time_pictures
+from hipress._pictures import KINDS
+from hipress._style import MS, own_axes
+from hipress._sweep_rows import as_text
 
 if TYPE_CHECKING:
     import matplotlib.axes
 
     from hipress._results import Plan, Simulation, Sweep, Trace
 
-MS = 1e3
-
-
-def _axes(ax: Optional["matplotlib.axes.Axes"]) -> Any:
-    if ax is not None:
-        return ax
-    try:
-        import matplotlib.pyplot
-    except ImportError as error:
-        raise ImportError("plot() needs matplotlib: install Debian's python3-matplotlib, or matplotlib from PyPI, for this "
-                          f"interpreter ({error})") from error
-    return matplotlib.pyplot.subplots(layout="constrained")[1]
-
-
-def _bars(ax: Any, rows: List[Tuple[str, float, Optional[float], Optional[float]]]) -> None:
-    """A bar each of (name, value, low, high), the first at the top."""
-    for place, (name, value, low, high) in enumerate(rows):
-        error = None if low is None or high is None else [[max(0.0, value - low) * MS], [max(0.0, high - value) * MS]]
-        ax.barh(place, value * MS, xerr=error, color="C1" if name == "this plan" else "C0", capsize=3)
-    ax.set_yticks(range(len(rows)), [name for name, *_ in rows])
-    ax.invert_yaxis()
-
 
 def plan(result: "Plan", ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.axes.Axes":
-    """Iteration times of the plan and its baselines; of a broadcast, of its choices."""
-    ax = _axes(ax)
-    broadcast = "verdict" not in result.to_dict()
-    rows = [(f"{row['topology']}, {row['algorithm']}", row["predicted_s"], None, None) if broadcast else
-            (row["plan"], row["iteration_s"], row["p10_s"], row["p90_s"]) for row in result.records()]
-    _bars(ax, [row for row in rows if row[1] is not None])
-    ax.set_xlabel("predicted time in ms" if broadcast else "predicted iteration in ms, in 8 runs of 10")
+    """Iteration times of the plan and its baselines; of a broadcast, of its choices; curves of required bandwidths."""
+    document = result.to_dict()
+    if "required_bandwidth" in document:
+        return _time_pictures.required({"": document}, "", ax).axes
+    if "verdict" not in document:
+        return _broadcast(result, own_axes(ax))
+    return _time_pictures.times(result.records(), _time_pictures.planned(document), ax).axes
+
+
+def _broadcast(result: "Plan", ax: Any) -> "matplotlib.axes.Axes":
+    rows = [(f"{row['topology']}, {row['algorithm']}", row["predicted_s"]) for row in result.records()]
+    rows = [row for row in rows if row[1] is not None]
+    ax.barh(range(len(rows)), [seconds * MS for _, seconds in rows], color="#bbbbbb", edgecolor="black", linewidth=0.6)
+    ax.set_yticks(range(len(rows)), [name for name, _ in rows])
+    ax.invert_yaxis()
+    ax.set_xlabel("predicted time in ms")
     return ax
+
+
+def beside(result: "Simulation", others: Mapping[str, "Simulation"],
+           ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.axes.Axes":
+    """Where the iterations go."""
+    documents = {**{name: other.to_dict() for name, other in others.items()}, "this plan": result.to_dict()}
+    return _time_pictures.breakdown(documents, "", ax).axes
 
 
 def simulation(result: "Simulation", ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.axes.Axes":
     """The critical path by kind of task."""
-    ax = _axes(ax)
+    ax = own_axes(ax)
     shares: Dict[str, float] = result.critical_path_share
     kinds = sorted((kind for kind, share in shares.items() if share > 0), key=lambda kind: -shares[kind])
     ax.barh(range(len(kinds)), [100 * shares[kind] for kind in kinds])
@@ -73,7 +72,7 @@ def sweep(result: "Sweep", x: Optional[str], y: str, ax: Optional["matplotlib.ax
             raise ValueError(f"there is no column '{name}' (known: {', '.join(result.columns)})")
     if len({isinstance(row[over], str) for row in result if row[over] is not None}) > 1:
         raise ValueError(f"column '{over}' has words and numbers: say another x")
-    ax = _axes(ax)
+    ax = own_axes(ax)
     others = [name for name in result.varying() if name != over]
     lines: Dict[Tuple[Any, ...], List[Tuple[Any, Any]]] = {}
     for row in result:
@@ -89,9 +88,18 @@ def sweep(result: "Sweep", x: Optional[str], y: str, ax: Optional["matplotlib.ax
     return ax
 
 
+def sweep_picture(result: "Sweep", kind: str) -> "matplotlib.axes.Axes":
+    """A kind of picture of sweeps."""
+    drawn = KINDS[kind].of_sweep if kind in KINDS else None
+    if drawn is None:
+        known = ", ".join(name for name, row in KINDS.items() if row.of_sweep is not None)
+        raise ValueError(f"there is no picture '{kind}' of sweeps (known: {known})")
+    return drawn([as_text(row) for row in result], "").axes
+
+
 def trace(result: "Trace", ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.axes.Axes":
     """Where the time of each step went."""
-    ax = _axes(ax)
+    ax = own_axes(ax)
     rows = [row for row in result.records() if row["step_s"] is not None]
     left = [0.0] * len(rows)
     for key, label in (("compute_s", "computation"), ("exposed_communication_s", "exposed communication"), ("idle_s", "idle")):

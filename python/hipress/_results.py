@@ -3,7 +3,7 @@
 import copy
 import html
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from hipress import _tables
 
@@ -96,8 +96,8 @@ class Plan(Result):
         return _frame(self.records())
 
     def plot(self, ax: Optional["matplotlib.axes.Axes"] = None) -> "matplotlib.axes.Axes":
-        """Draws the times of records() with their intervals, into `ax` or axes of their own, which it returns. ImportError without
-        matplotlib."""
+        """Draws the times of records() with their intervals, or how busy computation is over bandwidths that are required, into
+        `ax` or axes of their own, which it returns. ImportError without matplotlib."""
         from hipress import _plots
 
         return _plots.plan(self, ax)
@@ -131,12 +131,17 @@ class Simulation(Result):
         pandas."""
         return _frame(self.records() if key is None else getattr(self, key))
 
-    def plot(self, ax: Optional["matplotlib.axes.Axes"] = None) -> "matplotlib.axes.Axes":
+    def plot(self, ax: Optional["matplotlib.axes.Axes"] = None,
+             beside: Optional[Mapping[str, "Simulation"]] = None) -> "matplotlib.axes.Axes":
         """Draws what the critical path consists of, by kind of task, into `ax` or axes of their own, which it returns. ImportError
-        without matplotlib."""
+        without matplotlib.
+
+        beside  simulations of other plans on the same machines by name, among them "ddp" and "ddp_fp16": draws where the
+                iterations go instead, as computation, what codecs and transfers slow it by, and exposed communication. ValueError
+                without these two"""
         from hipress import _plots
 
-        return _plots.simulation(self, ax)
+        return _plots.simulation(self, ax) if beside is None else _plots.beside(self, beside, ax)
 
 
 class Sweep(Result):
@@ -178,12 +183,20 @@ class Sweep(Result):
         _tables.save(os.fspath(path), self.columns, self.rows, self.provenance)
 
     def plot(self, x: Optional[str] = None, y: str = "iteration_s",
-             ax: Optional["matplotlib.axes.Axes"] = None) -> "matplotlib.axes.Axes":
+             ax: Optional["matplotlib.axes.Axes"] = None, kind: Optional[str] = None) -> "matplotlib.axes.Axes":
         """Draws column `y` over column `x`, a line for each combination of the other axes, into `ax` or axes of their own, which it
-        returns. x: the axis of numbers that has most values, the last of equals. ImportError without matplotlib."""
+        returns. x: the axis of numbers that has most values, the last of equals. ImportError without matplotlib.
+
+        kind  a picture of the whole sweep instead, whose plans must have `ddp` and `ddp_fp16` among them: "speedup" over both, by
+              bandwidth and nodes, with the break-even; "efficiency" of scaling over nodes; "breakdown" of iterations, a panel for
+              each point. Returns the first panel's axes, whose `figure` has them all; ValueError for what cannot be drawn"""
         from hipress import _plots
 
-        return _plots.sweep(self, x, y, ax)
+        if kind is None:
+            return _plots.sweep(self, x, y, ax)
+        if x is not None or ax is not None:
+            raise ValueError("a kind of picture has axes of its own: leave out x and ax")
+        return _plots.sweep_picture(self, kind)
 
 
 class Trace(Result):

@@ -1,38 +1,35 @@
 """Predicted over measured times, one point per case, with the line on which predictions are right."""
 
+import dataclasses
 import pathlib
 
-from picture import pyplot, save
+from picture import drawing, pyplot, save
 
 from .evaluation import Result
+from .results import row
 
-#: Okabe and Ito's palette, which colour-blind readers can tell apart.
-COLOURS = {"none": "#000000", "fp16": "#0072b2", "onebit": "#d55e00", "terngrad": "#009e73", "dgc": "#cc79a7"}
-MARKERS = {"ps": "o", "ring": "^"}
+drawing()
+from hipress._style import grid  # noqa: E402
+from hipress._sweep_rows import Value  # noqa: E402
+from hipress._time_pictures import Compared, compared, finish_comparison, scatter  # noqa: E402
+
+
+def label(result: Result) -> str:
+    return f"{result.case.topology}, {result.case.algorithm}"
+
+
+def exposed(result: Result) -> Compared:
+    """What shows of communication, whose interval nothing tells."""
+    return Compared(label(result), *(Value(time, time, time) for time in (result.exposed_measured_s, result.exposed_predicted_s)))
 
 
 def plot(results: list[Result], picture: pathlib.Path) -> None:
     """ImportError without matplotlib, OSError if the picture cannot be written."""
-    figure, panels = pyplot().subplots(1, 2, figsize=(11, 5.2), constrained_layout=True)
-    exposed = [result for result in results if result.exposed_measured_s > 0 and result.exposed_predicted_s > 0]
-    draw(panels[0], "iteration", [(result, result.measured_s, result.predicted_s) for result in results])
-    draw(panels[1], "exposed communication",
-         [(result, result.exposed_measured_s, result.exposed_predicted_s) for result in exposed])
-    panels[0].legend(loc="upper left", fontsize=8, frameon=False)
+    pyplot()
+    figure, axes = grid(2, 5.2, 4.8)
+    iterations = [dataclasses.replace(compared(row(result)), label=label(result)) for result in results]
+    showing = [exposed(result) for result in results if result.exposed_measured_s > 0 and result.exposed_predicted_s > 0]
+    scatter(axes[0, 0], iterations, "iteration", iterations)
+    scatter(axes[0, 1], showing, "exposed communication", showing)
+    finish_comparison(figure, axes, iterations)
     save(figure, picture, dpi=110)
-
-
-def draw(axes, title: str, points: list[tuple[Result, float, float]]) -> None:
-    for algorithm, colour in COLOURS.items():
-        for topology, marker in MARKERS.items():
-            chosen = [(x * 1e3, y * 1e3) for result, x, y in points
-                      if result.case.algorithm == algorithm and result.case.topology == topology]
-            if chosen:
-                axes.plot(*zip(*chosen), marker, color=colour, markersize=5, alpha=0.6, linewidth=0,
-                          label=f"{algorithm}, {topology}")
-    times = [time * 1e3 for _, *both in points for time in both]
-    if times:
-        ends = (min(times) / 1.3, max(times) * 1.3)
-        axes.plot(ends, ends, color="#666666", linewidth=1, zorder=0)
-        axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
-    axes.set(title=title, xlabel="measured, ms", ylabel="predicted, ms", aspect="equal")

@@ -224,9 +224,63 @@ class Results(unittest.TestCase):
         plan = hipress.plan("vgg19", nnodes=4)
         self.assertEqual(len(plan.plot().patches), sum(row["iteration_s"] is not None for row in plan.records()))
         self.assertIs(hipress.simulate("vgg19", plan="all", nnodes=2).plot(axes), axes)
+        self.assertEqual(plan.plot().get_title(loc="left"),
+                         f"{plan.topology}, {plan.compressed} of {plan.gradients} gradients compressed")
         hipress.import_trace(TRACES / "resnet50_ddp_2xa100.kineto.json.gz").plot()
         hipress.plan(job="broadcast", bytes="1MB", nnodes=4, evaluations=5).plot()
         pyplot.close("all")
+
+
+@unittest.skipIf(importlib.util.find_spec("matplotlib") is None, "needs matplotlib")
+class Pictures(unittest.TestCase):
+    """What scripts/plot.py draws too; tests/scripts/pictures_test.py looks at what is in them."""
+
+    def setUp(self):
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+
+        self.addCleanup(pyplot.close, "all")
+
+    def test_a_sweep_is_drawn_as_a_whole(self):
+        swept = hipress.sweep({"model": "vgg19", "plan": ["ddp", "ddp_fp16", "all"], "nodes": [2, 4],
+                               "bandwidth": ["1Gbps", "10Gbps"]})
+        # Two panels of speed-ups and the scale; two bandwidths of efficiency; four points.
+        for kind, panels in (("speedup", 3), ("efficiency", 2), ("breakdown", 4)):
+            axes = swept.plot(kind=kind)
+            self.assertEqual(len(axes.figure.axes), panels, kind)
+            self.assertIn("vgg19", axes.figure._suptitle.get_text())
+        texts = [text.get_text() for text in swept.plot(kind="speedup").texts]
+        over = {(row["nodes"], row["bandwidth_bytes_per_s"]): row["speedup_over_ddp"] for row in swept if row["plan"] == "all"}
+        self.assertEqual(len(texts), len(over))
+        self.assertIn(f"{over[2, 1.25e9]:.2f}", texts)
+
+    def test_a_sweep_that_cannot_be_drawn_is_refused(self):
+        swept = hipress.sweep(SPEC)
+        for kind, said in (("speedup", "no plan `ddp` and no `ddp_fp16`.*axis `plan`"),
+                           ("speed", "known: speedup, efficiency, breakdown")):
+            with self.assertRaisesRegex(ValueError, said):
+                swept.plot(kind=kind)
+        with self.assertRaisesRegex(ValueError, "leave out x and ax"):
+            swept.plot("nodes", kind="speedup")
+
+    def test_a_simulation_is_drawn_beside_others(self):
+        machines = {"nnodes": 4, "profile": "a100-25g"}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", hipress.HipressWarning)  # of all-reduces that nobody measured
+            found = {plan: hipress.simulate("vgg19", plan=plan, **machines) for plan in ("ddp", "ddp_fp16", "all")}
+        mine = found.pop("all")
+        axes = mine.plot(beside=found)
+        self.assertEqual([label.get_text() for label in axes.get_yticklabels()], ["ddp", "ddp_fp16", "this plan"])
+        longest = max(bar.get_x() + bar.get_width() for bar in axes.patches)
+        self.assertAlmostEqual(longest, 1e3 * found["ddp"].iteration_s, places=6)
+        with self.assertRaisesRegex(ValueError, "no plan `ddp_fp16`"):
+            mine.plot(beside={"ddp": found["ddp"]})
+
+    def test_required_bandwidths_are_drawn(self):
+        found = hipress.plan("vgg19", nnodes=4, required_bandwidth=True, schedule=["ddp", "local(steps=20)"])
+        self.assertEqual({line.get_label() for line in found.plot().lines}, {"ddp", "local(steps=20)"})
 
 
 class Errors(unittest.TestCase):

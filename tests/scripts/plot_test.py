@@ -1,6 +1,7 @@
 """Tests of hipress-sim sweep and of scripts/plot.py that draws it, of plot_training.py, and of what those that draw have
 in common: plot_test.py [-v] PATH/hipress-sim"""
 
+import math
 import os
 import pathlib
 import signal
@@ -13,6 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIM = pathlib.Path(sys.argv.pop()).resolve()
 sys.path.insert(0, str(ROOT / "scripts"))
 import plot  # noqa: E402  (found through the path above)
+from hipress import _sweep_pictures, _sweep_rows  # noqa: E402  (through the path that plot sets)
+from hipress._style import PictureError  # noqa: E402
 
 try:
     import matplotlib
@@ -42,19 +45,23 @@ class PlotTest(unittest.TestCase):
         return subprocess.run([sys.executable, "-B", ROOT / "scripts/plot.py", *arguments], cwd=self.folder,
                               text=True, capture_output=True, timeout=100, check=False)
 
+    def maps(self, **conditions: str) -> dict:
+        """Speed-ups over every gradient alone, by panel."""
+        return _sweep_pictures.maps_of(plot.read_sweep(self.folder / "sweep.csv", conditions), ("none",))
+
     def test_panels_hold_the_speedups_of_the_sweep(self):
         self.assertEqual(self.sweep().returncode, 0)
-        panels = plot.split(plot.read(self.folder / "sweep.csv", {}))
+        panels = self.maps()
         self.assertEqual(list(panels), ["model.csv, ps, onebit", "model.csv, ps, fp16"])
         for panel in panels.values():
             self.assertEqual(sorted(panel), [(1.25e8, 2), (1.25e8, 4), (1.25e9, 2), (1.25e9, 4)])
         # 16 MB take 128 ms a hop at 1 Gbit/s: halving them is worth nearly 2, and onebit is worth more.
         fp16, onebit = panels["model.csv, ps, fp16"], panels["model.csv, ps, onebit"]
-        self.assertTrue(1.8 < fp16[1.25e8, 2] < 2 < onebit[1.25e8, 2])
+        self.assertTrue(1.8 < fp16[1.25e8, 2].middle < 2 < onebit[1.25e8, 2].middle)
 
     def test_conditions_choose_rows(self):
         self.sweep()
-        panels = plot.split(plot.read(self.folder / "sweep.csv", {"algorithm": "fp16", "nodes": "4"}))
+        panels = self.maps(algorithm="fp16", nodes="4")
         self.assertEqual([list(panel) for panel in panels.values()], [[(1.25e8, 4), (1.25e9, 4)]])
 
     @unittest.skipIf(matplotlib is None, "matplotlib is not installed")
@@ -80,16 +87,16 @@ class PlotTest(unittest.TestCase):
 
     def test_where_an_axis_has_one_value_lines_are_drawn(self):
         self.sweep()
-        rows = plot.read(self.folder / "sweep.csv", {"nodes": "2"})
-        self.assertEqual(plot.axis_of_lines(rows), "bandwidth_bytes_per_s")
-        panels = plot.lines_of(rows, "bandwidth_bytes_per_s")
+        rows = plot.read_sweep(self.folder / "sweep.csv", {"nodes": "2"})
+        self.assertEqual(_sweep_rows.axis_of_lines(rows), "bandwidth_bytes_per_s")
+        panels = _sweep_pictures.lines_of(rows, "bandwidth_bytes_per_s", "none")
         self.assertEqual(list(panels), ["model.csv, ps"])
         lines = panels["model.csv, ps"]
         self.assertEqual(list(lines), ["onebit", "fp16"])
         self.assertEqual([x for x, _ in lines["fp16"]], [1.25e8, 1.25e9])
-        self.assertEqual(plot.axis_of_lines(plot.read(self.folder / "sweep.csv", {"bandwidth_bytes_per_s": "125000000"})),
-                         "nodes")
-        self.assertIsNone(plot.axis_of_lines(plot.read(self.folder / "sweep.csv", {})))
+        rows = plot.read_sweep(self.folder / "sweep.csv", {"bandwidth_bytes_per_s": "125000000"})
+        self.assertEqual(_sweep_rows.axis_of_lines(rows), "nodes")
+        self.assertIsNone(_sweep_rows.axis_of_lines(plot.read_sweep(self.folder / "sweep.csv", {})))
 
     def test_the_break_even_lies_between_two_points(self):
         gbit = 1.25e8
@@ -97,22 +104,41 @@ class PlotTest(unittest.TestCase):
                                ((0.905, 1.105), "pays at 4, not yet at 1 Gbit/s"),
                                ((1.2, 1.1), "pays everywhere"), ((1.0, 1.004), "pays nowhere")):
             points = list(zip((gbit, 4 * gbit), speedups))
-            self.assertEqual(plot.describe_break_even(points, "bandwidth_bytes_per_s"), said)
-        self.assertEqual(plot.break_even([(1, 1.2), (2, 1.1), (3, 1.0)]), (2, 3))
-        self.assertEqual(plot.describe_break_even([(1, 1.1), (2, 1.0), (3, 1.1)], "nodes"), "pays here and there")
+            self.assertEqual(_sweep_rows.describe_break_even(points, "bandwidth_bytes_per_s"), said)
+        self.assertEqual(_sweep_rows.break_even([(1, 1.2), (2, 1.1), (3, 1.0)]), (2, 3))
+        self.assertEqual(_sweep_rows.describe_break_even([(1, 1.1), (2, 1.0), (3, 1.1)], "nodes"), "pays here and there")
 
     def test_the_speedup_is_over_the_plan_that_is_asked_for(self):
-        point = {**dict.fromkeys(plot.AXES + plot.NEEDED, "1"), "speedup_over_ddp": "3"}
+        point = {**dict.fromkeys(plot.NEEDED, "1"), "speedup_over_ddp": "3"}
         rows = [{**point, "plan": plan, "nodes": nodes, "iteration_s": time}
                 for plan, nodes, time in (("none_grouped", "2", "4"), ("best", "2", "2"), ("none_grouped", "4", "9"),
                                           ("best", "4", "3"))]
-        path = pathlib.Path("s.csv")
-        self.assertEqual([(row["plan"], row["speedup"]) for row in plot.speedups_over("none_grouped", rows, path)],
-                         [("best", "2.0"), ("best", "3.0")])
-        self.assertEqual([row["speedup"] for row in plot.speedups_over("ddp", rows, path)], ["3"] * 4)
-        self.assertEqual(plot.speedups_over("none", rows, path), rows)
-        with self.assertRaisesRegex(plot.PlotError, r"s.csv: over=fp16: .*it has: best, none_grouped"):
-            plot.speedups_over("fp16", rows, path)
+
+        def over(plan: str) -> list:
+            return [(row["plan"], value.middle) for row, value in _sweep_rows.speedups(rows, plan)]
+
+        self.assertEqual(over("none_grouped"), [("best", 2.0), ("best", 3.0)])
+        self.assertEqual([value for _, value in over("ddp")], [3.0] * 4)
+        self.assertEqual([value for _, value in over("none")], [1.0] * 4)
+        with self.assertRaisesRegex(PictureError, r"over=fp16: .*it has: best, none_grouped"):
+            over("fp16")
+
+    def test_the_interval_of_a_speedup_is_of_one_machine_and_of_errors_of_its_own(self):
+        point = {**dict.fromkeys(plot.NEEDED, "1"), "iteration_s_p10": "", "iteration_s_p90": ""}
+        rows = [{**point, "plan": "ddp_fp16", "iteration_s": "4", "iteration_s_p10": "2", "iteration_s_p90": "9"},
+                {**point, "plan": "best", "iteration_s": "2", "iteration_s_p10": "1.5", "iteration_s_p90": "3"}]
+        # Without what ddp's own interval tells: 2/1.5, 4/2 and 9/3.
+        (_, value), = _sweep_rows.speedups(rows, "ddp_fp16")
+        self.assertEqual([round(part, 9) for part in (value.low, value.middle, value.high)], [1.333333333, 2, 3])
+        # ddp lies within a factor of e either way, and its speed-up over itself, of two errors, within e^(1/2): a share of
+        # 1/(2 sqrt 2) of each half width is a plan's own. Those of the two are ln(9/2)/2 and ln(2)/2.
+        e = 2.718281828459045
+        ddp = {**point, "plan": "ddp", "iteration_s": "1", "iteration_s_p10": str(1 / e), "iteration_s_p90": str(e),
+               "speedup_over_ddp": "1", "speedup_over_ddp_p10": str(e ** -0.5), "speedup_over_ddp_p90": str(e ** 0.5)}
+        value = dict((row["plan"], value) for row, value in _sweep_rows.speedups([ddp, *rows], "ddp_fp16"))["best"]
+        own = math.hypot(math.log(4.5), math.log(2)) / 2 / (2 * math.sqrt(2))
+        self.assertAlmostEqual(value.low, 2 * math.exp(-math.hypot(math.log(1.5), own)))
+        self.assertAlmostEqual(value.high, 2 * math.exp(math.hypot(math.log(1.5), own)))
 
     @unittest.skipIf(matplotlib is None, "matplotlib is not installed")
     def test_break_even_from_plans_made_for_each_point(self):
@@ -124,8 +150,8 @@ class PlotTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         # Two searches for each of two links, ddp for both, as a plan and as what is compared with.
         self.assertIn("6 points, 5 plans made", done.stderr)
-        rows = plot.read(self.folder / "sweep.csv", {}, "best_uncompressed")
-        self.assertTrue(all(float(row["speedup"]) >= 1 for row in rows if row["plan"] == "best"))
+        found = _sweep_rows.speedups(plot.read_sweep(self.folder / "sweep.csv", {}), "best_uncompressed")
+        self.assertTrue(all(value.middle >= 1 for row, value in found if row["plan"] == "best"))
         drawn = self.draw("sweep.csv", "p.png", "over=best_uncompressed", "plan=best")
         self.assertEqual((drawn.returncode, drawn.stderr), (0, ""))
         self.assertRegex(drawn.stdout, "^model.csv, ps: best pays (at|everywhere)")
@@ -151,7 +177,7 @@ class PlotTest(unittest.TestCase):
         head = [line for line in lines if line.startswith("#")]
         header, *rows = lines[len(head):]
         values = dict(zip(header.strip().split(","), rows[1].strip().split(",")))
-        wrong = {column: ",".join({**values, column: "many"}.values()) for column in plot.NEEDED}
+        wrong = {column: ",".join({**values, column: "many"}.values()) for column in plot.NUMBERS}
         for second, said in ((rows[1][:20], "as many values"), (rows[1].strip() + ",1", "as many values"),
                              *((row, f"{column} must be a number, got 'many'") for column, row in wrong.items())):
             with self.subTest(second=second):
@@ -162,9 +188,9 @@ class PlotTest(unittest.TestCase):
                 self.assertIn(said, done.stderr)
 
     def test_too_many_panels_are_refused(self):
-        row = dict.fromkeys(plot.AXES + plot.NEEDED, "1")
-        with self.assertRaisesRegex(plot.PlotError, "37 panels.*model=vgg19"):
-            plot.split([{**row, "model": str(number)} for number in range(37)])
+        row = dict.fromkeys(plot.NEEDED, "1")
+        with self.assertRaisesRegex(PictureError, "37 panels.*model=vgg19"):
+            _sweep_pictures.maps_of([{**row, "model": str(number)} for number in range(37)], ("none",))
 
 
 @unittest.skipIf(matplotlib is None, "matplotlib is not installed")

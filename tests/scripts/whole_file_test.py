@@ -15,6 +15,7 @@ import demo  # noqa: E402  (found through the path above)
 import gaps  # noqa: E402
 import plot  # noqa: E402
 import reproduce_sosp21  # noqa: E402
+from hipress import _sweep_pictures, _sweep_rows  # noqa: E402  (through the path that plot sets)
 from whole_file import Unwritable, make_folder, replacing, require_writable  # noqa: E402
 
 try:
@@ -132,9 +133,9 @@ class WholeFileTest(unittest.TestCase):
 
     @unittest.skipIf(matplotlib is None, "matplotlib is not installed")
     def test_interrupted_pictures_leave_the_old_one(self):
-        panels = {"m, ps, onebit": {(1e9, 2): 1.5}}
+        panels = {"m, ps, onebit": {(1e9, 2): _sweep_rows.Value(1.5, 1.5, 1.5)}}
         curves = {(problem, "onebit", "with"): [2.0, 1.0] for problem in ("quadratic", "classifier")}
-        for name, write in (("plot", lambda file: plot.plot(panels, "none", file)),
+        for name, write in (("plot", lambda file: plot.draw(lambda: _sweep_pictures.map_picture(panels), file)),
                             ("plot_timeline", lambda file: plot_timeline.plot("model, plan", {}, file)),
                             ("plot_training", lambda file: plot_training.draw(curves, file)),
                             ("sosp21", lambda file: sosp21.plot.draw([], file)),

@@ -1,0 +1,197 @@
+"""Rows of sweeps for pictures: which columns are axes, speed-ups over a plan with their intervals, what differs between panels."""
+
+import dataclasses
+import math
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from hipress._style import BASELINES, PictureError
+
+Row = Mapping[str, str]
+
+#: Columns that are no axes.
+RESULTS = ("iteration_s", "synchronisation_s", "compute_s", "exposed_communication_s", "speedup", "tasks", "speedup_over_ddp",
+           "iteration_s_p10", "iteration_s_p90", "speedup_over_ddp_p10", "speedup_over_ddp_p90")
+#: What is planned, which the lines of one panel differ in. Baselines are the same whatever these are.
+SERIES = ("plan", "algorithm", "rank", "ratio", "partitions", "schedule", "steps", "fragments", "reshard")
+#: Axes whose values speak for themselves.
+PLAIN = ("model", "topology", "algorithm", "plan")
+#: Axes that a line may go over, the first that varies: its name and how many of its units one of the column's is.
+LINE_AXES = {"bandwidth_bytes_per_s": ("bandwidth, Gbit/s", 8e-9), "nodes": ("nodes", 1.0),
+             "latency_s": ("latency, us", 1e6), "overhead_s": ("overhead, us", 1e6),
+             "compute_speed": ("speed of computation", 1.0), "compute_time_s": ("computation, ms", 1e3),
+             "gpus_per_node": ("GPUs per node", 1.0), "hosts_per_rack": ("hosts per rack", 1.0),
+             "oversubscription": ("oversubscription of racks", 1.0), "stragglers": ("stragglers, nodes", 1.0),
+             "straggler_speed": ("speed of stragglers", 1.0), "slow_link": ("bandwidth of the slow link, share of the others'", 1.0)}
+#: A plan pays that is faster by more than this; the planner's tolerance.
+PAYS = 1.005
+MOST_PANELS = 36
+
+
+@dataclasses.dataclass(frozen=True)
+class Value:
+    """A number with its 10–90 % interval, which is the number itself where none is told."""
+
+    middle: float
+    low: float
+    high: float
+
+
+def as_text(row: Mapping[str, Any]) -> Dict[str, str]:
+    """A row of an answer with the values that its CSV would have."""
+    return {name: "" if value is None else f"{value:.15g}" if isinstance(value, float) else str(value)
+            for name, value in row.items()}
+
+
+def axes_of(rows: Sequence[Row]) -> List[str]:
+    """The columns that are axes, in their order."""
+    return [name for name in rows[0] if name not in RESULTS]
+
+
+def varying(rows: Sequence[Row]) -> List[str]:
+    """The axes that have several values."""
+    return [name for name in axes_of(rows) if len({row[name] for row in rows}) > 1]
+
+
+def name_of(row: Row, axis: str) -> str:
+    """What a panel or a line calls the row's value of an axis."""
+    value = row[axis] or "as the model's"
+    if axis in PLAIN:
+        return value
+    if axis == "bandwidth_bytes_per_s":
+        return f"{float(value) * 8e-9:.4g} Gbit/s"
+    return f"{value} nodes" if axis == "nodes" else f"{axis} {value}"
+
+
+def title_of(rows: Sequence[Row], beside: Sequence[str] = ()) -> str:
+    """What was planned: the value of each axis that has one and says something, but of those beside."""
+    shown = ("model", "plan", "topology", "algorithm", "nodes", "bandwidth_bytes_per_s", "profile", "cluster", "schedule")
+    usual = {"schedule": "ddp"}
+    one = [axis for axis in shown if axis in rows[0] and axis not in beside and rows[0][axis] not in ("", usual.get(axis)) and
+           len({row[axis] for row in rows}) == 1]
+    return ", ".join(("plan " if axis == "plan" else "") + name_of(rows[0], axis) for axis in one)
+
+
+def require_few(panels: Mapping[str, Any], axes: Iterable[str]) -> None:
+    """PictureError for more panels than fit."""
+    if len(panels) > MOST_PANELS:
+        raise PictureError(f"{len(panels)} panels (over {', '.join(axes)}) are more than the {MOST_PANELS} that fit; "
+                           "choose, such as model=vgg19")
+
+
+def panels_of(rows: Sequence[Row], within: Sequence[str], always: Sequence[str] = ()) -> Dict[str, List[Row]]:
+    """{title: rows}: a panel for each combination of the axes that vary, but of those that vary within a panel."""
+    apart = [axis for axis in varying(rows) if axis not in within]
+    shown = [axis for axis in axes_of(rows) if axis in apart or axis in always]
+    panels: Dict[str, List[Row]] = {}
+    for row in rows:
+        panels.setdefault(", ".join(name_of(row, axis) for axis in shown), []).append(row)
+    require_few(panels, apart)
+    return panels
+
+
+def labels_of(rows: Sequence[Row]) -> List[str]:
+    """What each row's line is called: whatever varies of SERIES, or the plan. Baselines are plans alone."""
+    found = [axis for axis in varying(rows) if axis in SERIES] or ["plan"]
+    return [row["plan"] if row["plan"] in BASELINES else ", ".join(name_of(row, axis) for axis in found) for row in rows]
+
+
+def number(row: Row, column: str) -> Optional[float]:
+    """None where the row has none."""
+    return float(row[column]) if row.get(column) else None
+
+
+def seconds_of(row: Row) -> Value:
+    """The iteration, with its interval."""
+    middle = float(row["iteration_s"])
+    low, high = number(row, "iteration_s_p10"), number(row, "iteration_s_p90")
+    return Value(middle, middle if low is None else low, middle if high is None else high)
+
+
+def has_intervals(rows: Iterable[Row]) -> bool:
+    return any(row.get("iteration_s_p10") for row in rows)
+
+
+def point_of(row: Row) -> Tuple[str, ...]:
+    """What a plan and the one that it is compared with have in common."""
+    return tuple(value for axis, value in row.items() if axis not in RESULTS and axis not in SERIES)
+
+
+def half_width(value: Value) -> float:
+    """Of the interval, as the logarithm of a factor."""
+    return math.log(value.high / value.low) / 2
+
+
+def own_share(row: Row) -> float:
+    """How much of a prediction's interval is its plan's own, by which predictions on one machine err apart: of a row of `ddp`,
+    whose speed-up over itself has an interval by two such errors."""
+    own, all_of_it = half_width(over_ddp(row)) if row.get("speedup_over_ddp") else 0.0, half_width(seconds_of(row))
+    return own / math.sqrt(2) / all_of_it if all_of_it else 0.0
+
+
+def ratio(base: Value, other: Value, share: float) -> Value:
+    """How much faster the other is. Both meet the same machine, fast or slow, so low is over low and high over high; the share of
+    their intervals that is their own comes on top, as errors that know nothing of each other."""
+    three = (base.low / other.low, base.middle / other.middle, base.high / other.high)
+    own = share * math.hypot(half_width(base), half_width(other))
+    down, up = (math.hypot(math.log(part / three[1]), own) for part in (min(three), max(three)))
+    return Value(three[1], three[1] * math.exp(-down), three[1] * math.exp(up))
+
+
+def speedups(rows: Sequence[Row], over: str) -> List[Tuple[Row, Value]]:
+    """The rows with their speed-up over a plan at the same point, `none` being every gradient alone, whose own rows are left out
+    as those of any other plan. PictureError where the sweep does not have it."""
+    if over == "none":
+        return [(row, Value(*[float(row["speedup"])] * 3)) for row in rows]
+    if over == "ddp" and all(row.get("speedup_over_ddp") for row in rows):
+        return [(row, over_ddp(row)) for row in rows if row["plan"] != "ddp"]
+    base: Dict[Tuple[str, ...], Value] = {}
+    share = {point_of(row): own_share(row) for row in rows if row["plan"] == "ddp"}
+    for row in rows:
+        if row["plan"] == over:
+            found = seconds_of(row)
+            before = base.get(point_of(row))
+            base[point_of(row)] = found if before is None or found.middle < before.middle else before
+    if not base:
+        known = ", ".join(sorted({row["plan"] for row in rows}))
+        raise PictureError(f"over={over}: the sweep has no such plan (it has: {known}); add it to axis plan")
+    others = [row for row in rows if row["plan"] != over]
+    if any(point_of(row) not in base for row in others):
+        raise PictureError(f"plan `{over}` is not at every point of the others: is the sweep whole, and of one spec?")
+    return [(row, ratio(base[point_of(row)], seconds_of(row), share.get(point_of(row), 0.0))) for row in others]
+
+
+def over_ddp(row: Row) -> Value:
+    """The speed-up that the sweep itself tells."""
+    middle = float(row["speedup_over_ddp"])
+    low, high = number(row, "speedup_over_ddp_p10"), number(row, "speedup_over_ddp_p90")
+    return Value(middle, middle if low is None else low, middle if high is None else high)
+
+
+def axis_of_lines(rows: Sequence[Row]) -> Optional[str]:
+    """What lines go over, where bandwidth and nodes do not both vary."""
+    found = [axis for axis in LINE_AXES if axis in varying(rows)]
+    return None if {"bandwidth_bytes_per_s", "nodes"} <= set(found) else (found or list(LINE_AXES))[0]
+
+
+def break_even(points: Sequence[Tuple[float, float]]) -> Optional[Tuple[float, float]]:
+    """The places between which a line ceases to pay, or begins to; None where that is not exactly once."""
+    found = [(x, next_x) for (x, y), (next_x, next_y) in zip(points, points[1:]) if (y > PAYS) != (next_y > PAYS)]
+    return found[0] if len(found) == 1 else None
+
+
+def describe_break_even(points: Sequence[Tuple[float, float]], axis: str) -> str:
+    """"pays at 16, no longer at 32 Gbit/s", or how else the line lies."""
+    between = break_even(points)
+    if between is None:
+        pays = [y > PAYS for _, y in points]
+        return "pays everywhere" if all(pays) else "pays here and there" if any(pays) else "pays nowhere"
+    name, scale = LINE_AXES[axis]
+    below, above = (f"{x * scale:.4g}" for x in between)
+    unit = name.split(", ")[-1]
+    if points[0][1] > PAYS:
+        return f"pays at {below}, no longer at {above} {unit}"
+    return f"pays at {above}, not yet at {below} {unit}"
+
+
+def finite_log2(value: float) -> float:
+    return math.log2(value) if value > 0 else math.nan

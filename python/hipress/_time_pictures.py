@@ -1,0 +1,400 @@
+"""Pictures of times: where an iteration goes, plans beside each other, required bandwidths, predictions beside measurements."""
+
+import dataclasses
+import pathlib
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from hipress._style import (BASELINES, MS, Picture, PictureError, grid, legend_below, own_axes, require_baselines, set_title,
+                            styles)
+from hipress._sweep_rows import SERIES, Row, Value, labels_of, panels_of, title_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of an iteration: how it is called and drawn."""
+
+    label: str
+    colour: str
+    hatch: str
+
+
+#: Parts of an iteration, in the order in which they are stacked.
+PARTS = {"compute": Part("computation", "#bbbbbb", ""), "by_codecs_s": Part("slowed by codecs", "#e69f00", "///"),
+         "by_transfers_s": Part("slowed by transfers", "#56b4e9", "\\\\\\"),
+         "by_computation_s": Part("slowed by other ranks", "#cc79a7", "...."),
+         "exposed": Part("exposed communication", "#d55e00", "xx")}
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """An iteration of a plan, with its interval and its parts, in seconds."""
+
+    plan: str
+    iteration: Value
+    parts: Dict[str, float]
+
+
+def split_of(plan: str, document: Mapping[str, Any]) -> Split:
+    """Of a document of hipress-sim, or a row of a sweep, which does not tell slowdown. PictureError for another document."""
+    try:
+        slowdown = document.get("slowdown") or {}
+        slowed = {key: float(slowdown.get(key, 0.0)) for key in PARTS if key.endswith("_s")}
+        compute, exposed = float(document["compute_s"]), float(document["exposed_communication_s"])
+        parts = {"compute": max(0.0, compute - sum(slowed.values())), **slowed, "exposed": exposed}
+        low, high = (document.get(f"iteration_s_{end}") or document["iteration_s"] for end in ("p10", "p90"))
+        return Split(plan, Value(float(document["iteration_s"]), float(low), float(high)), parts)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise PictureError(f"{plan}: this is not what hipress-sim prints as JSON, or simulate() answers") from error
+
+
+def breakdown_of_rows(rows: Sequence[Row], title: str = "") -> Picture:
+    """Of a sweep: a panel for each point. What codecs slow is part of computation, since rows do not tell it."""
+    panels: Dict[str, List[Split]] = {}
+    require_baselines([row["plan"] for row in rows], "add {missing} to axis `plan` of the sweep and sweep again")
+    labels = dict(zip(map(id, rows), labels_of(rows)))
+    for name, panel in panels_of(rows, SERIES).items():
+        splits: Dict[str, Split] = {}
+        for row in panel:  # a baseline has a row for each algorithm, all alike
+            splits.setdefault(labels[id(row)], split_of(labels[id(row)], row))
+        panels[name] = list(splits.values())
+    planned = [row for row in rows if row["plan"] not in BASELINES] or rows
+    return breakdown_picture(panels, title or f"Iteration: {title_of(planned)}")
+
+
+def breakdown(documents: Mapping[str, Mapping[str, Any]], title: str = "", axes: Optional[Any] = None) -> Picture:
+    """Of simulations, by the name of their plans."""
+    require_baselines(list(documents), "simulate {missing} on the same machines, and give what that answers under its name")
+    splits = [split_of(plan, document) for plan, document in documents.items()]
+    return breakdown_picture({"": splits}, title or f"Iteration: {machines_of(documents)}", axes)
+
+
+def machines_of(documents: Mapping[str, Mapping[str, Any]]) -> str:
+    """What was simulated, as the documents say."""
+    return next((", ".join(str(document[key]) for key in ("model", "topology", "algorithm", "machines") if document.get(key))
+                 for name, document in documents.items() if name not in BASELINES), "")
+
+
+def in_order(splits: Sequence[Split]) -> List[Split]:
+    """Baselines first, others as they are."""
+    place = {name: number for number, name in enumerate(BASELINES)}
+    return sorted(splits, key=lambda split: place.get(split.plan, len(place)))
+
+
+def breakdown_picture(panels: Mapping[str, Sequence[Split]], title: str, given: Optional[Any] = None) -> Picture:
+    from matplotlib.patches import Patch
+
+    most = max(len(splits) for splits in panels.values())
+    if given is None:
+        figure, axes = grid(len(panels), 6.0 if len(panels) < 3 else 4.2, 1.0 + 0.42 * most)
+        places = list(axes.flat)
+    else:
+        figure, places = given.figure, [given]
+    for panel_axes, (name, splits) in zip(places, panels.items()):
+        draw_breakdown(panel_axes, name, in_order(splits))
+    used = [part for part in PARTS if any(split.parts[part] > 0 for splits in panels.values() for split in splits)]
+    handles = [Patch(facecolor=PARTS[part].colour, hatch=PARTS[part].hatch, edgecolor="black", linewidth=0.6,
+                     label=PARTS[part].label) for part in used]
+    if given is None:
+        legend_below(figure, handles, 3)
+        set_title(figure, title)
+    else:
+        given.legend(handles=handles, fontsize="small")
+        given.set_title(title, loc="left", fontsize=10)
+    return Picture(figure, places[0])
+
+
+def draw_breakdown(axes: Any, name: str, splits: Sequence[Split]) -> None:
+    """A stacked bar for each plan, with the interval of the iteration at its end and its length in words."""
+    most = max(max(split.iteration.high, split.iteration.middle) for split in splits) * MS
+    for y, split in enumerate(splits):
+        left = 0.0
+        for part, look in PARTS.items():
+            width = split.parts[part] * MS
+            if width > 0:
+                axes.barh(y, width, 0.62, left=left, color=look.colour, hatch=look.hatch, edgecolor="black", linewidth=0.6)
+            left += width
+        time = split.iteration
+        if time.low < time.high:
+            axes.errorbar(time.middle * MS, y, xerr=[[max(0.0, time.middle - time.low) * MS],
+                                                     [max(0.0, time.high - time.middle) * MS]],
+                          color="black", capsize=4, linewidth=1.4, fmt="none")
+        axes.text(max(time.high, time.middle) * MS + 0.015 * most, y, f"{time.middle * MS:.4g} ms", va="center", fontsize=8)
+    axes.set_yticks(range(len(splits)), [split.plan for split in splits], fontsize=9)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.2 * most)
+    whiskers = any(split.iteration.low < split.iteration.high for split in splits)
+    axes.set_xlabel("iteration, ms" + ("; lines: 10–90 % interval" if whiskers else ""))
+    axes.set_title(name, loc="left", fontsize=10)
+
+
+def times(records: Sequence[Mapping[str, Any]], title: str = "", axes: Optional[Any] = None) -> Picture:
+    """Predicted iterations of plans with their intervals, as Plan.records() has them; those without a time are left out."""
+    given = axes
+    axes = own_axes(axes)
+    rows = [row for row in records if row["iteration_s"] is not None]
+    for y, row in enumerate(rows):
+        low, high = row.get("p10_s"), row.get("p90_s")
+        error = None if low is None or high is None else [[max(0.0, row["iteration_s"] - low) * MS],
+                                                          [max(0.0, high - row["iteration_s"]) * MS]]
+        colour, hatch = look_of_bar(row["plan"])
+        axes.barh(y, row["iteration_s"] * MS, 0.7, xerr=error, color=colour, hatch=hatch, edgecolor="black", linewidth=0.6,
+                  capsize=3, ecolor="black")
+    axes.set_yticks(range(len(rows)), [row["plan"] for row in rows], fontsize=9)
+    axes.invert_yaxis()
+    axes.set_xlabel("predicted iteration, ms; lines: 10–90 % interval")
+    axes.set_title(title, loc="left", fontsize=10)
+    if given is None:
+        axes.figure.set_size_inches(7.5, 1.2 + 0.3 * len(rows))
+    return Picture(axes.figure, axes)
+
+
+def look_of_bar(plan: str) -> Tuple[str, str]:
+    """Colour and hatch: the plan itself stands out, and so do the baselines."""
+    return {"this plan": ("#d55e00", "////"), "ddp": ("#777777", ""), "ddp_fp16": ("#0072b2", "....")}.get(plan, ("#dddddd", ""))
+
+
+def times_of_plan(document: Mapping[str, Any], title: str = "") -> Picture:
+    """Of what hipress-plan prints as JSON. PictureError for another document, or one without the baselines."""
+    try:
+        rows = [{"plan": name, "iteration_s": time, "p10_s": document["baselines_p10"][name],
+                 "p90_s": document["baselines_p90"][name]} for name, time in (document["baselines"] or {}).items()]
+        rows.append({"plan": "this plan", "iteration_s": document["predicted_iteration_s"],
+                     "p10_s": document["predicted_iteration_s_p10"], "p90_s": document["predicted_iteration_s_p90"]})
+    except (AttributeError, KeyError, TypeError) as error:
+        raise PictureError("this is not what hipress-plan prints as JSON of a plan") from error
+    require_baselines([row["plan"] for row in rows if row["iteration_s"] is not None],
+                      "plan for a schedule and a number of nodes for which hipress-plan compares {missing}")
+    return times(rows, f"{title}: {planned(document)}")
+
+
+def planned(document: Mapping[str, Any]) -> str:
+    """What a document of a plan says of it: "vgg19, ring, 3 of 38 gradients compressed"."""
+    told = [str(document[key]) for key in ("model", "topology", "algorithm", "machines") if document.get(key)]
+    return ", ".join([*told, f"{document.get('compressed')} of {document.get('gradients')} gradients compressed"])
+
+
+#: (utilisation, bits/s, its p10 and p90), the last three None where no bandwidth is enough.
+Required = Tuple[float, Optional[float], Optional[float], Optional[float]]
+
+
+def curves_of(document: Mapping[str, Any]) -> Dict[Tuple[str, str], List[Required]]:
+    """The rows of each (schedule, algorithm), in the order asked. PictureError for a document of something else."""
+    curves: Dict[Tuple[str, str], List[Required]] = {}
+    try:
+        for row in document["required_bandwidth"]:
+            curves.setdefault((row["schedule"], row["algorithm"]), []).append(
+                (float(row["utilization"]), row["bits_per_s"], row["bits_per_s_p10"], row["bits_per_s_p90"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise PictureError("is not what hipress-plan prints as JSON of required bandwidths") from error
+    if not any(point[1] for points in curves.values() for point in points):
+        raise PictureError("no bandwidth reaches any of these utilisations")
+    return curves
+
+
+def curve_name(schedule: str, algorithm: str) -> str:
+    """`ddp` and `ddp_fp16` for what these plans are."""
+    plain = {("ddp", "none"): "ddp", ("ddp", "fp16"): "ddp_fp16"}.get((schedule, algorithm))
+    return plain or (schedule if algorithm == "none" else f"{schedule}, {algorithm}")
+
+
+def required(documents: Mapping[str, Mapping[str, Any]], title: str = "", axes: Optional[Any] = None) -> Picture:
+    """How busy computation is over the bandwidth of the links: a panel for each document, a curve with its band for each schedule
+    and algorithm. What no bandwidth reaches, and baselines that are missing, are said in words."""
+    panels: Dict[str, Dict[str, List[Required]]] = {}
+    for name, document in documents.items():
+        try:
+            panels[name] = {curve_name(*key): points for key, points in curves_of(document).items()}
+        except PictureError as error:
+            raise PictureError(f"{name}: {error}") from error
+    figure, places = (axes.figure, [axes]) if axes is not None else table(grid(len(panels), 4.6, 3.6, sharex=True, sharey=True))
+    look = styles(list(dict.fromkeys(label for curves in panels.values() for label in curves)))
+    for panel_axes, (name, curves) in zip(places, panels.items()):
+        draw_required(panel_axes, name, curves, look)
+    places[0].set_ylabel("computation, % of the time (utilisation)")
+    handles = {label: handle for place in places for handle, label in zip(*place.get_legend_handles_labels())}
+    if axes is None:
+        legend_below(figure, list(handles.values()), 2)
+        set_title(figure, title or f"Required bandwidth: {topologies_of(documents)}")
+    else:
+        axes.legend(fontsize="small")
+    return Picture(figure, places[0], unreached(panels))
+
+
+def topologies_of(documents: Mapping[str, Mapping[str, Any]]) -> str:
+    """Those of all rows."""
+    return " and ".join(dict.fromkeys(str(row.get("topology", "")) for document in documents.values()
+                                      for row in document["required_bandwidth"]))
+
+
+def table(made: Tuple[Any, Any]) -> Tuple[Any, List[Any]]:
+    return made[0], list(made[1].flat)
+
+
+def unreached(panels: Mapping[str, Mapping[str, Sequence[Required]]]) -> List[str]:
+    """What a picture of required bandwidths does not show."""
+    said = []
+    for name, curves in panels.items():
+        for label, points in curves.items():
+            missed = [f"{100 * point[0]:.4g} %" for point in points if not point[1]]
+            if missed:
+                said.append(f"{name}: {label}: no bandwidth reaches {', '.join(missed)}")
+        for baseline, asked in (("ddp", "schedule ddp"), ("ddp_fp16", "schedule ddp with algorithm fp16")):
+            if baseline not in curves:
+                said.append(f"{name}: {baseline} is not drawn: ask for {asked}, too, and give both files")
+    return said
+
+
+def draw_required(axes: Any, title: str, curves: Mapping[str, Sequence[Required]], look: Mapping[str, Mapping[str, Any]]) -> None:
+    """One panel, over a logarithmic axis."""
+    for label, points in curves.items():
+        reached = sorted((utilisation, bits) for utilisation, bits, *_ in points if bits)
+        if not reached:
+            continue
+        axes.plot([bits / 1e9 for _, bits in reached], [100 * utilisation for utilisation, _ in reached], label=label,
+                  **look[label])
+        bounded = sorted((point[0], point[2], point[3]) for point in points if point[1] and point[2] and point[3])
+        axes.fill_betweenx([100 * point[0] for point in bounded], [point[1] / 1e9 for point in bounded],
+                           [point[2] / 1e9 for point in bounded], color=look[label]["color"], alpha=0.15, linewidth=0)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_xlabel("bandwidth of the links, Gbit/s\nband: 10–90 % interval")
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.grid(True, which="both", linewidth=0.3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """A time that was predicted and measured, in seconds, each with its interval, and what it is of."""
+
+    label: str
+    measured: Value
+    predicted: Value
+
+    @property
+    def within(self) -> bool:
+        """Whether the predicted interval holds what was measured."""
+        return self.predicted.low <= self.measured.middle <= self.predicted.high
+
+
+def compared(case: Mapping[str, Any]) -> Compared:
+    """A case of the demo's results.json, a row of a validation's cases.csv or one of its JSON, or a report of hipress-exec.
+    PictureError for something else."""
+    try:
+        if "measured_iteration_s" in case:
+            measured = case["measured_iteration_s"]
+            middle, ends = float(measured["median"]), [measured.get(end) for end in ("p10", "p90")]
+            predicted = [case[f"predicted_iteration_s{end}"] for end in ("", "_p10", "_p90")]
+        else:
+            middle, ends = float(case["measured_s"]), [case.get(f"{end}_s") for end in ("p10", "p90")]
+            predicted = [case["predicted_s"], case.get("predicted_s_p10"), case.get("predicted_s_p90")]
+        low, high = (float(end) if end not in (None, "") else middle for end in ends)
+        first = float(predicted[0])
+        bounds = [float(end) if end not in (None, "") else first for end in predicted[1:]]
+        if min(middle, first) <= 0:
+            raise ValueError
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise PictureError("a case has no times: give results.json of the demo, cases.csv or the JSON of a validation, or what "
+                           "hipress-exec prints as JSON") from error
+    return Compared(label_of_case(case), Value(middle, low, high), Value(first, *bounds))
+
+
+def label_of_case(case: Mapping[str, Any]) -> str:
+    """Its plan, by which points differ."""
+    return str(case.get("plan") or case.get("algorithm") or "this plan")
+
+
+def title_of_cases(cases: Sequence[Mapping[str, Any]]) -> str:
+    """What was measured: models, nodes and networks, where there are few."""
+    parts = []
+    for key, unit in (("model", ""), ("nnodes", " nodes"), ("network", ""), ("rate", " Mbit/s")):
+        values = list(dict.fromkeys(str(case[key]) for case in cases if case.get(key)))
+        if key == "model":  # a name, or a file
+            values = list(dict.fromkeys(pathlib.PurePath(value).stem for value in values))
+        if 0 < len(values) <= 4:
+            parts.append(", ".join(values) + (unit if values != ["loopback"] else ""))
+    return "; ".join(["Predicted and measured", *parts])
+
+
+def measured(cases: Sequence[Mapping[str, Any]], title: str = "") -> Picture:
+    """Predicted over measured iterations with their intervals, a panel for each topology: hollow where the interval does not hold
+    what was measured."""
+    points = [compared(case) for case in cases]
+    if not points:
+        raise PictureError("there are no cases")
+    topologies = list(dict.fromkeys(str(case.get("topology") or "") for case in cases))
+    figure, axes = grid(len(topologies), 4.8, 4.4)
+    for panel, topology in zip(axes.flat, topologies):
+        chosen = [point for point, case in zip(points, cases) if str(case.get("topology") or "") == topology]
+        scatter(panel, chosen, topology, points)
+    finish_comparison(figure, axes, points)
+    set_title(figure, title or title_of_cases(cases))
+    return Picture(figure, axes[0, 0], coverage(points))
+
+
+def coverage(points: Sequence[Compared]) -> List[str]:
+    """How many intervals hold what was measured."""
+    told = [point for point in points if point.predicted.low < point.predicted.high]
+    held = sum(point.within for point in told)
+    return [f"{held} of {len(told)} measured times lie in their predicted 10–90 % intervals"] if told else []
+
+
+def finish_comparison(figure: Any, axes: Any, points: Sequence[Compared]) -> None:
+    """The legend of panels that scatter() drew."""
+    from matplotlib.lines import Line2D
+
+    found = {label: handle for panel in axes.flat for handle, label in zip(*panel.get_legend_handles_labels())}
+    handles = list(found.values())
+    if any(not point.within and point.predicted.low < point.predicted.high for point in points):
+        handles.append(Line2D([], [], linestyle="none", marker="o", color="black", markerfacecolor="white",
+                              label="hollow: outside its interval"))
+    if handles:
+        legend_below(figure, handles, 3 * axes.shape[1])
+
+
+def scatter(axes: Any, points: Sequence[Compared], title: str, all_points: Sequence[Compared]) -> None:
+    """One panel, on logarithmic axes as long as all points need, with the line on which predictions are right and 10 % around it."""
+    look = styles(list(dict.fromkeys(point.label for point in all_points)))
+    told = any(point.predicted.low < point.predicted.high for point in all_points)
+    if all_points:
+        draw_diagonal(axes, all_points, told)
+    for label, style in look.items():
+        for within in (True, False):
+            draw_compared(axes, [point for point in points if point.label == label and (point.within or not told) is within], style,
+                          label if within else "_")
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.set(xlabel="measured, ms", ylabel="predicted, ms" + ("; lines: 10–90 % intervals" if told else ""),
+             aspect="equal")
+
+
+def draw_compared(axes: Any, points: Sequence[Compared], style: Mapping[str, Any], label: str) -> None:
+    """Points of one label; hollow without a label."""
+    if not points:
+        return
+
+    def errors(part: str) -> List[List[float]]:
+        values = [getattr(point, part) for point in points]
+        return [[max(0.0, value.middle - value.low) * MS for value in values],
+                [max(0.0, value.high - value.middle) * MS for value in values]]
+
+    axes.errorbar([point.measured.middle * MS for point in points], [point.predicted.middle * MS for point in points],
+                  xerr=errors("measured"), yerr=errors("predicted"), linestyle="none", marker=style["marker"], markersize=6,
+                  color=style["color"], markerfacecolor="white" if label == "_" else style["color"], elinewidth=0.9,
+                  label=label)
+
+
+def draw_diagonal(axes: Any, points: Sequence[Compared], intervals: bool) -> None:
+    """Where predictions are right, and the axes' limits."""
+    ends_of = [value * MS for point in points for part in (point.measured, point.predicted)
+               for value in ((part.low, part.middle, part.high) if intervals else (part.middle,)) if value > 0]
+    ends = (min(ends_of) / 1.2, max(ends_of) * 1.2)
+    axes.plot(ends, ends, color="black", linewidth=1, zorder=0, label="prediction = measurement")
+    axes.fill_between(ends, [0.9 * end for end in ends], [1.1 * end for end in ends], color="#999999", alpha=0.25, linewidth=0,
+                      zorder=0, label="within 10 %")
+    axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+        if ends[1] > 10 * ends[0]:
+            axis.set_minor_formatter("")
+        else:
+            axis.set_minor_formatter(lambda value, _: f"{value:g}")
+            axis.set_tick_params(which="minor", labelsize=7)

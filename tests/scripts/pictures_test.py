@@ -1,0 +1,365 @@
+"""Tests of the kinds of pictures that scripts/plot.py and `.plot()` of the Python package draw, on data that the tests make up,
+and of docs/pictures.md as printed: pictures_test.py [-v] BIN, the folder of the tools."""
+
+import contextlib
+import csv
+import io
+import json
+import math
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOOLS = pathlib.Path(sys.argv.pop()).resolve()
+sys.path.insert(0, str(ROOT / "scripts"))
+import plot  # noqa: E402  (found through the path above)
+from hipress import _pictures, _style, _sweep_pictures, _sweep_rows, _time_pictures  # noqa: E402  (through the path that plot sets)
+
+try:
+    import matplotlib
+    import matplotlib.pyplot
+except ImportError:
+    matplotlib = None
+else:
+    matplotlib.use("Agg")
+
+AXES = {"model": "vgg19", "topology": "ring", "nodes": "2", "plan": "all", "algorithm": "onebit", "partitions": "plan",
+        "profile": "a100-25g", "cluster": "", "network": "fair", "bandwidth_bytes_per_s": "125000000", "latency_s": "2e-05",
+        "overhead_s": "2e-05", "compute_speed": "1"}
+GBIT = 125_000_000
+PLANS = ("ddp", "ddp_fp16", "all")
+
+
+def row(plan: str, gbit: float, nodes: int, iteration_s: float, **others: str) -> dict:
+    """One of a sweep's, whose computation takes a second."""
+    return {**AXES, "plan": plan, "bandwidth_bytes_per_s": str(int(gbit * GBIT)), "nodes": str(nodes),
+            "iteration_s": repr(iteration_s), "synchronisation_s": "1", "compute_s": "1",
+            "exposed_communication_s": repr(iteration_s - 1), "speedup": "1", "tasks": "3", "iteration_s_p10": "",
+            "iteration_s_p90": "", **others}
+
+
+def sweep(bandwidths=(1, 4), nodes=(2, 4), spread: float = 0) -> list[dict]:
+    """`all` is twice as fast as ddp at the first bandwidth and half as fast at the last, and as fast as ddp_fp16 at the first; the
+    spread is how far its interval reaches."""
+    rows = []
+    for plan in PLANS:
+        for count in nodes:
+            for bandwidth in bandwidths:
+                time = {"ddp": 4.0, "ddp_fp16": 2.0, "all": 2.0 if bandwidth == bandwidths[0] else 8.0}[plan]
+                ends = (time / (1 + spread), time * (1 + spread)) if spread and plan == "all" else (time, time)
+                told = {"iteration_s_p10": repr(ends[0]), "iteration_s_p90": repr(ends[1])} if spread else {}
+                rows.append(row(plan, bandwidth, count, time, **told))
+    return rows
+
+
+def vertices(axes) -> list:
+    """All points of the lines and areas of contours on the axes."""
+    return [(round(float(x), 6), round(float(y), 6)) for collection in axes.collections for path in collection.get_paths()
+            for x, y in path.vertices]
+
+
+@unittest.skipIf(matplotlib is None, "matplotlib is not installed")
+class PicturesTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.addCleanup(matplotlib.pyplot.close, "all")
+
+    def write_csv(self, rows: list[dict], name: str = "sweep.csv") -> str:
+        with open(self.folder / name, "w", newline="", encoding="utf-8") as stream:
+            stream.write("# made up\n" if name == "sweep.csv" else "")
+            writer = csv.DictWriter(stream, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        return str(self.folder / name)
+
+    def write_json(self, document: object, name: str) -> str:
+        (self.folder / name).write_text(json.dumps(document))
+        return str(self.folder / name)
+
+    def draw(self, *arguments: str) -> tuple[int, str, str]:
+        """Exit status, standard output and standard error."""
+        said, failed = io.StringIO(), io.StringIO()
+        with mock.patch.object(sys, "argv", ["plot.py", *arguments]), contextlib.redirect_stdout(said), \
+                contextlib.redirect_stderr(failed):
+            try:
+                status = plot.main()
+            except SystemExit as end:
+                status = end.code
+        return status, said.getvalue(), failed.getvalue()
+
+    def drawn(self, kind: str, *arguments: str) -> list[str]:
+        """The texts of the picture, written as SVG."""
+        status, _, failed = self.draw(kind, *arguments, "--output", str(self.folder / "p.svg"))
+        self.assertEqual((status, failed), (0, ""))
+        return self.texts()
+
+    def texts(self) -> list[str]:
+        """Those of the picture that was drawn."""
+        return re.findall(r"<text [^>]*>([^<]*)</text>", (self.folder / "p.svg").read_text())
+
+    def refused(self, *arguments: str) -> str:
+        """What a wrong request is told."""
+        status, _, failed = self.draw(*arguments, "--output", str(self.folder / "none.svg"))
+        self.assertEqual(status, 2, failed)
+        self.assertFalse((self.folder / "none.svg").exists())
+        return failed
+
+    def test_a_map_says_what_was_planned_and_has_all_numbers(self):
+        texts = self.drawn("speedup", self.write_csv(sweep()))
+        for text in ("Speed-up: vgg19, plan all, ring, onebit, profile a100-25g", "over PyTorch DDP",
+                     "over PyTorch DDP with fp16: pays nowhere", "bandwidth, Gbit/s", "nodes", "break-even: faster by 0.5 %",
+                     "slower"):
+            self.assertIn(text, texts)
+        # 4 s over 2 s and over 8 s at two numbers of nodes; over ddp_fp16, 2 s over 2 s and over 8 s.
+        for number, count in (("2.00", 2), ("0.50", 2), ("1.00", 2), ("0.25", 2)):
+            self.assertEqual(texts.count(number), count, number)
+        self.assertNotIn("where the break-even lies in 8 cases of 10", texts)  # without intervals
+
+    def test_the_break_even_is_where_the_speed_up_is_one(self):
+        picture = _sweep_pictures.speedup(sweep())
+        # log2 falls from 1 to -1 between the middles of two cells, at 0 and 1: it is log2(1.005) at (1 - 0.0072) / 2.
+        found = {x for x, _ in vertices(picture.axes)}
+        self.assertEqual(found, {round((1 - math.log2(1.005)) / 2, 6)})
+
+    def test_the_band_is_where_an_interval_holds_it(self):
+        picture = _sweep_pictures.speedup(sweep(spread=0.25))
+        # The speed-up may be 1.25 times as much or as little, so its logarithm crosses that of 1.005 by so much later or earlier.
+        middle, off = (1 - math.log2(1.005)) / 2, math.log2(1.25) / 2
+        found = [x for x, _ in vertices(picture.axes)]
+        self.assertAlmostEqual(min(found), middle - off, places=5)
+        self.assertAlmostEqual(max(found), middle + off, places=5)
+        self.assertTrue(any(abs(x - middle) < 1e-5 for x in found))
+
+    def test_colours_are_centred_at_one_and_both_sides_are_used(self):
+        maps = _sweep_pictures.maps_of(sweep(), ("ddp", "ddp_fp16"))
+        scale = _sweep_pictures.two_sided(maps)
+        # Speed-ups are 2, 0.5, 1 and 0.25.
+        self.assertEqual([float(scale(math.log2(value))) for value in (0.25, 1, 2)], [0, 0.5, 1])
+        # Without anything slower that side reaches 1/1.1, so that rounding is no loss.
+        scale = _sweep_pictures.two_sided({"": {(1.0, 2): _sweep_rows.Value(2, 2, 2)}})
+        self.assertAlmostEqual(2 ** scale.vmin, 1 / 1.1)
+        ticks = _sweep_pictures.scale_ticks(scale)
+        self.assertTrue(0.0 in ticks and min(ticks) < 0 < max(ticks))
+
+    def test_all_cells_on_one_side_are_said_in_words(self):
+        rows = [row(plan, gbit, count, time) for plan, time in zip(PLANS, (4.0, 3.0, 2.0)) for gbit in (1, 2) for count in (2, 4)]
+        texts = self.drawn("speedup", self.write_csv(rows))
+        self.assertIn("over PyTorch DDP: pays everywhere", texts)
+        self.assertNotIn("break-even: faster by 0.5 %", texts)
+
+    def test_cells_without_a_row_stay_empty(self):
+        rows = [one for one in sweep((1, 2, 4)) if (one["plan"], one["nodes"], one["bandwidth_bytes_per_s"]) !=
+                ("all", "4", str(4 * GBIT))]
+        picture = _sweep_pictures.speedup(rows)
+        self.assertEqual(len(picture.axes.texts), 5)
+
+    def test_a_row_and_a_column_and_a_point_are_lines(self):
+        for bandwidths, nodes, axis, said in (((1, 4), (2,), "bandwidth, Gbit/s", "pays at 1, no longer at 4 Gbit/s"),
+                                              ((1,), (2, 4), "nodes", "pays everywhere"),
+                                              ((1,), (2,), "bandwidth, Gbit/s", "pays")):
+            with self.subTest(axis=axis, nodes=nodes):
+                path = self.write_csv(sweep(bandwidths, nodes))
+                texts = self.drawn("speedup", path)
+                for text in (axis, "speed-up over PyTorch DDP"):
+                    self.assertIn(text, texts)
+                self.assertTrue(any(text.startswith(f"all: {said}") for text in texts), texts)
+                self.assertIn("ddp_fp16: pays everywhere", texts)
+
+    def test_the_efficiency_is_one_nodes_time_over_the_iteration(self):
+        picture = _sweep_pictures.efficiency(sweep((1,), (2, 4, 8)))
+        lines = {line.get_label(): list(line.get_ydata()) for line in picture.axes.lines}
+        # Computation takes 1 s alone.
+        self.assertEqual(lines, {"ideal": [100, 100], "ddp": [25] * 3, "ddp_fp16": [50] * 3, "all": [50] * 3})
+        one = [row(plan, 1, 1, 0.8) for plan in PLANS]
+        picture = _sweep_pictures.efficiency([*one, *sweep((1,), (2,))])
+        lines = {line.get_label(): list(line.get_ydata()) for line in picture.axes.lines}
+        self.assertEqual(lines["ddp"], [100, 20])  # a row of one node says it: 0.8 s over 4 s
+
+    def test_many_bandwidths_of_efficiency_are_three_and_that_is_said(self):
+        path = self.write_csv(sweep((1, 2, 4, 8, 16)))
+        status, said, _ = self.draw("efficiency", path, "--output", str(self.folder / "p.svg"))
+        self.assertEqual((status, said), (0, "drawn: 3 of 5 bandwidths; bandwidth_bytes_per_s=250000000 chooses another\n"))
+        texts = self.texts()
+        for gbit in (1, 4, 16):
+            self.assertIn(f"{gbit} Gbit/s", texts)
+        self.assertIn("Scaling: vgg19, plan all, ring, onebit, profile a100-25g", texts)
+
+    def test_pictures_that_compare_need_both_baselines(self):
+        for kind in ("speedup", "efficiency", "breakdown"):
+            for lacking in ("ddp", "ddp_fp16"):
+                path = self.write_csv([one for one in sweep() if one["plan"] != lacking])
+                self.assertIn(f"there is no plan `{lacking}` to compare with: add `{lacking}` to axis `plan`",
+                              self.refused(kind, path))
+        path = self.write_csv([one for one in sweep() if one["plan"] != "all"])
+        self.assertIn("add `best` to axis `plan`", self.refused("speedup", path))
+
+    def test_a_sweep_whose_baselines_are_not_at_every_point_is_refused(self):
+        rows = [one for one in sweep() if (one["plan"], one["nodes"]) != ("ddp_fp16", "4")]
+        self.assertIn("`ddp_fp16` is not at every point of the others", self.refused("speedup", self.write_csv(rows)))
+
+    def test_lines_go_over_any_number_that_varies(self):
+        rows = [{**one, "oversubscription": factor} for factor in ("1", "4", "") for one in sweep((1,), (2,))]
+        lines = _sweep_pictures.lines_of(rows, _sweep_rows.axis_of_lines(rows), "ddp")
+        self.assertEqual({label: [x for x, _ in points] for label, points in lines["vgg19, ring"].items()},
+                         {"ddp_fp16": [1, 4], "all": [1, 4]})  # where the cluster has its own, no number is told
+
+    def simulation(self, iteration_s: float, **slowdown: float) -> dict:
+        return {"iteration_s": iteration_s, "iteration_s_p10": iteration_s - 0.25, "iteration_s_p90": iteration_s + 0.5,
+                "compute_s": 2.0, "exposed_communication_s": iteration_s - 2, "machines": "profile h100-100g, 8 nodes",
+                "slowdown": {"node": 0, **slowdown}}
+
+    def test_a_breakdown_stacks_to_the_iteration(self):
+        documents = {"best": self.simulation(2.5, by_codecs_s=0.5, by_transfers_s=0.25), "ddp": self.simulation(4),
+                     "ddp_fp16": self.simulation(3)}
+        picture = _time_pictures.breakdown(documents)
+        self.assertEqual([label.get_text() for label in picture.axes.get_yticklabels()], ["ddp", "ddp_fp16", "best"])
+        widths = [(round(bar.get_y() + bar.get_height() / 2), bar.get_x(), bar.get_width()) for bar in picture.axes.patches]
+        # ms. Of 2 s computation, codecs are 0.5 s and transfers 0.25 s; what is exposed comes on top.
+        self.assertEqual(widths, [(0, 0, 2000), (0, 2000, 2000), (1, 0, 2000), (1, 2000, 1000), (2, 0, 1250), (2, 1250, 500),
+                                  (2, 1750, 250), (2, 2000, 500)])
+        labels = [text.get_text() for text in picture.figure.legends[0].get_texts()]
+        self.assertEqual(labels, ["computation", "slowed by codecs", "slowed by transfers", "exposed communication"])
+        hatches = [part.hatch for part in _time_pictures.PARTS.values()]
+        self.assertEqual(len(set(hatches)), len(hatches))
+
+    def test_a_breakdown_is_drawn_of_files_by_name_and_of_a_sweep(self):
+        for name, seconds in (("ddp", 4), ("b", 3), ("mine", 2.5)):
+            self.write_json(self.simulation(seconds), f"{name}.json")
+        self.write_json({**self.simulation(2.5), "model": "vgg19", "topology": "ring"}, "told.json")
+        files = [str(self.folder / "ddp.json"), f"ddp_fp16={self.folder}/b.json", f"best, ring={self.folder}/mine.json"]
+        texts = self.drawn("breakdown", *files)
+        for text in ("Iteration: profile h100-100g, 8 nodes", "ddp_fp16", "best, ring", "2500 ms", "4000 ms",
+                     "iteration, ms; lines: 10–90 % interval"):
+            self.assertIn(text, texts)
+        texts = self.drawn("breakdown", *files[:2], str(self.folder / "told.json"))
+        self.assertIn("Iteration: vgg19, ring, profile h100-100g, 8 nodes", texts)
+        self.assertIn("simulate `ddp_fp16` on the same machines", self.refused("breakdown", files[0], files[2]))
+        self.assertIn("two files are called 'ddp'", self.refused("breakdown", files[0], files[0]))
+        texts = self.drawn("breakdown", self.write_csv(sweep()), "nodes=2", "--title", "one of two")
+        for text in ("one of two", "1 Gbit/s", "4 Gbit/s", "8000 ms"):
+            self.assertIn(text, texts)
+
+    def test_times_of_a_plan_stand_beside_the_baselines(self):
+        document = {"topology": "ring", "compressed": 3, "gradients": 38, "predicted_iteration_s": 2,
+                    "predicted_iteration_s_p10": 1, "predicted_iteration_s_p90": 3, "baselines": {"ddp": 4, "ddp_fp16": 3, "all": None}}
+        for end in ("p10", "p90"):
+            document[f"baselines_{end}"] = document["baselines"]
+        texts = self.drawn("times", self.write_json(document, "plan.json"))
+        for text in ("plan: ring, 3 of 38 gradients compressed", "this plan", "ddp_fp16", "ddp"):
+            self.assertIn(text, texts)
+        self.assertNotIn("all", texts)
+        del document["baselines"]["ddp_fp16"]
+        self.assertIn("no plan `ddp_fp16`", self.refused("times", self.write_json(document, "plan.json")))
+
+    def test_required_bandwidths_of_one_name_come_into_one_panel(self):
+        def document(algorithm: str, schedule: str) -> dict:
+            return {"required_bandwidth": [{"schedule": schedule, "algorithm": algorithm, "topology": "ring", "utilization": share,
+                                            "bits_per_s": bits, "bits_per_s_p10": bits, "bits_per_s_p90": bits}
+                                           for share, bits in ((0.5, 1e9), (0.9, 4e9), (0.99, None))]}
+
+        raw = self.write_json(document("none", "ddp"), "raw.json")
+        half = self.write_json(document("fp16", "ddp"), "half.json")
+        output = str(self.folder / "p.svg")
+        status, said, _ = self.draw("required", f"vgg19={raw}", f"vgg19={half}", "--output", output)
+        self.assertEqual((status, said), (0, "vgg19: ddp: no bandwidth reaches 99 %\nvgg19: ddp_fp16: no bandwidth reaches 99 %\n"))
+        texts = self.texts()
+        for text in ("Required bandwidth: ring", "vgg19", "ddp", "ddp_fp16", "bandwidth of the links, Gbit/s"):
+            self.assertEqual(texts.count(text), 1, text)
+        _, said, _ = self.draw("required", raw, half, "--output", output)
+        self.assertIn("raw: ddp_fp16 is not drawn: ask for schedule ddp with algorithm fp16", said)
+
+    def cases(self) -> list[dict]:
+        common = {"model": "models/vgg19.yaml", "nnodes": 4, "network": "1 Gbit/s", "predicted_s_p10": 0.5, "predicted_s_p90": 2.0}
+        return [{**common, "topology": "ring", "plan": "none", "predicted_s": 1.0, "measured_s": 1.1},
+                {**common, "topology": "ps", "plan": "none", "predicted_s": 1.0, "measured_s": 3.0}]
+
+    def test_predictions_are_drawn_over_measurements(self):
+        path = self.write_json({"model": "models/vgg19.yaml", "nnodes": 4, "cases": self.cases()}, "results.json")
+        status, said, failed = self.draw("measured", path, "--output", str(self.folder / "p.svg"))
+        self.assertEqual((status, said, failed), (0, "1 of 2 measured times lie in their predicted 10–90 % intervals\n", ""))
+        texts = self.texts()
+        for text in ("Predicted and measured; vgg19; 4 nodes; 1 Gbit/s", "prediction = measurement", "within 10 %",
+                     "hollow: outside its interval", "ring", "ps", "measured, ms"):
+            self.assertIn(text, texts)
+        self.assertEqual(texts.count("none"), 1)
+        of_csv = self.drawn("measured", self.write_csv(self.cases(), "cases.csv"))
+        self.assertIn("hollow: outside its interval", of_csv)
+
+    def test_a_report_of_hipress_exec_is_a_case(self):
+        report = {"predicted_iteration_s": 1.0, "predicted_iteration_s_p10": 0.9, "predicted_iteration_s_p90": 1.2,
+                  "measured_iteration_s": {"median": 1.1, "p10": 1.0, "p90": 1.3}}
+        found = _time_pictures.compared(report)
+        self.assertEqual((found.measured, found.predicted, found.within),
+                         (_sweep_rows.Value(1.1, 1.0, 1.3), _sweep_rows.Value(1.0, 0.9, 1.2), True))
+        self.assertIn("a case has no times", self.refused("measured", self.write_json({"cases": [{"plan": "all"}]}, "r.json")))
+
+    def test_lines_differ_without_colours(self):
+        names = [*_style.BASELINES, *(f"plan {number}" for number in range(15))]
+        looks = {(str(look["marker"]), str(look["linestyle"])) for look in _style.styles(names).values()}
+        self.assertEqual(len(looks), len(names))
+
+    def test_equal_data_make_equal_files(self):
+        path = self.write_csv(sweep(spread=0.25))
+        files = [self.drawn("speedup", path) and (self.folder / "p.svg").read_bytes() for _ in range(2)]
+        self.assertEqual(*map(hash, files))
+
+    def test_conditions_keep_the_baselines(self):
+        rows = sweep() + [{**one, "plan": "best"} for one in sweep() if one["plan"] == "all"]
+        texts = self.drawn("speedup", self.write_csv(rows), "plan=best")
+        self.assertIn("Speed-up: vgg19, plan best, ring, onebit, profile a100-25g", texts)
+        texts = self.drawn("speedup", self.write_csv(rows), "plan=best", "--over", "all")
+        self.assertIn("speed-up over plan all", texts)
+
+    def test_wrong_requests_are_told_the_right_one(self):
+        path, document = self.write_csv(sweep()), self.write_json({}, "d.json")
+        for arguments, said in ((("speedup",), "which file"), (("speedup", document), "speedup takes no JSON"),
+                                (("times", path), "JSON of hipress-plan"), (("speedup", path, path), "CSV of a sweep"),
+                                (("efficiency", path, "--over", "ddp"), "--over is for speedup"),
+                                (("speedup", path, "--over", "fast"), "over=fast: the sweep has no such plan (it has: all, ddp"),
+                                (("speedup", path, "speed=2"), "there is no column 'speed'"),
+                                (("breakdown", document, "nodes=2"), "choose rows of a CSV"),
+                                (("times", document), "is not what hipress-plan prints"),
+                                (("times", document, f"other={document}"), "2 files: this picture is of one"),
+                                (("breakdown", f"ddp={document}", f"ddp_fp16={document}"), "is not what hipress-sim prints"),
+                                (("measured", self.write_json([], "list.json")), "print with --json"),
+                                (("measured", str(self.folder / "no.csv")), "cannot be read")):
+            with self.subTest(arguments=arguments):
+                self.assertIn(said, self.refused(*arguments))
+        self.assertEqual(self.draw("speedup", path)[0], 2)  # without --output
+        self.assertEqual(self.draw("speedups", path)[0], 2)  # no such kind
+        status, said, _ = self.draw("--help")
+        self.assertEqual(status, 0)
+        for kind in _pictures.KINDS:
+            self.assertIn(f"\n  {kind} ", said)
+
+
+@unittest.skipIf(matplotlib is None, "matplotlib is not installed")
+class DocumentedTest(unittest.TestCase):
+    def test_the_commands_do_what_the_page_says(self):
+        blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs/pictures.md").read_text(), re.MULTILINE | re.DOTALL)
+        self.assertEqual(len(blocks), 4)
+        script = "\n".join(blocks)
+        with tempfile.TemporaryDirectory() as folder:
+            place = pathlib.Path(folder)
+            for name in ("examples", "scripts", "models", "profiler"):
+                (place / name).symlink_to(ROOT / name)
+            done = subprocess.run(["sh", "-e", "-c", script], cwd=place, text=True, capture_output=True, timeout=300, check=False,
+                                  env={**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            pictures = re.findall(r"--output (\w+\.(?:png|svg))", script)
+            self.assertEqual(len(pictures), 7)
+            for picture in pictures:
+                self.assertGreater((place / picture).stat().st_size, 10000, picture)
+            self.assertIn("bert_base, ring: all pays", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
