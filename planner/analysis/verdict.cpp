@@ -45,7 +45,7 @@ std::string name_of(const Contender& rival) {
   return rival.name.empty() ? "the best plan without compression" : "baseline " + rival.name;
 }
 
-/// "; half precision alone would save 61ms", where the plan gives up more than that; empty if it
+/// ", half precision alone 61ms", where the plan gives up more than that; empty if it
 /// does not, or where nothing in half precision was simulated.
 std::string about_half_precision(const casync::Plan& plan, const Comparison& comparison,
                                  double rival_s) {
@@ -66,8 +66,8 @@ std::string about_half_precision(const casync::Plan& plan, const Comparison& com
   }
   if (!fastest_s) return "";
   return *fastest_s < rival_s
-             ? "; half precision alone would save " + io::format_duration(rival_s - *fastest_s)
-             : "; half precision alone would save nothing";
+             ? ", half precision alone " + io::format_duration(rival_s - *fastest_s)
+             : ", half precision alone nothing";
 }
 
 /// What it takes for the rival to be the plan, where that is its groups alone.
@@ -178,8 +178,8 @@ Verdict with_compression(const Problem& problem, const casync::Plan& plan,
   }
   return {
       Answer::kTooClose, known(saving.probability),
-      fmt::format("too close to call: {} an iteration, {} {} ({} saved; compression is faster with "
-                  "{:.0f} % probability)",
+      fmt::format("too close to call: {} an iteration, {} {}; saves {}, and compression is faster "
+                  "with a probability of {:.0f} %",
                   time, name_of(rival), rival_time, percent(saved), 100 * saving.probability)};
 }
 

@@ -195,9 +195,13 @@ TEST_CASE_METHOD(PlanFixture, "the documented example works and prints what is r
   write("vgg19_gradients.txt", data("vgg19_gradients.txt"));
   const ToolRun done = run(documented_example(*this, "hipress-plan"));
   CHECK(done.status == 0);
-  const std::size_t first = done.out.find('\n');
-  CHECK_THAT(done.out.substr(0, first),
-             StartsWith("too close to call: without ready times") && Contains("PyTorch DDP takes"));
+  // The verdict's lines: what is advised, what it saves, and DDP.
+  CHECK_THAT(done.out, StartsWith("too close to call: without ready times"));
+  const std::size_t first = done.out.find("\nprofile ");
+  REQUIRE(first != std::string::npos);
+  CHECK(std::count(done.out.begin(), done.out.begin() + static_cast<std::ptrdiff_t>(first), '\n') ==
+        2);
+  CHECK_THAT(done.out.substr(0, first), Contains("\n  PyTorch DDP takes"));
   const std::size_t second = done.out.find('\n', first + 1);
   CHECK_THAT(done.out.substr(first + 1, second - first),
              StartsWith("profile sosp21 (published), 16 nodes") && Contains("no --profile"));

@@ -63,6 +63,19 @@ std::string why_forbidden(const Problem& problem, const casync::Plan& plan) {
 
 }  // namespace
 
+std::string in_lines(const std::string& sentence) {
+  std::string lines;
+  int brackets = 0;
+  for (std::size_t i = 0; i < sentence.size(); ++i) {
+    const char c = sentence[i];
+    brackets += c == '(' ? 1 : c == ')' ? -1 : 0;
+    const bool ends = brackets == 0 && c == ';' && sentence.compare(i, 2, "; ") == 0;
+    lines += ends ? "\n  " : std::string(1, c);
+    if (ends) ++i;
+  }
+  return lines;
+}
+
 std::string machines_of(const PreparedRequest& prepared, const Problem& problem) {
   const std::string machines =
       costs::describe_machines(prepared.profile, problem.machines->cluster, prepared.model);

@@ -8,6 +8,9 @@
 /// What hipress-plan prints.
 namespace hipress::planner {
 
+/// A verdict's clauses, a line each: what is advised, what that saves, and what DDP takes.
+std::string in_lines(const std::string& sentence);
+
 /// Profile, links and compute time, and why this profile.
 std::string machines_of(const PreparedRequest& prepared, const Problem& problem);
 

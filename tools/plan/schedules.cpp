@@ -13,6 +13,7 @@
 #include "io/spelling.hpp"
 #include "requests/schedules.hpp"
 #include "sim/compute_utilisation.hpp"
+#include "tools/plan/report.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -133,7 +134,8 @@ void print_wraps(std::ostream& out, const ScheduleAnswer& answer) {
 void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
   const costs::Spread spread = costs::spread_of(answer.prepared.profile);
   const ScheduledPlan& chosen = answer.plans[answer.chosen];
-  if (!answer.baselines.empty()) out << io::as_command_line(answer.verdict.sentence) << '\n';
+  if (!answer.baselines.empty())
+    out << io::as_command_line(in_lines(answer.verdict.sentence)) << '\n';
   print_chosen(out, chosen);
   out << '\n'
       << fmt::format(fmt::runtime(kRow), "schedule", "step (in 8 runs of 10)", "busy", "compressed",
