@@ -65,7 +65,7 @@ void print(const Options& options, const requests::Planned& planned) {
   const planner::PreparedRequest& prepared = planned.prepared;
   const planner::Advice& advice = planned.advice;
   const planner::Problem& problem = *advice.problem;
-  say(in_lines(advice.verdict.sentence));
+  say(planner::in_lines(advice.verdict.sentence));
   if (planned.traced) say(models::most_gain(*planned.traced));
   say(machines_of(prepared, problem));
   print_report(options, problem, advice.found.plan);

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Replays both sides of break-evens: where hipress-plan --break-even says that compressing ceases to pay, on a network of known speed
+made of network namespaces on this machine. VGG19 and BERT-large, scaled so that an iteration takes about a second, on two nodes; at
+a quarter and a half of the predicted bandwidth, and at 1.5 and 2.5 times it, the fastest plan that compresses and the fastest without
+run in turn. Prints what compressing saves, as predicted and as measured, and whether both are on the same side of the tolerance.
+Needs a release build; without the right to make namespaces it says "skipped: ..." and exits with 0.
+"""
+
+import argparse
+import dataclasses
+import pathlib
+import statistics
+import sys
+
+import whole_file
+from options import at_least
+from validation import command
+from validation.cases import Case, Scale, scaled_model
+from validation.measurement import Bench, Plan
+from validation.network import Network, remove_leftovers
+from validation.ranks import Launcher
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MODELS = ("vgg19", "bert_large")
+NODES = 2
+RATE = 500  #: Mbit/s of the network that is profiled
+FACTORS = (0.25, 0.5, 1.5, 2.5)  #: of the predicted break-even
+BYTES = 24e6  #: of gradients, scaled
+COMPUTE_S = 0.6
+TOLERANCE = 0.005  #: hipress-plan's: compressing has to save more
+say = command.speaker("validate_break_even")
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """A model at one bandwidth: seconds of the two plans."""
+
+    model: str
+    factor: float
+    mbits: int
+    predicted: tuple[float, float]  #: with compression, without
+    measured: tuple[float, float]
+
+    @staticmethod
+    def saving(seconds: tuple[float, float]) -> float:
+        return 1 - seconds[0] / seconds[1]
+
+    @property
+    def agrees(self) -> bool:
+        """Below the break-even compressing saves more than the tolerance, as measured, and above it does not."""
+        return (self.saving(self.measured) > TOLERANCE) == (self.factor < 1)
+
+    def to_json(self) -> dict:
+        return {"model": self.model, "factor": self.factor, "mbits": self.mbits, "predicted_s": self.predicted,
+                "measured_s": self.measured, "predicted_saving": self.saving(self.predicted),
+                "measured_saving": self.saving(self.measured), "agrees": self.agrees}
+
+
+def scaled(model: str, folder: pathlib.Path) -> pathlib.Path:
+    text = (ROOT / f"models/{model}.yaml").read_text()
+    elements = sum(int(line.split("elements: ")[1].split(",")[0]) for line in text.splitlines() if "elements: " in line)
+    path = folder / f"{model}.yaml"
+    path.write_text(scaled_model(text, Scale(BYTES / (4 * elements), 1)))
+    return path
+
+
+class Validation:
+    def __init__(self, bench: Bench, network: Network, options: argparse.Namespace):
+        self.bench, self.network, self.options = bench.on(network), network, options
+
+    def plan(self, model: pathlib.Path, output: pathlib.Path, *more: object) -> dict:
+        return self.bench.alone.run_json(NODES, "hipress-plan", "--input", model, "--profile", self.profile, "--topology", "ring",
+                                         "--compute-time", f"{COMPUTE_S}s", "--evaluations", self.options.evaluations, "--output",
+                                         output, *more)
+
+    def replay(self, model: pathlib.Path, plan: pathlib.Path) -> list[float]:
+        report = self.bench.launcher.run_json(NODES, "hipress-exec", "--input", model, "--plan", plan, "--profile", self.profile,
+                                              "--compute-time", f"{COMPUTE_S}s", "--again", 0, "--iterations",
+                                              self.options.iterations)
+        assert report["verified"]
+        return report["each_measured_iteration_s"]
+
+    def measure_profile(self) -> None:
+        case = Case("vgg16", "ring", "onebit", NODES, RATE)
+        self.bench.profile_links(self.network, case)
+        self.profile = self.bench.profile_path("all")
+        self.bench.profile_kernels(case, "fp16,onebit", self.profile)
+
+    def side(self, name: str, model: pathlib.Path, factor: float, mbits: int) -> Side:
+        self.network.shape(mbits)
+        plans = [self.options.output / f"{name}_{mbits}_{kind}.yaml" for kind in ("compressed", "raw")]
+        links = ("--bandwidth", f"{mbits}Mbps")
+        self.plan(model, plans[0], *links, "--algorithm", "onebit,fp16", "--write", "fastest", "--tolerance", 0)
+        raw = self.plan(model, plans[1], *links, "--algorithm", "none")
+        compressed = self.bench.alone.run_json(NODES, "hipress-sim", "--input", model, "--plan", plans[0], "--profile", self.profile,
+                                               "--compute-time", f"{COMPUTE_S}s", *links)
+        measured: list[list[float]] = [[], []]
+        for _ in range(self.options.rounds):
+            for seconds, plan in zip(measured, plans):
+                seconds += self.replay(model, plan)
+        return Side(name, factor, mbits, (compressed["iteration_s"], raw["predicted_iteration_s"]),
+                    (statistics.median(measured[0]), statistics.median(measured[1])))
+
+    def of_model(self, name: str) -> list[Side]:
+        model = scaled(name, self.options.output)
+        report = self.plan(model, self.options.output / f"{name}.yaml", "--algorithm", "onebit,fp16", "--break-even", "bandwidth")
+        turns = report["break_even"]["turns"]
+        print(f"{name}: {'; '.join(report['break_even']['sentences'])}", flush=True)
+        if len(turns) != 1:
+            say(f"{name}: {len(turns)} break-evens, one was expected")
+            return []
+        sides = []
+        for factor in FACTORS:
+            sides.append(self.side(name, model, factor, max(1, round(factor * turns[0]["value"] * 8 / 1e6))))
+            print_side(sides[-1])
+        return sides
+
+
+def print_side(side: Side) -> None:
+    print(f"{side.model:10} {side.mbits:6} Mbit/s ({side.factor:4.2f} x): compressing saves {Side.saving(side.predicted) * 100:5.1f} % "
+          f"as predicted, {Side.saving(side.measured) * 100:5.1f} % as measured ({side.measured[0] * 1e3:.1f} ms, "
+          f"{side.measured[1] * 1e3:.1f} ms): {'agrees' if side.agrees else 'disagrees'}", flush=True)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = command.parser(__doc__)
+    parser.add_argument("--models", default=",".join(MODELS), help="comma-separated: shipped models")
+    parser.add_argument("--rounds", type=at_least(1), default=2, help="how often each plan is started")
+    parser.add_argument("--iterations", type=at_least(1), default=6, help="measured iterations of each start")
+    parser.add_argument("--evaluations", type=at_least(1), default=60, help="simulations of each search")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the results as JSON")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/validation_break_even",
+                        help="folder of profiles and plans")
+    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
+    return parser.parse_args()
+
+
+def run(options: argparse.Namespace, real_time: bool) -> int:
+    options.output = whole_file.prepare(options.output, options.json)
+    remove_leftovers()
+    bench = Bench(Launcher(options.tools.resolve(), None, real_time), ROOT / "models", options.output, Plan(), say)
+    with Network(NODES) as network:
+        validation = Validation(bench, network, options)
+        validation.measure_profile()
+        sides = [side for name in options.models.split(",") for side in validation.of_model(name)]
+    print(f"{sum(side.agrees for side in sides)} of {len(sides)} agree")
+    if options.json:
+        whole_file.write_json(options.json, [side.to_json() for side in sides])
+    return 0
+
+
+def main() -> int:
+    options = parse_arguments()
+    return command.run(lambda real_time: run(options, real_time), say)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
