@@ -8,9 +8,9 @@ usage: plot.py KIND FILE... --output PICTURE [--over PLAN] [--title TEXT] [COLUM
 KIND, and what it is drawn of:
 {kinds}
 
-PICTURE ends in .png, .svg or .pdf. Files of JSON may have a name, NAME=FILE.json, else it is that of the file;
-curves of files with one name come into one panel. COLUMN=VALUE
-keeps only those rows of a CSV, for sweeps that vary more than fits one picture; baselines stay, whatever is said of plans:
+PICTURE ends in .png, .svg or .pdf. Files of JSON may have a name, NAME=FILE.json, else it is that of the file; curves of
+files with one name come into one panel. COLUMN=VALUE keeps only those rows of a CSV, for sweeps that vary more than fits one
+picture; baselines stay, whatever is said of plans:
 
     plot.py speedup sweep.csv --output s.svg model=vgg19 plan=best
     plot.py breakdown ddp=a.json ddp_fp16=b.json "best, ring=c.json" --output b.png
@@ -28,6 +28,7 @@ import csv
 import json
 import pathlib
 import sys
+import textwrap
 from collections.abc import Callable
 
 from picture import Refused, drawing, exit_status, pyplot, save
@@ -191,7 +192,9 @@ def split_inputs(inputs: list[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def usage() -> str:
-    kinds = "\n".join(f"  {name:11} {kind.help}" for name, kind in _pictures.KINDS.items())
+    kinds = "\n".join(textwrap.fill(f"{name:11} {kind.help}", 124, initial_indent="  ", subsequent_indent=" " * 14,
+                                    break_on_hyphens=False)
+                      for name, kind in _pictures.KINDS.items())
     return __doc__.format(kinds=kinds)
 
 
