@@ -13,7 +13,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(sys.argv.pop()).resolve()
 #: Blocks that each page has; those of other how-to pages need a cluster, and are of pages that other tests run.
-PAGES = {"ask.md": 5, "cluster.md": 2, "model.md": 1, "trace.md": 1, "fsdp.md": 1, "slow-links.md": 2}
+PAGES = {"ask.md": 6, "cluster.md": 2, "model.md": 1, "trace.md": 1, "fsdp.md": 1, "slow-links.md": 2}
 #: They have no block of sh.
 REST = {"algorithm.md": "tests/compll/tutorial_test.py", "slurm.md": "tests/launch/slurm_test.py"}
 
@@ -35,7 +35,8 @@ class DocumentedTest(unittest.TestCase):
 
     def test_ask(self):
         said = self.run_page("ask.md")
-        self.assertRegex(said, r"critical path|bandwidth \+10 %|10 %")
+        self.assertIn("if one thing were 10 % better:", said)
+        self.assertIn("break-even over bandwidth", said)
         self.assertTrue(self.files["sweep.csv"] > 1000 and self.files["sweep.png"] > 10000 and self.files["SeCoPaPlan.txt"] > 100)
 
     def test_cluster(self):
