@@ -33,6 +33,19 @@ class DocumentedTest(unittest.TestCase):
             self.files = {path.name: path.stat().st_size for path in pathlib.Path(folder).iterdir()}
         return done.stdout
 
+    def test_readme(self):
+        """Its command answers with three lines like those that it shows."""
+        command, shown = re.search(r"^    build/release/bin/(hipress-plan .*)\n\n```\n(.*?)```", (ROOT / "README.md").read_text(),
+                                   re.MULTILINE | re.DOTALL).groups()
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(command.split(), cwd=folder, capture_output=True, text=True, timeout=300, check=True,
+                                  env={**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}"})
+
+        def words(text: str) -> list:
+            return re.sub(r"[\d.]+(ms|s| %)?", "#", re.sub(r"baseline \w+", "baseline", text)).splitlines()
+
+        self.assertEqual(words(done.stdout)[:3], words(shown))
+
     def test_ask(self):
         said = self.run_page("ask.md")
         self.assertIn("if one thing were 10 % better:", said)
