@@ -9,6 +9,7 @@
 #include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
 #include "requests/broadcast.hpp"
+#include "requests/report.hpp"
 #include "requests/schedules.hpp"
 
 namespace hipress::requests {
@@ -89,23 +90,51 @@ planner::Hooks hooks_of(const Hooks& hooks) {
   return made;
 }
 
+/// The same hooks, whose warnings and notes are in `said`, too.
+Hooks noting(const Hooks& hooks, const std::shared_ptr<std::vector<std::string>>& said) {
+  Hooks made = hooks;
+  made.warn = [hooks, said](const std::string& text) {
+    said->push_back(text);
+    warn(hooks, text);
+  };
+  made.inform = [hooks, said](const std::string& text) {
+    said->push_back(text);
+    inform(hooks, text);
+  };
+  return made;
+}
+
+/// Refuses files that cannot be written, or that would take the place of another.
+void check_outputs(const PlanRequest& request, bool writes_plan) {
+  if (writes_plan) {
+    io::require_writable(request.output);
+    io::refuse_input(request.output);
+  }
+  if (request.report.empty()) return;
+  io::require_writable(request.report);
+  io::refuse_input(request.report);
+  if (writes_plan && request.report == request.output) {
+    throw io::InputError(fmt::format("`report` and `output` are one file, {}: give two names",
+                                     io::quote(request.report)));
+  }
+}
+
 }  // namespace
 
 Planned::Planned(const PlanRequest& asked, const Hooks& hooks)
     : request(asked), prepared(asked.request, asked.form(), hooks_of(hooks)) {}
 
-std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hooks) {
+std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& given) {
   refuse_broadcast_fields(request.broadcast);
   refuse_unused(request);
   sim::parse_network(request.request.network);  // refused before files are read
+  const auto said = std::make_shared<std::vector<std::string>>();
+  const Hooks hooks = noting(given, said);
   auto planned = std::make_unique<Planned>(request, hooks);
   const PreparedRequest& prepared = planned->prepared;
   const bool writes = prepared.searches() && !request.output.empty();
-  if (writes) {
-    io::require_writable(request.output);
-    io::refuse_input(request.output);
-    if (!request.yaml()) plans::require_text_names(prepared.model);
-  }
+  check_outputs(request, writes);
+  if (writes && !request.yaml()) plans::require_text_names(prepared.model);
   if (prepared.optimises() && hooks.optimises) hooks.optimises();
   planned->advice = advise(prepared);
   const Advice& advice = planned->advice;
@@ -118,13 +147,21 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hoo
   }
   for (const std::string& diagnostic : found.diagnostics) inform(hooks, diagnostic);
   planned->traced = models::read_traced(request.request.input);
+  if (request.makes_page()) planned->page = report_page(*planned, *said);
+  if (!request.report.empty()) {
+    io::write_file(request.report, [&](std::ostream& out) { out << planned->page; });
+  }
   return planned;
 }
 
 io::Document answer(const PlanRequest& request, const Hooks& hooks) {
+  refuse_report(request);
   if (request.job == "broadcast") return document(*plan_broadcast(request, hooks));
   if (request.is_of_schedules()) return document(*answer_of_schedules(request, hooks));
-  return document(*plan(request, hooks));
+  const auto planned = plan(request, hooks);
+  io::Document made = document(*planned);
+  if (request.page) made["page"] = planned->page;
+  return made;
 }
 
 }  // namespace hipress::requests

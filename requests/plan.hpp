@@ -19,9 +19,10 @@ struct Planned {
   const planner::PreparedRequest prepared;
   planner::Advice advice;
   std::optional<models::Traced> traced;  ///< of the job that the model was made of
+  std::string page;  ///< HTML, where the request has `report` or `page` (requests/report.hpp)
 };
 
-/// Plans, and writes the plan if an output is named. io::InputError, before any search, for what
+/// Plans, and writes the plan if an output is named, and its page if a report is. io::InputError, before any search, for what
 /// cannot be done or written.
 std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hooks);
 
