@@ -62,12 +62,23 @@ std::string escape_html(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
     switch (c) {
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '&': escaped += "&amp;"; break;
-      case '"': escaped += "&quot;"; break;
-      case '\'': escaped += "&#39;"; break;
-      default: escaped += c;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += c;
     }
   }
   return escaped;
@@ -77,10 +88,17 @@ std::string escape_script(std::string_view json) {
   std::string escaped;
   for (const char c : json) {
     switch (c) {
-      case '<': escaped += "\\u003c"; break;
-      case '>': escaped += "\\u003e"; break;
-      case '&': escaped += "\\u0026"; break;
-      default: escaped += c;
+      case '<':
+        escaped += "\\u003c";
+        break;
+      case '>':
+        escaped += "\\u003e";
+        break;
+      case '&':
+        escaped += "\\u0026";
+        break;
+      default:
+        escaped += c;
     }
   }
   return escaped;
@@ -121,10 +139,11 @@ std::string answer_sentence(const Json& plan) {
         planned, raw, odds);
   }
   if (*planned_s >= *raw_s) {
-    return fmt::format("Compress, but otherwise than this plan does, which takes {}{}.", planned, odds);
+    return fmt::format("Compress, but otherwise than this plan does, which takes {}{}.", planned,
+                       odds);
   }
-  return fmt::format("Compress: an iteration takes {} instead of {}, {:.1f} % less{}.", planned, raw,
-                     100 * (1 - *planned_s / *raw_s), odds);
+  return fmt::format("Compress: an iteration takes {} instead of {}, {:.1f} % less{}.", planned,
+                     raw, 100 * (1 - *planned_s / *raw_s), odds);
 }
 
 std::string page(const Headline& headline, const Json& data) {

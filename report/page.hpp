@@ -11,16 +11,16 @@ namespace hipress::report {
 
 /// What readers see of a page without running its script.
 struct Headline {
-  std::string title;     ///< "vgg19 on 16 nodes"
-  std::string answer;    ///< one sentence
-  std::string details;   ///< the verdict in full
+  std::string title;    ///< "vgg19 on 16 nodes"
+  std::string answer;   ///< one sentence
+  std::string details;  ///< the verdict in full
 };
 
 /// The page. Its script shows `data`, which it finds as JSON inside the page.
 std::string page(const Headline& headline, const io::Document& data);
 
-/// "Compress: an iteration takes 155.8ms instead of 176.4ms, 11.7 % less; compression is faster with
-/// 97 % probability.": the answer of a plan's document, with the digits that tools print.
+/// "Compress: an iteration takes 155.8ms instead of 176.4ms, 11.7 % less; compression is faster
+/// with 97 % probability.": the answer of a plan's document, with the digits that tools print.
 std::string answer_sentence(const io::Document& plan);
 
 /// Text that HTML takes for nothing else, between tags and in quoted attributes.

@@ -29,18 +29,18 @@ function section(id) { return document.getElementById(id); }
 
 const DIGITS = 4;
 
-/** As the tools print a number in the largest unit that leaves at least 1. */
-function inUnits(number, units) {
-  if (number === 0) return '0 ' + units[units.length - 1][0];
+/** As the tools print a number in the largest unit that leaves at least 1; `zero` has no unit to choose. */
+function inUnits(number, units, zero) {
+  if (number === 0) return zero;
   const unit = units.find(([, size]) => Math.abs(number) >= size) || units[units.length - 1];
   return String(Number((number / unit[1]).toPrecision(DIGITS))) + ' ' + unit[0];
 }
 const DURATIONS = [['s', 1], ['ms', 1e-3], ['us', 1e-6], ['ns', 1e-9]];
 const SIZES = [['TB', 1e12], ['GB', 1e9], ['MB', 1e6], ['kB', 1e3], ['B', 1]];
 function duration(seconds) {
-  return seconds === null || seconds === undefined ? 'not known' : inUnits(seconds, [...DURATIONS.slice(0, 3), ['ns', 1e-9]]);
+  return seconds === null || seconds === undefined ? 'not known' : inUnits(seconds, DURATIONS, '0 s');
 }
-function size(bytes) { return inUnits(bytes, SIZES); }
+function size(bytes) { return inUnits(bytes, SIZES, '0 B'); }
 function percent(share) { return (100 * share).toFixed(1) + ' %'; }
 function whole(number) { return String(number).replace(/\B(?=(\d{3})+$)/g, '\u202f'); }
 function plural(count, one, many) { return whole(count) + ' ' + (count === 1 ? one : many || one + 's'); }
@@ -112,7 +112,7 @@ const gradients = (function () {
   const rows = names.map((name, i) => ({
     name, index: g.index ? g.index[i] : i, elements: g.elements[i], bytes: g.elements[i] * bytesOf[g.dtypes[g.dtype[i]]],
     algorithm: g.algorithms[g.algorithm[i]], K: g.K[i], unit: g.unit[i], ready: g.ready_ns[i] * 1e-9,
-    done: g.done_ns ? g.done_ns[i] * 1e-9 : null}));
+    done: g.done_ns ? g.done_ns[i] * 1e-9 : null, why: g.why ? g.whys[g.why[i]] : ''}));
   const byIndex = new Map(rows.map(row => [row.index, row]));
   const groupOf = unit => (unit >= g.all ? g.groups[unit - g.all] : null);
   for (const row of rows) row.group = groupOf(row.unit) || '';
@@ -319,7 +319,8 @@ class TimelineView {
       lane.top = y + title;
       y = lane.top + lane.rows * lane.rowHeight + 8;
     }
-    this.height = y;
+    this.foot = y;
+    this.height = y + 18;
     if (!this.svg) {
       this.svg = svg('svg', {role: 'application', tabindex: 0, 'aria-roledescription': 'timeline',
                              'aria-label': 'Timeline of one node. Arrows move, plus and minus zoom, N and P go from task to task.'});
@@ -333,7 +334,7 @@ class TimelineView {
     const made = [];
     for (const tick of ticks(this.from, this.to, this.width / 110)) {
       const x = this.x(tick);
-      made.push(svg('line', {class: 'grid', x1: x, x2: x, y1: 18, y2: this.height}),
+      made.push(svg('line', {class: 'grid', x1: x, x2: x, y1: 18, y2: this.foot}),
                 svg('text', {class: 'quiet', x, y: 13, 'text-anchor': x < 25 ? 'start' : x > this.width - 35 ? 'end' : 'middle'},
                     tick === 0 ? '0' : this.tickText(tick)));
     }
@@ -380,7 +381,8 @@ class TimelineView {
     const mark = (time, text) => {
       const x = this.x(time);
       if (x < 0 || x > this.width) return [];
-      return [svg('line', {class: 'mark', x1: x, x2: x, y1: 18, y2: this.height}), svg('title', null, text)];
+      return [svg('line', {class: 'mark', x1: x, x2: x, y1: 18, y2: this.foot + 3}),
+              svg('text', {class: 'quiet', x, y: this.height - 3, 'text-anchor': x < 60 ? 'start' : x > this.width - 60 ? 'end' : 'middle'}, text)];
     };
     return [...mark(this.timeline.forward_ns, 'backward begins'), ...mark(this.timeline.compute_ns, 'computation ends')];
   }
@@ -556,10 +558,16 @@ function showPath() {
           path.runs.map(run => [what(run), shown(run.start_s, duration), shown(run.length_s, duration), parts(run)]))));
 }
 
+// ---------------------------------------------------------------- what other machines would bring
+
+function showSensitivity() { section('sensitivity').hidden = true; }
+function showBreakEven() { section('break-even').hidden = true; }
+
 // ---------------------------------------------------------------- the plan
 
 const COLUMNS = [['Gradient', 'name', false], ['Elements', 'elements', true], ['Size', 'bytes', true], ['Ready', 'ready', true],
-                 ['Synchronised', 'done', true], ['Algorithm', 'algorithm', false], ['K', 'K', true], ['Group', 'group', false]];
+                 ['Synchronised', 'done', true], ['Algorithm', 'algorithm', false], ['K', 'K', true], ['Group', 'group', false],
+                 ['Where it stands', 'why', false]];
 const AT_ONCE = 500;
 
 class PlanTable {
@@ -571,8 +579,7 @@ class PlanTable {
                                  autocomplete: 'off', input: () => this.draw()});
     this.count = html('span', {class: 'quiet', role: 'status', 'aria-live': 'polite'});
     this.more = html('button', {type: 'button', click: () => { this.most = Infinity; this.draw(); }}, 'Show all');
-    this.columns = COLUMNS.filter(([, key]) => key !== 'group' || gradients.rows.some(row => row.group))
-        .filter(([, key]) => key !== 'done' || data.gradients.done_ns);
+    this.columns = COLUMNS.filter(([, key]) => gradients.rows.some(row => row[key]));
     this.heads = this.columns.map(([title, key]) => html('th', {scope: 'col'},
         html('button', {type: 'button', click: () => this.sort(key)}, title)));
     this.body = html('tbody');
@@ -588,7 +595,7 @@ class PlanTable {
   }
   draw() {
     const sought = this.filter.value.trim().toLowerCase();
-    const found = gradients.rows.filter(row => [row.name, row.algorithm, row.group].some(text => text.toLowerCase().includes(sought)));
+    const found = gradients.rows.filter(row => [row.name, row.algorithm, row.group, row.why].some(text => text.toLowerCase().includes(sought)));
     const order = this.down ? -1 : 1, by = this.by;
     found.sort((a, b) => (a[by] < b[by] ? -order : a[by] > b[by] ? order : a.index - b.index));
     this.columns.forEach(([, key], i) => this.heads[i].setAttribute('aria-sort', key !== by ? 'none' : this.down ? 'descending' : 'ascending'));
@@ -597,7 +604,8 @@ class PlanTable {
     this.count.textContent = `${plural(found.length, 'gradient')} of ${whole(gradients.all)}` + (left ? `; the ${whole(left)} smallest are not in this page` : '');
     this.more.hidden = rows.length === found.length;
     const cell = {name: row => row.name, elements: row => whole(row.elements), bytes: row => size(row.bytes), ready: row => duration(row.ready),
-                  done: row => (row.done ? duration(row.done) : '–'), algorithm: row => row.algorithm, K: row => (row.group ? '–' : String(row.K)), group: row => row.group};
+                  done: row => (row.done ? duration(row.done) : '–'), algorithm: row => row.algorithm, K: row => (row.group ? '–' : String(row.K)), group: row => row.group,
+                  why: row => row.why};
     this.body.replaceChildren(...rows.map(row => html('tr', null, ...this.columns.map(([, key]) =>
         html('td', {title: key === 'name' ? row.name : null}, cell[key](row))))));
   }

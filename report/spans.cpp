@@ -58,11 +58,16 @@ class Collector {
     const Task& task = graph_[id];
     const bool is_here = task.node == node_;
     switch (casync::resource_of(task.kind)) {
-      case Resource::kNone: return;
-      case Resource::kCompute: return add_if(is_here, kCompute, id);
-      case Resource::kCodec: return add_if(is_here, kCodec, id);
-      case Resource::kLocal: return add_if(is_here, kLocal, id);
-      case Resource::kCollective: return add_if(is_here, kCollectives, id);
+      case Resource::kNone:
+        return;
+      case Resource::kCompute:
+        return add_if(is_here, kCompute, id);
+      case Resource::kCodec:
+        return add_if(is_here, kCodec, id);
+      case Resource::kLocal:
+        return add_if(is_here, kLocal, id);
+      case Resource::kCollective:
+        return add_if(is_here, kCollectives, id);
       case Resource::kPorts:
         add_if(is_here, kOut, id);
         return add_if(graph_.representative(graph_.peer(task)) == node_, kIn, id);
@@ -108,7 +113,8 @@ std::vector<Placed> merged(std::vector<Placed> spans, Picoseconds gap, bool join
   });
   std::vector<Placed> result;
   for (const Placed& next : spans) {
-    const bool joins = !result.empty() && key(result.back(), joins_units) == key(next, joins_units) &&
+    const bool joins = !result.empty() &&
+                       key(result.back(), joins_units) == key(next, joins_units) &&
                        next.span.start <= result.back().span.end + gap;
     if (joins) {
       extend(result.back().span, next.span);

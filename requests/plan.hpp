@@ -22,8 +22,8 @@ struct Planned {
   std::string page;  ///< HTML, where the request has `report` or `page` (requests/report.hpp)
 };
 
-/// Plans, and writes the plan if an output is named, and its page if a report is. io::InputError, before any search, for what
-/// cannot be done or written.
+/// Plans, and writes the plan if an output is named, and its page if a report is. io::InputError,
+/// before any search, for what cannot be done or written.
 std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hooks);
 
 /// What --json prints.

@@ -169,6 +169,7 @@ Fields fields(PlanRequest& request) {
   made.add("report", &request.report,
            "Page to write, such as report.html: verdict, predicted timeline and plan in one file "
            "that a browser opens without a network, to be read by others (default: none)")
+      .on_given([&request](const std::string&) { request.request.analysis.report = true; })
       .file();
   made.add("page", &request.page, "Put the page of `report` into the result, as `page`");
   add(made, request.request.trust);

@@ -175,7 +175,7 @@ class Report(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    SIM, PLAN = sys.argv.pop(), sys.argv.pop()
+    SIM, PLAN = (str(pathlib.Path(sys.argv.pop()).resolve()) for _ in range(2))
     if browser.find() is None:
         print("skipped: no chromium (Debian's package chromium)")
         sys.exit(0)

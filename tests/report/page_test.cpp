@@ -20,7 +20,8 @@ Document data_of(const std::string& page) {
 
 std::size_t count(const std::string& text, const std::string& what) {
   std::size_t found = 0;
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+    ++found;
   return found;
 }
 
@@ -71,7 +72,8 @@ TEST_CASE("the page's own files are small beside what it shows") {
 }
 
 TEST_CASE("names are written as what differs from the name before") {
-  const Document coded = report::front_coded({"layer.1.weight", "layer.1.bias", "other", "other", ""});
+  const Document coded =
+      report::front_coded({"layer.1.weight", "layer.1.bias", "other", "other", ""});
   CHECK(coded.print() ==
         R"({"shared":[0,8,0,5,0],"rest":["layer.1.weight","bias","other","",""]})");
   // What JavaScript counts are no bytes, so only ASCII is shared: here "a".
@@ -84,20 +86,23 @@ TEST_CASE("the answer is one sentence with its probability") {
                    {"predicted_iteration_s", 0.08},
                    {"best_uncompressed_s", 0.1}};
   // 1 − 0.08 / 0.1 = 20 %.
-  CHECK(answer_sentence(plan) ==
-        "Compress: an iteration takes 80ms instead of 100ms, 20.0 % less; compression is faster with "
-        "97 % probability.");
+  CHECK(
+      answer_sentence(plan) ==
+      "Compress: an iteration takes 80ms instead of 100ms, 20.0 % less; compression is faster with "
+      "97 % probability.");
   SECTION("the answer is another plan") {
     plan["predicted_iteration_s"] = 0.11;
     CHECK(answer_sentence(plan) ==
-          "Compress, but otherwise than this plan does, which takes 110ms; compression is faster with "
+          "Compress, but otherwise than this plan does, which takes 110ms; compression is faster "
+          "with "
           "97 % probability.");
   }
   SECTION("compression does not pay") {
     plan["advice"] = "do not compress";
     plan["predicted_iteration_s"] = 0.1;
     CHECK(answer_sentence(plan) ==
-          "Do not compress: an iteration takes 100ms as it is; compression saves too little with 97 % "
+          "Do not compress: an iteration takes 100ms as it is; compression saves too little with "
+          "97 % "
           "probability.");
   }
   SECTION("nothing is sure") {
@@ -109,7 +114,8 @@ TEST_CASE("the answer is one sentence with its probability") {
   }
   SECTION("there was no time for a probability") {
     plan["advice_probability"] = nullptr;
-    CHECK(answer_sentence(plan) == "Compress: an iteration takes 80ms instead of 100ms, 20.0 % less.");
+    CHECK(answer_sentence(plan) ==
+          "Compress: an iteration takes 80ms instead of 100ms, 20.0 % less.");
   }
   SECTION("nothing was simulated, or compared") {
     plan["best_uncompressed_s"] = nullptr;

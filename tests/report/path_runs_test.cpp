@@ -19,8 +19,7 @@ Picoseconds of(const report::PathRun& run, Kind kind) {
 
 TEST_CASE("a critical path is computation, and then a gradient") {
   const casync::TaskGraph graph = traces::one_message();
-  const auto runs =
-      report::path_runs(graph, traces::predicted_one_message(), {0, 1, 2, 3, 4, 5});
+  const auto runs = report::path_runs(graph, traces::predicted_one_message(), {0, 1, 2, 3, 4, 5});
   REQUIRE(runs.size() == 2);
   CHECK(runs[0].is_computation);
   CHECK(of(runs[0], Kind::kBackward) == Picoseconds(2'000'000));

@@ -34,7 +34,8 @@ class Tasks {
 };
 
 Task send(std::uint32_t gradient, std::int64_t bytes, std::uint32_t from = 0) {
-  return {.amount = bytes, .gradient = gradient, .node = from, .peer_offset = 1, .kind = Kind::kSend};
+  return {
+      .amount = bytes, .gradient = gradient, .node = from, .peer_offset = 1, .kind = Kind::kSend};
 }
 
 std::vector<std::string> names(const NodeTimeline& timeline) {
