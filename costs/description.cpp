@@ -12,15 +12,14 @@
 #include "io/quantity.hpp"
 
 namespace hipress::costs {
-namespace {
-
-/// "25 Gbit/s", as networks are called.
-std::string bit_rate(double bytes_per_s) {
+std::string describe_bandwidth(double bytes_per_s) {
   const double bits = bytes_per_s * 8;
   if (bits >= 1e9) return fmt::format("{:.4g} Gbit/s", bits / 1e9);
   if (bits >= 1e6) return fmt::format("{:.4g} Mbit/s", bits / 1e6);
   return fmt::format("{:.4g} kbit/s", bits / 1e3);
 }
+
+namespace {
 
 /// "250 GB/s", as links within a machine are called.
 std::string byte_rate(double bytes_per_s) { return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9); }
@@ -43,9 +42,10 @@ std::string describe_nodes(const Cluster& cluster) {
 }
 
 std::string describe_link(const LinkCosts& link) {
-  std::string text = bit_rate(link.bandwidth);
+  std::string text = describe_bandwidth(link.bandwidth);
   if (link.bandwidth_both_ways < link.bandwidth) {
-    text += fmt::format(" ({} each way when both are busy)", bit_rate(link.bandwidth_both_ways));
+    text += fmt::format(" ({} each way when both are busy)",
+                        describe_bandwidth(link.bandwidth_both_ways));
   }
   return fmt::format("{} + {} latency + {} overhead", text, io::format_duration(link.latency_s),
                      io::format_duration(link.overhead_s));
@@ -65,7 +65,7 @@ std::string describe_levels_beside_links(const Cluster& cluster) {
     text += fmt::format(", {} down to {}",
                         counted(static_cast<std::uint32_t>(cluster.slow_links.size()),
                                 cluster.site ? "pair of their own" : "slower link"),
-                        bit_rate(slowest->bandwidth));
+                        describe_bandwidth(slowest->bandwidth));
   }
   if (cluster.rack) {
     text += fmt::format(", racks of {}, oversubscribed {:.4g} ×",

@@ -18,6 +18,9 @@ inline constexpr std::string_view kWhyDefault =
     "since no `profile` was given: take one for your GPU and network, such as h100-100g "
     "(estimated), or measure your machines with hipress-profile";
 
+/// "25 Gbit/s", as networks are called.
+std::string describe_bandwidth(double bytes_per_s);
+
 /// How a profile's numbers came about, by its `source`: "measured", "derived", "estimated",
 /// "published", or "of own making" where that says none of these.
 std::string_view origin_of(const Profile& profile);

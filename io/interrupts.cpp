@@ -27,6 +27,7 @@ std::array<std::atomic<const char*>, kMaxFiles> doomed{};
 std::array<std::atomic<pid_t>, kMaxGroups> groups{};
 std::atomic<bool> scope_lives = false;
 std::atomic<bool> was_interrupted = false;
+std::atomic<int> interrupting_signal = 0;
 std::atomic<pid_t> owner = 0;  ///< the process whose files and children these are
 
 /// Puts `value` into an empty place of a table; null if it is full.
@@ -68,6 +69,7 @@ bool any_groups() {
 void on_interrupt(int signal) {
   const int error = errno;
   if (scope_lives.load() && !was_interrupted.exchange(true)) {
+    interrupting_signal = signal;
     errno = error;
     return;
   }
@@ -115,6 +117,11 @@ void abandon_work() {
   kill_groups(SIGCONT);
   ::poll(nullptr, 0, kGraceMs);
   kill_groups(SIGKILL);
+}
+
+void end_interrupted() {
+  abandon_work();
+  die_of(interrupting_signal.load());
 }
 
 InterruptScope::InterruptScope() {

@@ -21,6 +21,10 @@ void handle_interrupts();
 /// handle_interrupts.
 void abandon_work();
 
+/// For work that an interrupt has ended early, in a scope below, without a result: ends the process
+/// as the signal would have done. Only after InterruptScope::interrupted().
+[[noreturn]] void end_interrupted();
+
 /// While it lives, the first interrupt asks the work to end early with its best result. At most one
 /// lives at a time.
 class InterruptScope {

@@ -20,6 +20,7 @@
 #include "io/utf8.hpp"
 #include "io/yaml.hpp"
 #include "models/model.hpp"
+#include "models/model_file.hpp"
 #include "models/shape.hpp"
 #include "models/traced.hpp"
 
@@ -423,8 +424,9 @@ Model read_yaml(const std::string& file) {
   return model;
 }
 
-/// The file that `path` means: itself, or the shipped model of that name.
-std::string locate(const std::string& path) {
+}  // namespace
+
+std::string model_file(const std::string& path) {
   std::error_code error;
   const bool may_be_name = path.find_first_of("/.") == std::string::npos && !path.empty();
   const fs::file_status status = fs::status(path, error);
@@ -438,10 +440,8 @@ std::string locate(const std::string& path) {
   throw io::InputError(path, 0, "neither a file nor a shipped model" + io::suggestion(path, names));
 }
 
-}  // namespace
-
 Model read_model(const std::string& path) {
-  const std::string file = locate(path);
+  const std::string file = model_file(path);
   Model model;
   if (io::is_yaml_name(file)) {
     model = read_yaml(file);

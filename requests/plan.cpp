@@ -6,6 +6,7 @@
 #include "costs/collectives.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "planner/advice/in_words.hpp"
 #include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
 #include "requests/broadcast.hpp"
@@ -119,6 +120,30 @@ void check_outputs(const PlanRequest& request, bool writes_plan) {
   }
 }
 
+/// The quantity whose break-even is looked for: the one that is asked for, or a report's, which
+/// has one of bandwidths where plans can be made anew; empty: none.
+std::string break_even_quantity(const Planned& planned) {
+  const PlanRequest& request = planned.request;
+  if (!request.break_even.empty() || request.report.empty()) return request.break_even;
+  const bool can_be_found =
+      planned.prepared.searches() && planned.advice.comparison.planned_s.has_value();
+  return can_be_found ? "bandwidth" : "";
+}
+
+/// What would be with other machines, as far as it is asked for.
+void look_elsewhere(Planned& planned, const Hooks& hooks) {
+  constexpr std::int64_t kEvaluations = 100;  // of each search, unless told otherwise
+  const PlanRequest& request = planned.request;
+  const std::string quantity = break_even_quantity(planned);
+  if (quantity.empty() && !request.advise) return;
+  WhatIf what_if(planned.prepared, request.request.evaluations.value_or(kEvaluations));
+  if (!quantity.empty()) {
+    planned.break_even = break_even_point(what_if, find_quantity(quantity));
+    if (!planned.break_even->diagnostic.empty()) inform(hooks, planned.break_even->diagnostic);
+  }
+  if (request.advise) planned.in_words = in_words(what_if, planned.advice);
+}
+
 }  // namespace
 
 Planned::Planned(const PlanRequest& asked, const Hooks& hooks)
@@ -127,6 +152,11 @@ Planned::Planned(const PlanRequest& asked, const Hooks& hooks)
 std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& given) {
   refuse_broadcast_fields(request.broadcast);
   refuse_unused(request);
+  if (!request.break_even.empty()) find_quantity(request.break_even);
+  if ((!request.break_even.empty() || request.advise) && !request.request.analysis.plan.empty()) {
+    throw io::InputError(
+        "`break_even` and `advise` make plans anew: leave them out, or `plan`, which gives one");
+  }
   sim::parse_network(request.request.network);  // refused before files are read
   const auto said = std::make_shared<std::vector<std::string>>();
   const Hooks hooks = noting(given, said);
@@ -145,6 +175,7 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& giv
     write_plan(request, prepared.model, found, prepared.profile, advice.comparison,
                advice.analysis.dense);
   }
+  look_elsewhere(*planned, hooks);
   for (const std::string& diagnostic : found.diagnostics) inform(hooks, diagnostic);
   planned->traced = models::read_traced(request.request.input);
   if (request.makes_page()) planned->page = report_page(*planned, *said);

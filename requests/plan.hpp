@@ -2,9 +2,12 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "models/traced.hpp"
 #include "planner/advice/advice.hpp"
+#include "planner/advice/break_even_point.hpp"
 #include "requests/hooks.hpp"
 #include "requests/plan_request.hpp"
 
@@ -19,7 +22,9 @@ struct Planned {
   const planner::PreparedRequest prepared;
   planner::Advice advice;
   std::optional<models::Traced> traced;  ///< of the job that the model was made of
-  std::string page;  ///< HTML, where the request has `report` or `page` (requests/report.hpp)
+  std::optional<planner::BreakEvenPoint> break_even = {};  ///< none: not asked for
+  std::vector<std::string> in_words = {};                  ///< the advice; empty: not asked for
+  std::string page = {};  ///< HTML, where the request has `report` or `page` (requests/report.hpp)
 };
 
 /// Plans, and writes the plan if an output is named, and its page if a report is. io::InputError,

@@ -94,6 +94,33 @@ void add_to(Json& report, const Problem& problem, const Analysis& analysis) {
   if (analysis.comparison) report["compare"] = json_of(*analysis.comparison);
 }
 
+Json json_of(const BreakEvenPoint& point, double tolerance) {
+  Json turns = Json::list(), curve = Json::list();
+  for (const Turn& turn : point.turns) {
+    turns.push_back({{"value", turn.value},
+                     {"compress", turn.compress_below ? "below" : "above"},
+                     {"sure_below", turn.low},
+                     {"sure_above", turn.high}});
+  }
+  for (const Elsewhere& at : point.curve) {
+    const sim::Saving& saving = *at.saving;
+    curve.push_back({{"value", at.value},
+                     {"compressed_s", at.compressed_s},
+                     {"uncompressed_s", at.uncompressed_s},
+                     {"speedup", 1 / (1 - saving.median)},
+                     {"speedup_p10", 1 / (1 - saving.p10)},
+                     {"speedup_p90", 1 / (1 - saving.p90)},
+                     {"probability", saving.probability},
+                     {"advice", to_string(at.answer)}});
+  }
+  return {{"quantity", point.quantity->name},
+          {"unit", point.quantity->unit},
+          {"given", point.given},
+          {"sentences", describe(point, tolerance)},
+          {"turns", turns},
+          {"curve", curve}};
+}
+
 }  // namespace
 
 io::Document document(const Planned& planned) {
@@ -152,6 +179,8 @@ io::Document document(const Planned& planned) {
                      {"faster_than", faster_than}});
   add_mix(problem.machines->cluster, problem.model, report);
   add_to(report, problem, advice.analysis);
+  if (planned.break_even) report["break_even"] = json_of(*planned.break_even, problem.tolerance);
+  if (planned.request.advise) report["in_words"] = planned.in_words;
   return report;
 }
 

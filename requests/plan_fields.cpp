@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "casync/strategy.hpp"
+#include "planner/advice/break_even_point.hpp"
 #include "planner/schedules/state_memory.hpp"
 #include "requests/plan_request.hpp"
 #include "requests/shared_fields.hpp"
@@ -11,20 +12,21 @@ using namespace planner;
 
 namespace {
 
+constexpr const char* kLooking = "Looking at a plan";
+
 void add(Fields& made, AnalysisOptions& options) {
-  const char* looking = "Looking at a plan";
   made.add("explain", &options.explain,
            "Say of every gradient why it is decided so, what the next best option would cost, "
            "and what memory the plan takes")
-      .under(looking);
+      .under(kLooking);
   made.add("compare", &options.compare,
            "Lay the plan beside this one (a file, or none, all, fp16 …): times, bytes, and "
            "what each difference is worth alone")
-      .under(looking);
+      .under(kLooking);
   made.add("plan", &options.plan,
            "Explain or compare this plan (a file or a name) instead of searching one; "
            "nothing is written")
-      .under(looking);
+      .under(kLooking);
   const char* robust = "Planning for what is not as expected";
   made.add("robust", &options.robust,
            "Choose the plan with the best 90th percentile of the iteration time, under "
@@ -35,10 +37,11 @@ void add(Fields& made, AnalysisOptions& options) {
            "(as in hipress-sim)")
       .under(robust);
   made.add("bandwidth_uncertainty", &options.bandwidth_uncertainty,
-           "0.2 for links with 80 to 120 % of their bandwidth")
+           "How uncertain the links' bandwidth is: 0.2 for 80 to 120 % of it")
       .between(0, kMaxUncertainty)
       .under(robust);
-  made.add("replicas", &options.replicas, "Draws that plans are compared on (default 100)")
+  made.add("replicas", &options.replicas,
+           "Draws that plans are compared on; more: steadier percentiles (default: 100)")
       .from(1, kMaxReplicas)
       .under(robust);
   const char* passes = "Passes, which polish the plan after search timeline";
@@ -70,8 +73,9 @@ Fields fields(PlanRequest& request) {
       .with_default();
   BroadcastRequest& broadcast = request.broadcast;
   made.add("bytes", &broadcast.bytes, "Broadcast one tensor of so many, say 64MB");
-  made.add("dtype", &broadcast.dtype, "Of `bytes`: float32 (the default), float16 or bfloat16");
-  made.add("root", &broadcast.root, "Node that broadcasts (default 0)").from(0, UINT32_MAX);
+  made.add("dtype", &broadcast.dtype,
+           "Type of `bytes`: float32, float16 or bfloat16 (default: float32)");
+  made.add("root", &broadcast.root, "Node that broadcasts (default: 0)").from(0, UINT32_MAX);
   made.add("chunks", &broadcast.chunks,
            "Chunks of the largest tensor of a broadcast (default: the best of all counts)")
       .from(1, kMaxNodes);
@@ -123,19 +127,23 @@ Fields fields(PlanRequest& request) {
       .one_of({"ready", "need", "best"})
       .on_given([&request](const std::string&) { request.request.transfer_order_given = true; })
       .with_default();
-  made.add("network", &request.request.network, "port (one message at a time) or fair (max-min)")
+  made.add("network", &request.request.network,
+           "How transfers share links: port (one message at a time) or fair (max-min)")
       .with_default();
   made.add("budget", &request.request.budget_s,
-           "Seconds for search timeline, and the passes after it (default 2)")
+           "Seconds for search timeline and the passes after it; more: perhaps a better plan "
+           "(default: 2)")
       .between(0, kMaxBudget_s);
   made.add("evaluations", &request.request.evaluations,
-           "Simulations for search timeline, instead of `budget`")
+           "Simulations for search timeline, in place of seconds; the same plan on every machine")
       .from(0, INT64_MAX);
   made.add("tolerance", &request.request.tolerance,
            "How much longer an iteration may be, relatively, for compressing less")
       .between(0, kMaxTolerance)
       .with_default();
-  made.add("seed", &request.request.seed, "Of the search's random moves").from(0).with_default();
+  made.add("seed", &request.request.seed, "Seed of the search's random moves")
+      .from(0)
+      .with_default();
   made.add("jobs", &request.request.jobs,
            "Threads that simulate (default: one per core, at most 4)")
       .from(1, kMaxJobs);
@@ -154,7 +162,7 @@ Fields fields(PlanRequest& request) {
            "Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer "
            "state take more are not chosen (default: whatever is needed)");
   made.add("optimizer", &request.optimizer,
-           "Whose state is counted as memory: " + describe_optimizers())
+           "Optimizer whose state is counted as memory: " + describe_optimizers())
       .with_default();
   made.add("required_bandwidth", &request.required_bandwidth,
            "Find no plan, but the least bandwidth of links at which computation has each share of "
@@ -163,6 +171,15 @@ Fields fields(PlanRequest& request) {
       "utilization", &request.utilization,
       "Shares of the time that computation has, for `required_bandwidth`, with commas; larger: "
       "faster links (default: 50%,80%,90%,95%,99%)");
+  made.add("break_even", &request.break_even,
+           "Also say where compressing begins or ceases to pay, with its interval and the curve, "
+           "if this were different, with plans made anew: " +
+               quantity_names())
+      .under(kLooking);
+  made.add("advise", &request.advise,
+           "Also say in words what bounds the job, what other machines and another schedule would "
+           "bring, and when not to compress")
+      .under(kLooking);
   made.add("output", &request.output, "Plan to write: SeCoPa's text, or X.yaml with everything")
       .with_default()
       .file();

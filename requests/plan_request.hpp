@@ -34,6 +34,8 @@ struct PlanRequest {
   std::string utilization;  ///< "50%,95%"; of required_bandwidth
   std::string gpu_memory;   ///< "80GB", of each GPU; empty: whatever is needed
   std::string optimizer = "adamw";
+  std::string break_even;  ///< a row of planner::quantities(); empty: not asked for
+  bool advise = false;
 
   /// Schedules are compared, or links are asked for: requests/schedules.hpp.
   bool is_of_schedules() const {

@@ -33,6 +33,10 @@ std::optional<PlanSimulation> simulate_plan(const Planned& planned, std::string&
 /// Whole nanoseconds, which pictures are drawn to.
 std::int64_t nanoseconds(casync::Picoseconds time);
 
+/// What 10 % more of anything would bring, as `hipress-sim` says it with `sensitivity`; null where
+/// simulations of more than `most_tasks` tasks together would be needed.
+io::Document sensitivity_json(const PlanSimulation& simulated, double most_tasks);
+
 /// The lanes of the node where the iteration ends last, spans as columns.
 io::Document timeline_json(const PlanSimulation& simulated, const PageRoom& room);
 

@@ -455,6 +455,11 @@ void refuse_unused(const PlanRequest& request) {
   if (asks_for_best(request) && !request.required_bandwidth && request.gpu_memory.empty()) {
     throw io::InputError("`schedule` BEST chooses by memory, too: give `gpu_memory`, such as 80GB");
   }
+  if ((!request.break_even.empty() || request.advise) && request.is_of_schedules()) {
+    throw io::InputError(
+        "`break_even` and `advise` are of plans that average gradients in every step: leave them "
+        "out, or `schedule` and what goes with it");
+  }
   if (request.utilization.empty() || request.required_bandwidth) return;
   throw io::InputError("`utilization` is of `required_bandwidth`: give that too, or leave it out");
 }

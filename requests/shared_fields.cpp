@@ -23,17 +23,21 @@ void add(Fields& fields, costs::MachineOptions& options, std::string_view withou
            "what it leaves out is the profile's")
       .file();
   fields.add("bandwidth", &options.bandwidth,
-             "Of the links between nodes: 25Gbps (default: the cluster's, else the profile's)");
-  fields.add("latency", &options.latency, "Of these links, on the wire: 20us");
-  fields.add("overhead", &options.overhead,
-             "Of these links, what a message costs both of its ports: 20us");
+             "Bandwidth of the links between nodes: 25Gbps (default: the cluster's, else the "
+             "profile's)");
+  fields.add("latency", &options.latency,
+             "Latency of these links, on the wire: 20us (default: as for bandwidth)");
+  fields.add(
+      "overhead", &options.overhead,
+      "What a message costs both of its ports on these links: 20us (default: as for bandwidth)");
   fields
       .add("gpus_per_node", &options.gpus_per_node,
            "GPUs that sum up gradients in a node first (default: the cluster's, else 1)")
       .from(1, costs::kMaxGpus);
-  fields.add("gpu_bandwidth", &options.gpu_bandwidth,
-             fmt::format("Of the links between a node's GPUs (default: the cluster's, else {})",
-                         io::format_bandwidth(costs::kUsualGpuLink.bandwidth)));
+  fields.add(
+      "gpu_bandwidth", &options.gpu_bandwidth,
+      fmt::format("Bandwidth of the links between a node's GPUs (default: the cluster's, else {})",
+                  io::format_bandwidth(costs::kUsualGpuLink.bandwidth)));
   fields
       .add("scale_kernels", &options.scale_kernels,
            "Scale kernels to a memory bandwidth: 3.35TB/s (without a value: to the profile's "
@@ -48,26 +52,30 @@ void add(Fields& fields, costs::MachineOptions& options, std::string_view withou
 
 void add(Fields& fields, models::TimeOptions& options) {
   fields.add("compute_time", &options.compute_time,
-             "Of forward and backward together, 120ms: for a model without ready times, or to "
-             "scale those that it has. Of all micro-steps together, where a model has several");
+             "Time of forward and backward together, 120ms: for a model without ready times, or to "
+             "scale those that it has; of all micro-steps together, where a model has several "
+             "(default: the model's)");
   fields.add(
       "forward", &options.forward,
-      "Of the forward pass, and of the optimizer before it, together: 40ms (default: the "
-      "model's, else a third of `compute_time`). Of one pass alone, where a model has several "
-      "micro-steps");
+      "Time of the forward pass and of the optimizer before it, together: 40ms; of one pass alone, "
+      "where a model has several micro-steps (default: the model's, else a third of "
+      "`compute_time`)");
 }
 
 void add(Fields& fields, plans::PlanOptions& options) {
-  fields.add("bulk_threshold", &options.bulk_threshold,
-             "Synchronise gradients smaller than this together (64KiB; 0B: each alone)");
+  fields.add(
+      "bulk_threshold", &options.bulk_threshold,
+      "Synchronise gradients smaller than this together, in bulk groups: 64KiB; larger: more of "
+      "them (default: the plan's; 0B: each alone)");
   fields.add("bulk_wait", &options.bulk_wait,
-             "… but none that is ready later than so long after the first (1ms)");
-  fields.add("bulk_limit", &options.bulk_limit, "… and no group larger than this (4MiB)");
+             "Leave out of a bulk group what is ready later than so long after its first: 1ms");
+  fields.add("bulk_limit", &options.bulk_limit, "Make no bulk group larger than this: 4MiB");
   fields.add("batch_threshold", &options.batch_threshold,
-             "Encode, decode and add slices smaller than this in one launch (64KiB; 0B: alone)");
+             "Encode, decode and add slices smaller than this in one launch, as a batch: 64KiB; "
+             "larger: more of them (default: the plan's; 0B: each alone)");
   fields.add("batch_wait", &options.batch_wait,
-             "… but none whose gradient is ready later than so long after the first (1ms)");
-  fields.add("batch_limit", &options.batch_limit, "… and no launch larger than this (4MiB)");
+             "Leave out of a batch what is ready later than so long after its first: 1ms");
+  fields.add("batch_limit", &options.batch_limit, "Make no batch larger than this: 4MiB");
   fields.add("density", &options.density,
              "Send sparse gradients at this density (above 0, at most 1) instead of the "
              "plan's; above the plan's break-even, send them dense");
@@ -76,11 +84,12 @@ void add(Fields& fields, plans::PlanOptions& options) {
              "(library), or messages between nodes, in a ring (ring) or each to where it belongs "
              "(direct) (default: the plan's, else library)");
   fields.add("raw_allreduce", &options.raw_allreduce,
-             "Gradients that are not compressed use the library's all-reduce");
-  fields.add("no_pipelining", &options.no_pipelining,
-             "Gradients one after the other, each in phases that do not overlap on a node");
+             "Use the library's all-reduce for gradients that are not compressed");
+  fields.add(
+      "no_pipelining", &options.no_pipelining,
+      "Synchronise gradients one after the other, each in phases that do not overlap on a node");
   fields.add("no_bulk", &options.no_bulk,
-             "Neither bulk groups nor batches, whatever the plan says");
+             "Make neither bulk groups nor batches, whatever the plan says");
   fields.add("no_selection", &options.no_selection,
              "Compress every gradient with the plan's algorithm, K = N");
 }

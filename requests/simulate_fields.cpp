@@ -24,7 +24,7 @@ Fields fields(SimulateRequest& request) {
       .with_default()
       .from(1);
   made.add("topology", &request.topology,
-           fmt::format("one of {}, BEST for a plan that is made, or of a broadcast {} (default: "
+           fmt::format("One of {}, BEST for a plan that is made, or of a broadcast {} (default: "
                        "what a plan YAML says, else ps)",
                        casync::strategy_names(casync::Operation::kMean),
                        casync::strategy_names(casync::Operation::kBroadcast)))
@@ -39,20 +39,22 @@ Fields fields(SimulateRequest& request) {
   add(made, request.machines,
       fmt::format("default: {}, published for V100s", costs::kDefaultProfile));
   add(made, request.times);
-  made.add("network", &request.network, "port (one message at a time) or fair (max-min)")
+  made.add("network", &request.network,
+           "How transfers share links: port (one message at a time) or fair (max-min)")
       .with_default()
       .on_given([&request](const std::string&) { request.given.network = true; });
   made.add("fold", &request.fold,
            "Simulate one node for all where they do the same: auto (where that is exact), "
            "never, or always (with bounds where slices are unequal)")
       .with_default();
-  made.add("transfer_order", &request.transfer_order,
-           "ready (first come, first served) or need (of the next forward pass); default: what the "
-           "plan says, else ready")
+  made.add(
+          "transfer_order", &request.transfer_order,
+          "Which waiting message goes first: ready (first come, first served) or need (of the next "
+          "forward pass) (default: what the plan says, else ready)")
       .on_given([&request](const std::string&) { request.given.transfer_order = true; });
   made.add("jitter", &request.jitter,
            "Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE");
-  made.add("seed", &request.seed, "Of the jitter's draws")
+  made.add("seed", &request.seed, "Seed of the jitter's draws")
       .from(0)
       .with_default()
       .on_given([&request](const std::string&) { request.given.seed = true; });

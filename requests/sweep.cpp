@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
+#include <optional>
 #include <ostream>
 #include <system_error>
 #include <utility>
@@ -19,14 +21,6 @@ namespace {
 using sweep::Shard;
 using sweep::SweepSize;
 using sweep::SweepSpec;
-
-SweepSpec read_spec(const SweepRequest& request) {
-  plans::Trust trust = request.trust;
-  trust.named = kernels::split_algorithms(request.algorithms);
-  if (const std::string* file = request.spec.text()) return sweep::read_sweep(*file, trust);
-  // JSON is YAML, so that a spec within a request is read as a file is.
-  return sweep::parse_sweep(request.spec.print(2), "spec", trust);
-}
 
 /// What sweeps call after each plan or simulation.
 sweep::Progress progress_of(const Hooks& hooks, std::string_view stage) {
@@ -76,6 +70,13 @@ Fields fields(SweepRequest& request) {
            "I/M: the I-th of M contiguous parts. Only the first has the header, so that the "
            "parts' files one after the other are the whole file")
       .with_default();
+  made.add(
+      "cache", &request.cache,
+      "Folder that keeps what was simulated, so that the same sweep after an interruption, and "
+      "any other with equal points, does not simulate it again; none: keep nothing (default: "
+      "OUTPUT.cache)");
+  made.add("no_intervals", &request.no_intervals,
+           "Leave the columns of 10-90 % intervals empty: a third of the simulations");
   made.add("algorithm", &request.algorithms,
            "Programs (x.pse,y.pse) that the spec and its plans may bring");
   made.add("evaluations", &request.evaluations,
@@ -87,34 +88,78 @@ Fields fields(SweepRequest& request) {
   return made;
 }
 
-Swept sweep(const SweepRequest& request, const Hooks& hooks) {
-  look_for_interrupt(hooks);
-  const Shard shard = sweep::parse_shard(request.shard);
+SweepSpec read_spec(const SweepRequest& request) {
+  plans::Trust trust = request.trust;
+  trust.named = kernels::split_algorithms(request.algorithms);
+  if (const std::string* file = request.spec.text()) return sweep::read_sweep(*file, trust);
+  // JSON is YAML, so that a spec within a request is read as a file is.
+  return sweep::parse_sweep(request.spec.print(2), "spec", trust);
+}
+
+std::string cache_folder(const SweepRequest& request) {
+  if (request.cache == "none") return "";
+  if (!request.cache.empty() || request.output.empty()) return request.cache;
+  std::error_code error;
+  const auto kind = std::filesystem::status(request.output, error).type();
+  const bool is_file =
+      kind == std::filesystem::file_type::regular || kind == std::filesystem::file_type::not_found;
+  return is_file ? request.output + ".cache" : "";
+}
+
+namespace {
+
+void describe(const SweepSize& size, const sweep::Cache* cache, const Hooks& hooks) {
+  std::string text =
+      fmt::format("{} points, {} plans made, {} graphs, {} simulations, about {:.3g} tasks in all",
+                  size.points, size.planned, size.graphs, size.simulations, size.tasks);
+  if (size.known > 0) {
+    text += fmt::format("; {} of the points are known from {}", size.known, cache->folder());
+  }
+  inform(hooks, text);
+}
+
+Swept sweep_with(const SweepRequest& request, const Shard& shard, sweep::Cache* cache,
+                 const Hooks& hooks) {
   Swept made;
   made.spec = read_spec(request);
-  if (!request.output.empty()) {
-    io::require_writable(request.output);
-    io::refuse_input(request.output);
-  }
+  if (!request.output.empty()) io::refuse_input(request.output);
   const unsigned jobs =
       request.jobs > 0 ? request.jobs : static_cast<unsigned>(io::usable_cores().size());
   sweep::Sweep points(
       made.spec, shard,
-      {.evaluations = request.evaluations, .jobs = jobs, .progress = progress_of(hooks, "plans")});
+      {.evaluations = request.evaluations, .jobs = jobs, .progress = progress_of(hooks, "plans")},
+      {.cache = cache, .intervals = !request.no_intervals, .stop = [&hooks] {
+         return hooks.interrupted.is_set();
+       }});
   made.size = points.size();
+  made.provenance = points.provenance();
   if (hooks.stage_done) hooks.stage_done();
-  const SweepSize& size = made.size;
-  inform(
-      hooks,
-      fmt::format("{} points, {} plans made, {} graphs, {} simulations, about {:.3g} tasks in all",
-                  size.points, size.planned, size.graphs, size.simulations, size.tasks));
+  describe(made.size, cache, hooks);
   points.require_room(jobs, io::available_memory());
   made.rows = points.run(jobs, progress_of(hooks, "simulations"));
   if (hooks.stage_done) hooks.stage_done();
+  return made;
+}
+
+}  // namespace
+
+Swept sweep(const SweepRequest& request, const Hooks& hooks) {
+  look_for_interrupt(hooks);
+  const Shard shard = sweep::parse_shard(request.shard);
+  if (!request.output.empty()) io::require_writable(request.output);
+  std::optional<sweep::Cache> cache;
+  if (const std::string folder = cache_folder(request); !folder.empty()) cache.emplace(folder);
+  Swept made;
+  try {
+    made = sweep_with(request, shard, cache ? &*cache : nullptr, hooks);
+  } catch (const sim::Stopped&) {
+    throw Interrupted();
+  }
   if (!request.output.empty()) {
     io::refuse_input(request.output);
-    io::write_file(request.output,
-                   [&](std::ostream& out) { write_sweep(out, made.spec, shard, made.rows); });
+    io::write_file(request.output, [&](std::ostream& out) {
+      write_sweep(out, made.spec, shard, made.rows, made.provenance);
+    });
   }
   warn_of_unused(made.spec, shard, made.rows, hooks);
   return made;
@@ -129,13 +174,11 @@ io::Document document(const Swept& swept) {
     }
     rows.push_back(io::Document::list(std::move(values)));
   }
-  return {{"points", swept.size.points},
-          {"plans", swept.size.planned},
-          {"graphs", swept.size.graphs},
-          {"simulations", swept.size.simulations},
-          {"tasks", swept.size.tasks},
-          {"columns", sweep::sweep_columns()},
-          {"rows", rows}};
+  return {{"provenance", swept.provenance},   {"points", swept.size.points},
+          {"known_points", swept.size.known}, {"plans", swept.size.planned},
+          {"graphs", swept.size.graphs},      {"simulations", swept.size.simulations},
+          {"tasks", swept.size.tasks},        {"columns", sweep::sweep_columns()},
+          {"axes", sweep::axis_columns()},    {"rows", rows}};
 }
 
 io::Document answer(const SweepRequest& request, const Hooks& hooks) {

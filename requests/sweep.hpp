@@ -19,6 +19,8 @@ struct SweepRequest {
   std::string output;  ///< CSV to write; empty: none is
   unsigned jobs = 0;   ///< 0: one per usable core
   std::string shard = "1/1";
+  std::string cache;  ///< a folder; empty: beside the output; "none": nothing is kept
+  bool no_intervals = false;
   std::string algorithms;
   std::int64_t evaluations = planner::kEvaluations;
   plans::Trust trust;
@@ -27,14 +29,22 @@ struct SweepRequest {
 /// Its fields; they point into the request.
 Fields fields(SweepRequest& request);
 
+/// Reads what the request sweeps. io::InputError as sweep::read_sweep().
+sweep::SweepSpec read_spec(const SweepRequest& request);
+
+/// The folder in which the request keeps what it has simulated; empty: it keeps nothing.
+std::string cache_folder(const SweepRequest& request);
+
 /// What was swept, and what came of it.
 struct Swept {
   sweep::SweepSpec spec;
+  std::vector<std::string> provenance;  ///< Sweep::provenance()
   sweep::SweepSize size;
   std::vector<sweep::SweepRow> rows;
 };
 
 /// Reads the spec, makes its plans, simulates its points, and writes the CSV if an output is named.
+/// What the cache has of an earlier request, even one that was killed, is not simulated again.
 /// io::InputError, with the line of the spec, for what makes no sense.
 Swept sweep(const SweepRequest& request, const Hooks& hooks);
 

@@ -61,8 +61,10 @@ def read(path: pathlib.Path, conditions: dict, over: str = "none") -> list:
     """The rows that meet the conditions, as dictionaries of strings; their speed-up is over that plan."""
     try:
         with open(path, newline="", encoding="utf-8") as stream:
-            reader = csv.DictReader(stream)
-            lines = [(reader.line_num, row) for row in reader]
+            text = stream.readlines()
+        first = next((i for i, line in enumerate(text) if not line.startswith("#")), len(text))
+        reader = csv.DictReader(text[first:])
+        lines = [(first + reader.line_num, row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise PlotError(f"{path}: cannot be read: {error}") from error
     columns = reader.fieldnames if lines else ()

@@ -33,9 +33,6 @@ std::string field(const std::string& text) {
   return quoted + '"';
 }
 
-/// Its column stands behind those of results, where readers by place do not look for others.
-bool is_last(std::size_t axis) { return axis == kComputeTime || axis == kSchedule; }
-
 SweepCell axis_cell(const SweepSpec& spec, const SweepRow& row, std::size_t axis) {
   switch (axis) {
     case kComputeTime: {
@@ -49,7 +46,7 @@ SweepCell axis_cell(const SweepSpec& spec, const SweepRow& row, std::size_t axis
     case kOverhead:
       return {fmt::format("{:.15g}", row.overhead_s), true};
     default:
-      return {spec.values[axis][row.point[axis]].text, axes()[axis].numeric};
+      return {spec.values[axis][row.point[axis]].text, axes()[axis].numeric()};
   }
 }
 
@@ -57,23 +54,44 @@ SweepCell axis_cell(const SweepSpec& spec, const SweepRow& row, std::size_t axis
 
 std::vector<std::string> sweep_columns() {
   std::vector<std::string> names;
-  for (std::size_t axis = 0; axis < kAxes; ++axis) {
-    if (!is_last(axis)) names.emplace_back(axes()[axis].column);
-  }
+  const auto add_axes = [&](ColumnPlace place) {
+    for (const AxisRow& axis : axes()) {
+      if (axis.place == place) names.emplace_back(axis.column);
+    }
+  };
+  add_axes(ColumnPlace::kBeforeResults);
   for (const char* result : {"iteration_s", "synchronisation_s", "compute_s",
                              "exposed_communication_s", "speedup", "tasks", "speedup_over_ddp"}) {
     names.emplace_back(result);
   }
-  for (const Axis axis : {kComputeTime, kSchedule}) names.emplace_back(axes()[axis].column);
+  add_axes(ColumnPlace::kBehindResults);
+  for (const char* result :
+       {"iteration_s_p10", "iteration_s_p90", "speedup_over_ddp_p10", "speedup_over_ddp_p90"}) {
+    names.emplace_back(result);
+  }
+  add_axes(ColumnPlace::kLast);
+  return names;
+}
+
+std::vector<std::string> axis_columns() {
+  std::vector<std::string> names;
+  for (const AxisRow& axis : axes()) names.emplace_back(axis.column);
   return names;
 }
 
 std::vector<SweepCell> sweep_cells(const SweepSpec& spec, const SweepRow& row) {
   std::vector<SweepCell> cells;
-  for (std::size_t axis = 0; axis < kAxes; ++axis) {
-    if (!is_last(axis)) cells.push_back(axis_cell(spec, row, axis));
-  }
+  const auto add_axes = [&](ColumnPlace place) {
+    for (std::size_t axis = 0; axis < kAxes; ++axis) {
+      if (axes()[axis].place == place) cells.push_back(axis_cell(spec, row, axis));
+    }
+  };
   const auto number = [&](std::string text) { cells.push_back({std::move(text), true}); };
+  const auto add_interval = [&](const std::optional<Percentiles>& interval) {
+    number(interval ? fmt::format("{:.6g}", interval->p10) : "");
+    number(interval ? fmt::format("{:.6g}", interval->p90) : "");
+  };
+  add_axes(ColumnPlace::kBeforeResults);
   number(exact_seconds(row.iteration));
   number(exact_seconds(row.synchronisation));
   number(exact_seconds(row.compute));
@@ -81,13 +99,19 @@ std::vector<SweepCell> sweep_cells(const SweepSpec& spec, const SweepRow& row) {
   number(fmt::format("{:.6g}", row.speedup));
   number(std::to_string(row.tasks));
   number(row.speedup_over_ddp ? fmt::format("{:.6g}", *row.speedup_over_ddp) : "");
-  for (const Axis axis : {kComputeTime, kSchedule}) cells.push_back(axis_cell(spec, row, axis));
+  add_axes(ColumnPlace::kBehindResults);
+  add_interval(row.interval_s);
+  add_interval(row.speedup_over_ddp_interval);
+  add_axes(ColumnPlace::kLast);
   return cells;
 }
 
 void write_sweep(std::ostream& out, const SweepSpec& spec, const Shard& shard,
-                 const std::vector<SweepRow>& rows) {
-  if (shard.index == 1) fmt::print(out, "{}\n", fmt::join(sweep_columns(), ","));
+                 const std::vector<SweepRow>& rows, const std::vector<std::string>& provenance) {
+  if (shard.index == 1) {
+    for (const std::string& line : provenance) fmt::print(out, "# {}\n", line);
+    fmt::print(out, "{}\n", fmt::join(sweep_columns(), ","));
+  }
   for (const SweepRow& row : rows) {
     std::string_view separator;
     for (const SweepCell& cell : sweep_cells(spec, row)) {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "io/error.hpp"
 #include "models/time_options.hpp"
 
@@ -18,8 +21,13 @@ SweepInputs::SweepInputs(const SweepSpec& the_spec, const PointRange& points) : 
   }
   for (std::int64_t index = points.begin; index < points.end; ++index) {
     const Point at = point(spec, index);
-    const auto key = std::tuple(at[kProfile], at[kCluster], at[kNodes]);
-    if (!clusters_.contains(key)) clusters_.emplace(key, read_cluster(at));
+    if (clusters_.contains(cluster_key(at))) continue;
+    costs::Cluster cluster = read_cluster(at);
+    set_gpus(at, cluster);
+    set_racks(at, cluster);
+    set_stragglers(at, cluster);
+    set_slow_link(at, cluster);
+    clusters_.emplace(cluster_key(at), std::move(cluster));
   }
 }
 
@@ -57,6 +65,70 @@ costs::Cluster SweepInputs::read_cluster(const Point& point) const {
   }
 }
 
+void SweepInputs::set_gpus(const Point& point, costs::Cluster& cluster) const {
+  const auto gpus = given(point, kGpusPerNode);
+  if (!gpus) return;
+  const auto fail = [&](const char* message) {
+    spec.fail(kGpusPerNode, value(point, kGpusPerNode), message);
+  };
+  if (cluster.site) fail("the cluster has sites, which say their GPUs; leave the axis out");
+  cluster.gpus_per_node = static_cast<std::uint32_t>(*gpus);
+  if (cluster.gpus_per_node > 1 && cluster.gpu_link.bandwidth <= 0) {
+    fail(
+        "say what joins a node's GPUs: a file of axis cluster with gpu_link: {bandwidth: 300GB/s, "
+        "overhead: 5us}");
+  }
+}
+
+void SweepInputs::set_racks(const Point& point, costs::Cluster& cluster) const {
+  const auto hosts = given(point, kHostsPerRack);
+  const auto oversubscription = given(point, kOversubscription);
+  if (!hosts && !oversubscription) return;
+  const Axis axis = hosts ? kHostsPerRack : kOversubscription;
+  const auto fail = [&](const char* message) { spec.fail(axis, value(point, axis), message); };
+  if (!hosts && !cluster.rack) {
+    fail("there are no racks: give axis hosts_per_rack, or a file of axis cluster with rack");
+  }
+  if (cluster.site) fail("the cluster has sites, and none of them racks; leave the axis out");
+  if (!cluster.slow_links.empty()) {
+    fail("the cluster has slow links, which racks exclude; leave one of the two out");
+  }
+  if (costs::share_a_host(cluster) && !cluster.host_link) {
+    fail("nodes share hosts; say in a file of axis cluster what joins them (host_link)");
+  }
+  if (!cluster.rack) cluster.rack.emplace();
+  if (hosts) cluster.rack->hosts = static_cast<std::uint32_t>(*hosts);
+  if (oversubscription) cluster.rack->oversubscription = *oversubscription;
+}
+
+void SweepInputs::set_stragglers(const Point& point, costs::Cluster& cluster) const {
+  const auto count = static_cast<std::size_t>(*given(point, kStragglers));
+  std::vector<double>& speeds = cluster.compute_speed;
+  if (count > speeds.size()) {
+    spec.fail(kStragglers, value(point, kStragglers),
+              fmt::format("there are {} nodes; give no more than these", speeds.size()));
+  }
+  for (std::size_t i = speeds.size() - count; i < speeds.size(); ++i) {
+    speeds[i] *= *given(point, kStragglerSpeed);
+  }
+}
+
+void SweepInputs::set_slow_link(const Point& point, costs::Cluster& cluster) const {
+  const double share = *given(point, kSlowLink);
+  if (share == 1) return;
+  const auto fail = [&](const char* message) {
+    spec.fail(kSlowLink, value(point, kSlowLink), message);
+  };
+  if (cluster.host.empty() || *std::ranges::max_element(cluster.host) == 0) {
+    fail("there is one host, and no link between two; give more nodes, or leave the axis out");
+  }
+  if (cluster.rack) fail("the cluster has racks, which slow links exclude; leave one of them out");
+  if (!cluster.slow_links.empty()) {
+    fail("the cluster's file has slow links of its own; leave one of the two out");
+  }
+  cluster.slow_links.push_back({.a = 0, .b = 1, .bandwidth = share * cluster.link.bandwidth});
+}
+
 costs::LinkCosts SweepInputs::link(const Point& point) const {
   costs::LinkCosts link = base_cluster(point).link;
   if (const auto bandwidth = value(point, kBandwidth).number) {
@@ -70,6 +142,9 @@ costs::LinkCosts SweepInputs::link(const Point& point) const {
 costs::Cluster SweepInputs::cluster(const Point& point) const {
   costs::Cluster cluster = base_cluster(point);
   cluster.link = link(point);
+  if (const double share = *given(point, kSlowLink); share < 1) {
+    cluster.slow_links.front().bandwidth = share * cluster.link.bandwidth;
+  }
   for (double& speed : cluster.compute_speed) speed *= *value(point, kComputeSpeed).number;
   return cluster;
 }

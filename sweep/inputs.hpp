@@ -1,9 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "costs/cluster.hpp"
@@ -35,9 +36,9 @@ class SweepInputs {
   const models::Model& model(const Point& point) const { return models_[number_of_model(point)]; }
   const std::vector<costs::Profile>& profiles() const { return profiles_; }  ///< per value
   const costs::Profile& profile(const Point& point) const { return profiles_[point[kProfile]]; }
-  /// As the cluster's file or the profile says it.
+  /// As the cluster's file or the profile says it, but for what makes its nodes differ.
   const costs::Cluster& base_cluster(const Point& point) const {
-    return clusters_.at({point[kProfile], point[kCluster], point[kNodes]});
+    return clusters_.at(cluster_key(point));
   }
   /// With what the point's other axes say of links and speeds.
   costs::LinkCosts link(const Point& point) const;
@@ -48,13 +49,27 @@ class SweepInputs {
   const SweepSpec& spec;
 
  private:
+  /// The values that a base cluster is made of.
+  using ClusterKey = std::array<std::uint32_t, 9>;
+  static ClusterKey cluster_key(const Point& point) {
+    return {point[kProfile],     point[kCluster],        point[kNodes],
+            point[kGpusPerNode], point[kHostsPerRack],   point[kOversubscription],
+            point[kStragglers],  point[kStragglerSpeed], point[kSlowLink]};
+  }
   void load_models();
   costs::Cluster read_cluster(const Point& point) const;
+  void set_gpus(const Point& point, costs::Cluster& cluster) const;
+  void set_racks(const Point& point, costs::Cluster& cluster) const;
+  void set_stragglers(const Point& point, costs::Cluster& cluster) const;
+  void set_slow_link(const Point& point, costs::Cluster& cluster) const;
+  /// std::optional of an axis that has a value.
+  std::optional<double> given(const Point& point, Axis axis) const {
+    return value(point, axis).number;
+  }
 
   std::vector<models::Model> models_;
   std::vector<costs::Profile> profiles_;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, costs::Cluster>
-      clusters_;  ///< by value of profile, cluster and nodes
+  std::map<ClusterKey, costs::Cluster> clusters_;
 };
 
 }  // namespace hipress::sweep

@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "planner/baselines/named_plans.hpp"
+#include "sweep/spec.hpp"
 
 namespace hipress::sweep {
 
@@ -25,6 +27,8 @@ struct Planning {
   std::int64_t evaluations = planner::kEvaluations;  ///< of each search
   unsigned jobs = 1;                                 ///< plans at a time; they do not depend on it
   Progress progress = {};
+  /// Where searched plans are kept and found: the file of each point's plan. None: nowhere.
+  std::function<std::string(const Point& point)> file = {};
 };
 
 }  // namespace hipress::sweep

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -21,16 +22,14 @@ constexpr std::string_view kDdpName = "ddp";
 
 }  // namespace
 
-SweepPlans::SweepPlans(const SweepInputs& inputs, const PointRange& points,
+SweepPlans::SweepPlans(const SweepInputs& inputs, const std::vector<Wanted>& wanted,
                        const Planning& planning)
     : inputs_(inputs), names_(planning.names), make_(planning.make) {
-  for (std::int64_t index = points.begin; index < points.end; ++index) {
+  for (const auto& [index, role] : wanted) {
     const Point at = point(inputs_.spec, index);
-    for (const Role role : {Role::kPoint, Role::kDdp}) {
-      if (const planner::NamedPlanRow* name = planned_name(at, role)) {
-        if (role == Role::kPoint) require_own_partitions(at);
-        made_.try_emplace(plan_key(at, *name), Made{.point = at, .plan = {}, .complaint = {}});
-      }
+    if (const planner::NamedPlanRow* name = planned_name(at, role)) {
+      if (role == Role::kPoint) require_own_partitions(at);
+      made_.try_emplace(plan_key(at, *name), Made{.point = at, .plan = {}, .complaint = {}});
     }
   }
   std::vector<std::pair<const PlanKey, Made>*> queue;
@@ -38,7 +37,7 @@ SweepPlans::SweepPlans(const SweepInputs& inputs, const PointRange& points,
   std::mutex mutex;
   std::int64_t done = 0;
   sim::run_parallel(queue.size(), planning.jobs, [&](std::size_t i, unsigned) {
-    make(queue[i]->first, planning.evaluations, queue[i]->second);
+    make(queue[i]->first, planning, queue[i]->second);
     const std::lock_guard lock(mutex);
     if (planning.progress) planning.progress(++done, static_cast<std::int64_t>(queue.size()));
   });
@@ -53,8 +52,12 @@ const planner::NamedPlanRow* SweepPlans::planned_name(const Point& point, Role r
 
 SweepPlans::PlanKey SweepPlans::plan_key(const Point& point,
                                          const planner::NamedPlanRow& name) const {
-  PlanKey key{{point[kModel], point[kComputeTime], point[kTopology], point[kNodes]}, name.name};
-  if (name.name != kDdpName) key.values.push_back(point[kAlgorithm]);
+  PlanKey key{
+      {point[kModel], point[kComputeTime], point[kTopology], point[kNodes], point[kGpusPerNode]},
+      name.name};
+  if (name.name != kDdpName) {
+    for (const Axis axis : {kAlgorithm, kRank, kRatio}) key.values.push_back(point[axis]);
+  }
   const std::size_t axes = name.depends_on_machines ? kAxes : kGraphAxes;
   for (std::size_t axis = kGraphAxes; axis < axes; ++axis) key.values.push_back(point[axis]);
   return key;
@@ -68,22 +71,51 @@ void SweepPlans::require_own_partitions(const Point& point) const {
       "'plan' alone");
 }
 
-void SweepPlans::make(const PlanKey& key, std::int64_t evaluations, Made& made) const {
-  const Point& at = made.point;
+std::optional<plans::ResolvedPlan> SweepPlans::make_anew(const PlanKey& key,
+                                                         const Planning& planning,
+                                                         const Point& point) const {
+  // Every core may plan at once.
+  const planner::Machines machines{.profile = inputs_.profile(point),
+                                   .cluster = key.name == planner::kZeroPlusPlus
+                                                  ? costs::of_gpus(inputs_.cluster(point))
+                                                  : inputs_.cluster(point),
+                                   .network = sim::parse_network(value(point, kNetwork).text),
+                                   .memory_bytes = static_cast<double>(io::available_memory()) /
+                                                   static_cast<double>(io::usable_cores().size())};
+  return make_(key.name, {.model = inputs_.model(point),
+                          .strategy = value(point, kTopology).text,
+                          .algorithm = algorithm(inputs_.spec, point),
+                          .machines = machines,
+                          .limits = {.evaluations = planning.evaluations}});
+}
+
+std::optional<plans::ResolvedPlan> SweepPlans::kept(const std::string& file,
+                                                    const Point& point) const {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
   try {
-    // Every core may plan at once.
-    const planner::Machines machines{
-        .profile = inputs_.profile(at),
-        .cluster = key.name == planner::kZeroPlusPlus ? costs::of_gpus(inputs_.cluster(at))
-                                                      : inputs_.cluster(at),
-        .network = sim::parse_network(value(at, kNetwork).text),
-        .memory_bytes = static_cast<double>(io::available_memory()) /
-                        static_cast<double>(io::usable_cores().size())};
-    made.plan = make_(key.name, {.model = inputs_.model(at),
-                                 .strategy = value(at, kTopology).text,
-                                 .algorithm = value(at, kAlgorithm).text,
-                                 .machines = machines,
-                                 .limits = {.evaluations = evaluations}});
+    return plans::resolve_plan(file, {.model = inputs_.model(point),
+                                      .strategy = value(point, kTopology).text,
+                                      .nodes = nodes(point, Role::kPoint),
+                                      .algorithm = algorithm(inputs_.spec, point),
+                                      .trust = inputs_.spec.trust});
+  } catch (const io::InputError&) {
+    return std::nullopt;
+  }
+}
+
+void SweepPlans::make(const PlanKey& key, const Planning& planning, Made& made) const {
+  const bool keeps = planning.file && planner::is_searched(key.name);
+  const std::string file = keeps ? planning.file(made.point) : "";
+  try {
+    if (keeps) made.plan = kept(file, made.point);
+    if (made.plan) return;
+    made.plan = make_anew(key, planning, made.point);
+    if (!keeps || !made.plan) return;
+    plans::write_plan_yaml(file, inputs_.model(made.point), made.plan->plan,
+                           {.search = std::string(key.name),
+                            .profile = inputs_.profile(made.point).name,
+                            .network = value(made.point, kNetwork).text});
   } catch (const io::InputError& error) {
     made.complaint = error.what();
   }
@@ -91,9 +123,10 @@ void SweepPlans::make(const PlanKey& key, std::int64_t evaluations, Made& made) 
 
 bool SweepPlans::is_sharded(const Point& point, Role role) const {
   if (role != Role::kPoint) return false;
-  const AxisValue& schedule = value(point, kSchedule);
-  if (schedule.line == 0 && value(point, kPlan).text == planner::kZeroPlusPlus) return true;
-  return casync::Schedule::parse(schedule.text).is_sharded();
+  if (!gives_schedule(inputs_.spec) && value(point, kPlan).text == planner::kZeroPlusPlus) {
+    return true;
+  }
+  return casync::Schedule::parse(schedule(inputs_.spec, point)).is_sharded();
 }
 
 std::uint32_t SweepPlans::nodes(const Point& point, Role role) const {
@@ -144,13 +177,12 @@ plans::ResolvedPlan SweepPlans::named_or_read(const Point& point,
 }
 
 void SweepPlans::set_schedule(const Point& point, casync::Plan& plan) const {
-  const AxisValue& asked = value(point, kSchedule);
-  if (asked.line == 0 && plan.schedule.is_sharded()) return;  // the plan's own
+  if (!gives_schedule(inputs_.spec) && plan.schedule.is_sharded()) return;  // the plan's own
   try {
-    plan.schedule = casync::Schedule::parse(asked.text);
+    plan.schedule = casync::Schedule::parse(schedule(inputs_.spec, point));
     plan.schedule.timetable(inputs_.model(point));
   } catch (const std::invalid_argument& error) {
-    inputs_.spec.fail(kSchedule, asked, error.what());
+    inputs_.spec.fail(kSchedule, value(point, kSchedule), error.what());
   }
 }
 
@@ -158,7 +190,7 @@ plans::ResolvedPlan SweepPlans::resolve(const Point& point, Role role) const {
   const plans::PlanContext context = {.model = inputs_.model(point),
                                       .strategy = value(point, kTopology).text,
                                       .nodes = nodes(point, role),
-                                      .algorithm = value(point, kAlgorithm).text,
+                                      .algorithm = algorithm(inputs_.spec, point),
                                       .trust = inputs_.spec.trust};
   plans::ResolvedPlan resolved;
   try {
@@ -206,13 +238,16 @@ std::vector<std::uint32_t> SweepPlans::key(const Point& point, Role role) const 
   if (name != nullptr) {
     key = plan_key(point, *name).values;
   } else if (role == Role::kUncompressed) {
-    key = {point[kModel], point[kComputeTime], point[kTopology], point[kNodes]};
+    key = {point[kModel], point[kComputeTime], point[kTopology], point[kNodes],
+           point[kGpusPerNode]};
   } else {
     key.assign(point.begin(), point.begin() + kGraphAxes);
   }
   key.push_back(static_cast<std::uint32_t>(role));
   key.push_back(name != nullptr && role == Role::kPoint ? point[kPlan] : 0);
-  key.push_back(role == Role::kPoint ? point[kSchedule] : 0);
+  for (const Axis axis : {kSchedule, kSteps, kFragments, kReshard}) {
+    key.push_back(role == Role::kPoint ? point[axis] : 0);
+  }
   return key;
 }
 

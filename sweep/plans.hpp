@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -18,16 +19,25 @@ namespace hipress::sweep {
 
 /// What is simulated at a point: its own plan, or a baseline that it is compared with.
 enum class Role : std::uint8_t { kPoint, kUncompressed, kDdp };
+inline constexpr std::array kAllRoles = {Role::kPoint, Role::kUncompressed, Role::kDdp};
+inline constexpr std::size_t kRoles = kAllRoles.size();
+
+/// One of them.
+struct Wanted {
+  std::int64_t index = 0;  ///< of the point
+  Role role = Role::kPoint;
+};
 
 /// The plans of a sweep's points: read, named, or made for the machines of each, once.
 class SweepPlans {
  public:
-  /// Makes the plans of these points, several at a time. The inputs must outlive it.
-  SweepPlans(const SweepInputs& inputs, const PointRange& points, const Planning& planning);
+  /// Makes the plans that are wanted, several at a time. The inputs must outlive it.
+  SweepPlans(const SweepInputs& inputs, const std::vector<Wanted>& wanted,
+             const Planning& planning);
 
   /// How many plans were made.
   std::size_t made() const { return made_.size(); }
-  /// Whether a baseline exists for the point.
+  /// Whether a baseline that was wanted exists for the point.
   bool is_possible(const Point& point, Role role) const;
   /// The point's plan, with GPUs as its cluster has them. InputError at the spec's line that names
   /// it.
@@ -63,7 +73,11 @@ class SweepPlans {
   /// What is made has partitions of its own.
   void require_own_partitions(const Point& point) const;
   /// Complaints are kept for the first point that needs the plan: for a baseline, that is none.
-  void make(const PlanKey& key, std::int64_t evaluations, Made& made) const;
+  void make(const PlanKey& key, const Planning& planning, Made& made) const;
+  std::optional<plans::ResolvedPlan> make_anew(const PlanKey& key, const Planning& planning,
+                                               const Point& point) const;
+  /// A searched plan that an earlier sweep left; none: there is none that can be read.
+  std::optional<plans::ResolvedPlan> kept(const std::string& file, const Point& point) const;
   plans::ResolvedPlan made_for(const Point& point, const planner::NamedPlanRow& name) const;
   /// The point's plan where it is not made: a file or a name, with the partitions of that axis.
   void set_schedule(const Point& point, casync::Plan& plan) const;

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <stdexcept>
 
@@ -12,6 +15,7 @@
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "io/suggestion.hpp"
+#include "kernels/codec/algorithm_list.hpp"
 #include "plans/plan_builder.hpp"
 #include "sim/simulator.hpp"
 
@@ -88,6 +92,28 @@ AxisValue parse_nodes(const YamlNode& node) {
   return integer_value(node, node.integer(1, costs::kMaxNodes));
 }
 
+AxisValue parse_gpus(const YamlNode& node) {
+  return integer_value(node, node.integer(1, costs::kMaxGpus));
+}
+
+AxisValue parse_count(const YamlNode& node) { return integer_value(node, node.integer(1)); }
+
+AxisValue parse_stragglers(const YamlNode& node) {
+  return integer_value(node, node.integer(0, costs::kMaxNodes));
+}
+
+AxisValue parse_ratio(const YamlNode& node) {
+  return number_value(node, node.number(1e-9, 1, "the share of a gradient's entries that is sent"));
+}
+
+AxisValue parse_oversubscription(const YamlNode& node) {
+  return number_value(node, node.number(1, costs::kMaxFactor, "1 is none"));
+}
+
+AxisValue parse_share(const YamlNode& node) {
+  return number_value(node, node.number(costs::kMinFactor, 1, "1 is as fast as the others"));
+}
+
 constexpr std::string_view kAsPlanned = "plan";
 
 AxisValue parse_partitions(const YamlNode& node) {
@@ -102,39 +128,66 @@ AxisValue parse_factor(const YamlNode& node) {
   return number_value(node, node.number(costs::kMinFactor, costs::kMaxFactor, "1 is nominal"));
 }
 
+using enum ColumnPlace;
+constexpr AxisNumbers kReal = AxisNumbers::kReal, kWhole = AxisNumbers::kWhole;
+
 constexpr std::array<AxisRow, kAxes> kAxisRows = {{
-    {"model", "model", "shipped models and files: vgg19", "", "required", parse_text, false},
-    {"topology", "topology", "what `topology` takes: ring", "ps", "", parse_topology, false},
+    {"model", "model", "shipped models and files: vgg19", "", "required", parse_text},
+    {"topology", "topology", "what `topology` takes: ring", "ps", "", parse_topology},
     {"nodes", "nodes",
      "numbers of nodes N: 16; with a sharded schedule all their GPUs are nodes of the plan", "16",
-     "", parse_nodes, true},
+     "", parse_nodes, kWhole},
     {"plan", "plan",
      "plan files, none, all, threshold[:ELEMENTS], an algorithm's name, or one that is made "
      "(below)",
-     "all", "", parse_text, false},
+     "all", "", parse_text},
     {"algorithm", "algorithm", "what a plan that names none compresses with: onebit", "onebit", "",
-     parse_algorithm, false},
+     parse_algorithm},
+    {"rank", "rank", "parameter rank of the algorithms: 4", "", "the algorithm's", parse_count,
+     kWhole, kLast},
+    {"ratio", "ratio", "share of the entries that sparse algorithms send (their rho): 0.01", "",
+     "the algorithm's", parse_ratio, kReal, kLast},
     {"partitions", "partitions", "K of every gradient, or 'plan': as the plan says", kAsPlanned, "",
-     parse_partitions, true},
+     parse_partitions, kWhole},
     {"compute_time", "compute_time_s", "of forward and backward together, as `compute_time`: 80ms",
-     "", "the model's", parse_duration, true},
+     "", "the model's", parse_duration, kReal, kBehindResults},
     {"schedule", "schedule",
      "when gradients are synchronised, as `schedule`: 'local(steps=100)'; baselines are ddp's",
-     "ddp", "", parse_schedule, false},
-    {"profile", "profile", "shipped profiles and files: sosp21", "sosp21", "", parse_text, false},
-    {"cluster", "cluster", "cluster files", "", "as the profile was measured", parse_text, false},
+     "ddp", "", parse_schedule, AxisNumbers::kNone, kBehindResults},
+    {"steps", "steps", "steps from one synchronisation to the next (H) of schedule local: 100", "",
+     "the schedule's", parse_count, kWhole, kLast},
+    {"fragments", "fragments", "parts of the model that schedule local takes in turn: 4", "",
+     "the schedule's", parse_count, kWhole, kLast},
+    {"reshard", "reshard", "parameter reshard of schedules fsdp and hsdp: true, false or a number",
+     "", "the schedule's", parse_text, AxisNumbers::kNone, kLast},
+    {"gpus_per_node", "gpus_per_node", "GPUs of each node, which the cluster's gpu_link joins: 8",
+     "", "the cluster's", parse_gpus, kWhole, kLast},
+    {"profile", "profile", "shipped profiles and files: sosp21", "sosp21", "", parse_text},
+    {"cluster", "cluster", "cluster files", "", "as the profile was measured", parse_text},
     {"network", "network", "port (one message at a time), fair (max-min)", "fair", "",
-     parse_network_name, false},
+     parse_network_name},
     {"bandwidth", "bandwidth_bytes_per_s",
      "of the cluster's link (not its host_link and gpu_link), one way and both ways: 25Gbps", "",
-     "the cluster's", parse_bandwidth, true},
+     "the cluster's", parse_bandwidth, kReal},
     {"latency", "latency_s", "of the cluster's link, on the wire: 5us", "", "the cluster's",
-     parse_duration, true},
+     parse_duration, kReal},
     {"overhead", "overhead_s", "of the cluster's link, that a message costs both its ports: 1us",
-     "", "the cluster's", parse_duration, true},
+     "", "the cluster's", parse_duration, kReal},
     {"compute_speed", "compute_speed",
      "factor on every node's computation and kernels: 2 is twice as fast", "1", "", parse_factor,
-     true},
+     kReal},
+    {"hosts_per_rack", "hosts_per_rack", "hosts that share the uplink of a rack: 16", "",
+     "the cluster's", parse_nodes, kWhole, kLast},
+    {"oversubscription", "oversubscription",
+     "of racks: an uplink has the bandwidth of its hosts' links over this: 4", "", "the cluster's",
+     parse_oversubscription, kReal, kLast},
+    {"stragglers", "stragglers", "nodes, the last ones, that compute at straggler_speed: 1", "0",
+     "", parse_stragglers, kWhole, kLast},
+    {"straggler_speed", "straggler_speed", "factor on the computation of stragglers: 0.5", "0.5",
+     "", parse_factor, kReal, kLast},
+    {"slow_link", "slow_link",
+     "bandwidth between the first two hosts, as a share of the others': 0.25", "1", "", parse_share,
+     kReal, kLast},
 }};
 
 /// Reads the values of one axis: a single one, a list of them, or a range.
@@ -154,33 +207,69 @@ class AxisReader {
   }
 
  private:
-  /// {from: 1Gbps, to: 64Gbps, times: 2} or {from: 1us, to: 9us, step: 2us}. Only additions and
-  /// multiplications, so every compiler gives the same values.
+  /// {from: 1Gbps, to: 64Gbps, times: 2}, {from: 1us, to: 9us, step: 2us}, or
+  /// {from: 1Gbps, to: 100Gbps, points: 9, scale: log}.
   void read_range(const YamlNode& node) {
-    if (!row_.numeric) {
+    if (!row_.numeric()) {
       node.fail(fmt::format("takes one value or a list ({}), no range", row_.help));
     }
-    node.expect_keys({"from", "to", "times", "step"});
+    node.expect_keys({"from", "to", "times", "step", "points", "scale"});
     const AxisValue from = bound(node.at("from"));
-    const double end = *bound(node.at("to")).number;
+    const AxisValue to = bound(node.at("to"));
+    if (*to.number < *from.number) {
+      node.fail("the range ends before it begins: exchange 'from' and 'to'");
+    }
+    if (node.has("times") + node.has("step") + node.has("points") != 1) {
+      node.fail(
+          "a range needs one of 'times' (a factor from value to value), 'step' (a difference) and "
+          "'points' (how many values)");
+    }
+    if (node.has("scale") && !node.has("points")) {
+      node.at("scale").fail("is of a range with 'points'; leave it out");
+    }
+    if (node.has("points")) return read_points(node, *from.number, *to.number);
+    read_changes(node, *from.number, *to.number);
+  }
+
+  /// Only additions and multiplications, so every compiler gives the same values.
+  void read_changes(const YamlNode& node, double from, double to) {
     const auto times = node.find("times");
     const auto step = node.find("step");
-    if (times.has_value() == step.has_value()) {
-      node.fail(
-          "a range needs either 'times' (a factor) or 'step' (a difference) from value to value");
-    }
     const double change = times ? times->number() : *bound(*step).number;
     if (times && change <= 1) times->fail("must be more than 1, or the range never ends");
     if (step && change <= 0) step->fail("must be more than 0, or the range never ends");
-    if (times && *from.number <= 0) node.fail("a range with 'times' cannot begin at 0");
-    if (end < *from.number) node.fail("the range ends before it begins: exchange 'from' and 'to'");
+    if (times && from <= 0) node.fail("a range with 'times' cannot begin at 0");
     // A last value that rounding put behind the end still counts, as the end.
-    const double last = end * (1 + 1e-12);
-    double value = *from.number;
+    const double last = to * (1 + 1e-12);
+    double value = from;
     for (std::size_t i = 0; value <= last; ++i) {
       if (i == kMaxValues) node.fail(fmt::format("makes more than {} values", kMaxValues));
       add_number(node, value);
-      value = times ? value * change : *from.number + static_cast<double>(i + 1) * change;
+      value = times ? value * change : from + static_cast<double>(i + 1) * change;
+    }
+  }
+
+  /// Evenly spaced values or logarithms. Between the ends they are rounded to six digits, where
+  /// every machine's logarithms agree, or to whole numbers, each once.
+  void read_points(const YamlNode& node, double from, double to) {
+    const auto count = node.at("points").integer(2, static_cast<std::int64_t>(kMaxValues));
+    const auto scale = node.find("scale");
+    const std::string kind = scale ? scale->text() : "linear";
+    if (kind != "linear" && kind != "log") {
+      scale->fail(fmt::format("must be linear or log, got {}", io::quote(kind)));
+    }
+    if (from == to) node.fail("a range with 'points' needs two ends; give the one value alone");
+    if (kind == "log" && from <= 0) node.fail("a range with scale log cannot begin at 0");
+    std::optional<double> last;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double share = static_cast<double>(i) / static_cast<double>(count - 1);
+      double value = kind == "log" ? from * std::pow(to / from, share) : from + share * (to - from);
+      value = io::parse_number(fmt::format("{:.6g}", value), row_.name);
+      if (row_.numbers == AxisNumbers::kWhole) value = std::round(value);
+      if (i == 0) value = from;
+      if (i == count - 1) value = to;
+      if (value != last) add_number(node, value);
+      last = value;
     }
   }
 
@@ -191,8 +280,8 @@ class AxisReader {
   }
 
   void add_number(const YamlNode& node, double number) {
-    const bool whole = row_.name == "nodes" || row_.name == "partitions";
-    if (whole && number != static_cast<double>(static_cast<std::int64_t>(number))) {
+    if (row_.numbers == AxisNumbers::kWhole &&
+        number != static_cast<double>(static_cast<std::int64_t>(number))) {
       node.fail(fmt::format("the range comes to {}, which is not whole; list the values", number));
     }
     add(node, number_value(node, number));
@@ -223,7 +312,7 @@ void require_known_axes(const YamlNode& root) {
 
 AxisValue fallback(const AxisRow& row) {
   AxisValue value{std::string(row.fallback), std::nullopt, 0};
-  if (row.numeric && !row.fallback.empty() && row.fallback != kAsPlanned) {
+  if (row.numeric() && !row.fallback.empty() && row.fallback != kAsPlanned) {
     value.number = io::parse_number(row.fallback, row.name);
   }
   return value;
@@ -261,9 +350,79 @@ void require_algorithms(SweepSpec& spec) {
   }
 }
 
+/// An axis whose values are a parameter of what another axis names.
+struct ParameterAxis {
+  Axis axis;
+  std::string_view parameter;
+};
+constexpr std::array kOfAlgorithms = {ParameterAxis{kRank, "rank"},
+                                      ParameterAxis{kRatio, kernels::kDensity}};
+constexpr std::array kOfSchedules = {ParameterAxis{kSteps, "steps"},
+                                     ParameterAxis{kFragments, "fragments"},
+                                     ParameterAxis{kReshard, "reshard"}};
+
+std::string with_parameters(const SweepSpec& spec, const Point& point, Axis named,
+                            std::span<const ParameterAxis> parameters) {
+  std::string text = spec.values[named][point[named]].text;
+  for (const auto& [axis, parameter] : parameters) {
+    const std::string& value = spec.values[axis][point[axis]].text;
+    if (!value.empty()) text = kernels::with_parameter(text, parameter, value);
+  }
+  return text;
+}
+
+/// Refuses what `make` does not take of all combinations of an axis and its parameters' axes: at
+/// the last parameter that is given.
+void require_parameters(const SweepSpec& spec, Axis named,
+                        std::span<const ParameterAxis> parameters,
+                        const std::function<void(const Point& point)>& make) {
+  Point point{};
+  std::vector<Axis> turning = {named};
+  for (const ParameterAxis& row : parameters) turning.push_back(row.axis);
+  const bool given = std::ranges::any_of(
+      parameters, [&](const ParameterAxis& row) { return spec.values[row.axis].front().line > 0; });
+  for (bool more = given; more;) {
+    try {
+      make(point);
+    } catch (const std::invalid_argument& error) {
+      Axis culprit = named;
+      for (const Axis axis : turning) {
+        if (spec.values[axis][point[axis]].line > 0 && axis != named) culprit = axis;
+      }
+      spec.fail(culprit, spec.values[culprit][point[culprit]], error.what());
+    }
+    more = false;
+    for (const Axis axis : turning) {
+      more = ++point[axis] < spec.values[axis].size();
+      if (more) break;
+      point[axis] = 0;
+    }
+  }
+}
+
+void require_parameters(const SweepSpec& spec) {
+  require_parameters(spec, kAlgorithm, kOfAlgorithms,
+                     [&](const Point& point) { kernels::make_codec(algorithm(spec, point)); });
+  require_parameters(spec, kSchedule, kOfSchedules,
+                     [&](const Point& point) { casync::Schedule::parse(schedule(spec, point)); });
+}
+
 }  // namespace
 
 std::span<const AxisRow> axes() { return kAxisRows; }
+
+std::string algorithm(const SweepSpec& spec, const Point& point) {
+  return with_parameters(spec, point, kAlgorithm, kOfAlgorithms);
+}
+
+std::string schedule(const SweepSpec& spec, const Point& point) {
+  return with_parameters(spec, point, kSchedule, kOfSchedules);
+}
+
+bool gives_schedule(const SweepSpec& spec) {
+  return std::ranges::any_of(std::array{kSchedule, kSteps, kFragments, kReshard},
+                             [&](Axis axis) { return spec.values[axis].front().line > 0; });
+}
 
 std::int64_t SweepSpec::points() const {
   std::int64_t product = 1;
@@ -303,6 +462,7 @@ SweepSpec read(const YamlNode& root, const std::string& file, const plans::Trust
   }
   require_sensible_size(spec);
   require_algorithms(spec);
+  require_parameters(spec);
   return spec;
 }
 

@@ -21,9 +21,15 @@ enum Axis : std::size_t {
   kNodes,
   kPlan,
   kAlgorithm,
+  kRank,
+  kRatio,
   kPartitions,
   kComputeTime,
   kSchedule,
+  kSteps,
+  kFragments,
+  kReshard,
+  kGpusPerNode,
   kProfile,
   kCluster,
   kNetwork,
@@ -31,6 +37,11 @@ enum Axis : std::size_t {
   kLatency,
   kOverhead,
   kComputeSpeed,
+  kHostsPerRack,
+  kOversubscription,
+  kStragglers,
+  kStragglerSpeed,
+  kSlowLink,
   kAxes
 };
 inline constexpr std::size_t kGraphAxes = kProfile;
@@ -42,6 +53,12 @@ struct AxisValue {
   int line = 0;                  ///< of the spec; 0: a default
 };
 
+/// Where an axis's column stands: those that came later stand further behind, for readers by place.
+enum class ColumnPlace : std::uint8_t { kBeforeResults, kBehindResults, kLast };
+
+/// What an axis's numbers are; kNone: words, which make no range.
+enum class AxisNumbers : std::uint8_t { kNone, kReal, kWhole };
+
 /// What there is to know of an axis: a row of axes().
 struct AxisRow {
   std::string_view name;       ///< its key in the spec
@@ -50,7 +67,9 @@ struct AxisRow {
   std::string_view fallback;   ///< the value where the spec does not name the axis
   std::string_view otherwise;  ///< says so for those without a fallback: "the profile's"
   AxisValue (*parse)(const io::YamlNode& node);
-  bool numeric;  ///< also takes ranges
+  AxisNumbers numbers = AxisNumbers::kNone;  ///< these also take ranges
+  ColumnPlace place = ColumnPlace::kBeforeResults;
+  bool numeric() const { return numbers != AxisNumbers::kNone; }
 };
 std::span<const AxisRow> axes();  ///< indexed by Axis
 
@@ -69,8 +88,9 @@ struct SweepSpec {
 };
 
 /// Reads a spec. InputError with file and line for an unknown axis, one without values, a value
-/// that is none or is given twice, a range that does not end, more than a million points, and an
-/// algorithm that is a program (x.pse) and not trusted.
+/// that is none or is given twice, a range that does not end, more than a million points, an
+/// algorithm that is a program (x.pse) and not trusted, and parameters that an algorithm or a
+/// schedule of the spec does not have.
 SweepSpec read_sweep(const std::string& file, const plans::Trust& trust = {});
 /// The same from its text; `name` stands for the file.
 SweepSpec parse_sweep(const std::string& text, const std::string& name,
@@ -79,5 +99,12 @@ SweepSpec parse_sweep(const std::string& text, const std::string& name,
 /// The values of a point: indices into SweepSpec::values.
 using Point = std::array<std::uint32_t, kAxes>;
 Point point(const SweepSpec& spec, std::int64_t index);
+
+/// The point's algorithm with what the axes rank and ratio say: "powersgd(rank=4)".
+std::string algorithm(const SweepSpec& spec, const Point& point);
+/// The point's schedule with what the axes steps, fragments and reshard say.
+std::string schedule(const SweepSpec& spec, const Point& point);
+/// The spec says a schedule, or a parameter of one.
+bool gives_schedule(const SweepSpec& spec);
 
 }  // namespace hipress::sweep

@@ -15,14 +15,17 @@
 #include <unordered_map>
 #include <utility>
 
+#include "costs/assumed_spread.hpp"
 #include "costs/levels.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "plans/plan_file.hpp"
 #include "sim/compute_utilisation.hpp"
 #include "sim/folding.hpp"
+#include "sim/forecast.hpp"
 #include "sim/graph_size.hpp"
 #include "sim/parallel.hpp"
+#include "sweep/identity.hpp"
 #include "sweep/inputs.hpp"
 #include "sweep/plans.hpp"
 
@@ -50,12 +53,6 @@ std::size_t machines(const SweepSpec& spec) {
   return product;
 }
 
-struct Outcome {
-  Picoseconds iteration{};
-  Picoseconds forward{};
-  Picoseconds compute{};
-};
-
 /// A task graph that several simulations share; it exists from the first to the last of them.
 struct SharedGraph {
   std::uint32_t steps = 1;                                // of a period of its plan's schedule
@@ -64,6 +61,8 @@ struct SharedGraph {
   double tasks = 0;                                       // that are simulated, as estimated
   std::vector<std::size_t> on;                            // the machines that it is simulated on
   std::unordered_map<std::size_t, std::size_t> index_on;  // of each of them in `on`
+  std::vector<std::vector<std::string>> names;            // of each one's outcome in the cache
+  std::vector<bool> intervals;                            // wanted on that machine
   std::vector<Outcome> outcomes;
   casync::Folding folding = casync::Folding::kNone;
   std::int64_t whole_tasks = 0;
@@ -106,59 +105,98 @@ casync::TaskGraph graph_of(const models::Model& model, SharedGraph& shared) {
 
 /// Of a step; of a longer period the mean.
 Outcome outcome_of(const SharedGraph& shared, const Result& result) {
-  if (shared.steps == 1) return {result.iteration, result.forward, result.compute};
+  Outcome outcome = {.iteration = result.iteration,
+                     .forward = result.forward,
+                     .compute = result.compute,
+                     .tasks = shared.whole_tasks};
+  if (shared.steps == 1) return outcome;
   const SteadyState steady = steady_state(*shared.graph, result.timeline, kPeriods);
-  return {steady.period / shared.steps, steady.forward / shared.steps,
-          steady.compute / shared.steps};
+  outcome.iteration = steady.period / shared.steps;
+  outcome.forward = steady.forward / shared.steps;
+  outcome.compute = steady.compute / shared.steps;
+  return outcome;
+}
+
+/// None where nobody asked what the outcome depends on.
+std::optional<Response> response(const Outcome& outcome) {
+  if (!outcome.sensitivity) return std::nullopt;
+  const auto& [host_s, links_s] = *outcome.sensitivity;
+  const double time_s = casync::to_seconds(outcome.iteration);
+  return Response{.time_s = time_s,
+                  .host_s = host_s,
+                  .links_s = links_s,
+                  .compute_s = std::max(0.0, time_s - host_s - links_s),
+                  .floor_s = std::min(casync::to_seconds(outcome.compute), time_s)};
 }
 
 }  // namespace
 
 class Sweep::State {
  public:
-  State(const SweepSpec& spec, const Shard& shard, const Planning& planning);
+  State(const SweepSpec& spec, const Shard& shard, const Planning& planning,
+        const Simulating& simulating);
   void require_room(unsigned jobs, std::int64_t memory_bytes) const;
   std::vector<SweepRow> run(unsigned jobs, const Progress& progress);
+  std::vector<std::string> provenance() const { return identities_.provenance(); }
   SweepSize size;
 
  private:
-  /// Where a point's numbers are found: a graph, and the place of the machine among the graph's.
+  /// Where a point's numbers are found: a graph, and the place of the machine among the graph's;
+  /// or what the cache knew. Neither: there is no such plan.
   struct Source {
     std::size_t graph = kNone;
     std::size_t index = 0;
+    const Outcome* known = nullptr;
   };
+  Planning with_plans_of_cache(Planning planning) const;
+  bool needs_interval(Role role) const {
+    return simulating_.intervals && role != Role::kUncompressed;
+  }
+  /// What the cache has of this; null: nothing, or too little.
+  const Outcome* find_known(const Point& point, Role role) const;
+  std::vector<Wanted> find_unknown();
+  void add_source(const Wanted& wanted);
+  const Outcome* outcome(const Source& source) const;
   std::vector<std::uint32_t> graph_key(const Point& point, Role role) const;
   std::size_t find_graph(const Point& point, Role role);
   Source source(const Point& point, Role role);
+  std::vector<Source>& sources(Role role) { return sources_[static_cast<std::size_t>(role)]; }
+  const Source& source_of(std::int64_t index, Role role) const {
+    return sources_[static_cast<std::size_t>(role)]
+                   [static_cast<std::size_t>(index - points_.begin)];
+  }
   double whole_tasks(const Point& point, const casync::Plan& plan) const;
   void simulate_one(const Job& job);
+  Outcome simulate_on(const SharedGraph& shared, const Point& at, bool interval) const;
+  void add_intervals(const Outcome& outcome, const Outcome* ddp, SweepRow& row) const;
   SweepRow row(std::int64_t index) const;
 
   const SweepSpec& spec_;
   const PointRange points_;
+  const Simulating simulating_;
   const SweepInputs inputs_;
+  const Identities identities_;
+  std::vector<Source> sources_[kRoles];  // per role and point of the shard
+  const std::vector<Wanted> unknown_;
   const SweepPlans plans_;
   std::map<std::tuple<std::uint32_t, std::string, bool>, std::size_t>
       graph_of_plan_;  // by model, the plan's fingerprint, and whether it is folded
   std::map<std::vector<std::uint32_t>, std::size_t> graph_of_point_;
   std::vector<std::unique_ptr<SharedGraph>> graphs_;
-  std::vector<Point> machine_points_;               // per machine a point that has it
-  std::vector<Source> sources_, baselines_, ddps_;  // per point of the shard
+  std::vector<Point> machine_points_;  // per machine a point that has it
 };
 
-Sweep::State::State(const SweepSpec& spec, const Shard& shard, const Planning& planning)
+Sweep::State::State(const SweepSpec& spec, const Shard& shard, const Planning& planning,
+                    const Simulating& simulating)
     : spec_(spec),
       points_{shard.begin(spec.points()), shard.end(spec.points())},
+      simulating_(simulating),
       inputs_(spec, points_),
-      plans_(inputs_, points_, planning) {
+      identities_(inputs_, planning.evaluations),
+      unknown_(find_unknown()),
+      plans_(inputs_, unknown_, with_plans_of_cache(planning)) {
   machine_points_.resize(machines(spec));
-  for (std::int64_t index = points_.begin; index < points_.end; ++index) {
-    const Point at = point(spec, index);
-    machine_points_[machine_of(spec, at)] = at;
-    sources_.push_back(source(at, Role::kPoint));
-    baselines_.push_back(source(at, Role::kUncompressed));
-    ddps_.push_back(plans_.is_possible(at, Role::kDdp) ? source(at, Role::kDdp) : Source{});
-  }
+  for (const Wanted& wanted : unknown_) add_source(wanted);
   size.points = points_.end - points_.begin;
   size.planned = static_cast<std::int64_t>(plans_.made());
   size.graphs = static_cast<std::int64_t>(graphs_.size());
@@ -166,6 +204,64 @@ Sweep::State::State(const SweepSpec& spec, const Shard& shard, const Planning& p
     size.simulations += static_cast<std::int64_t>(graph->on.size());
     size.tasks += graph->tasks * static_cast<double>(graph->on.size());
   }
+}
+
+Planning Sweep::State::with_plans_of_cache(Planning planning) const {
+  if (simulating_.cache != nullptr && identities_.why_none().empty()) {
+    planning.file = [this](const Point& point) {
+      return simulating_.cache->plan_file(identities_.plan(point));
+    };
+  }
+  return planning;
+}
+
+const Outcome* Sweep::State::find_known(const Point& point, Role role) const {
+  const Outcome* const found = simulating_.cache->find(identities_.outcome(point, role));
+  if (found == nullptr || !found->possible) return found;
+  return found->sensitivity || !needs_interval(role) ? found : nullptr;
+}
+
+/// Fills the sources that the cache knows, and returns the rest.
+std::vector<Wanted> Sweep::State::find_unknown() {
+  const bool looks = simulating_.cache != nullptr && identities_.why_none().empty();
+  std::vector<Wanted> unknown;
+  for (std::int64_t index = points_.begin; index < points_.end; ++index) {
+    const Point at = point(spec_, index);
+    bool all_known = true;
+    for (const Role role : kAllRoles) {
+      Source& source = sources(role).emplace_back();
+      if (looks) source.known = find_known(at, role);
+      if (source.known != nullptr) continue;
+      all_known = false;
+      unknown.push_back({index, role});
+    }
+    if (all_known) ++size.known;
+  }
+  return unknown;
+}
+
+void Sweep::State::add_source(const Wanted& wanted) {
+  const auto& [index, role] = wanted;
+  const Point at = point(spec_, index);
+  machine_points_[machine_of(spec_, at)] = at;
+  const bool keeps = simulating_.cache != nullptr && identities_.why_none().empty();
+  if (role == Role::kDdp && !plans_.is_possible(at, role)) {
+    if (keeps) simulating_.cache->put(identities_.outcome(at, role), {.possible = false});
+    return;
+  }
+  const Source found = source(at, role);
+  sources(role)[static_cast<std::size_t>(index - points_.begin)] = found;
+  SharedGraph& graph = *graphs_[found.graph];
+  if (needs_interval(role)) graph.intervals[found.index] = true;
+  if (!keeps) return;
+  std::vector<std::string>& names = graph.names[found.index];
+  std::string name = identities_.outcome(at, role);
+  if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+}
+
+const Outcome* Sweep::State::outcome(const Source& source) const {
+  if (source.graph != kNone) return &graphs_[source.graph]->outcomes[source.index];
+  return source.known != nullptr && source.known->possible ? source.known : nullptr;
 }
 
 /// What does not fit together is wrong at the line of the plan, or, by default, of the topology.
@@ -229,8 +325,12 @@ Sweep::State::Source Sweep::State::source(const Point& point, Role role) {
   SharedGraph& graph = *graphs_[index];
   const std::size_t machine = machine_of(spec_, point);
   const auto [entry, added] = graph.index_on.try_emplace(machine, graph.on.size());
-  if (added) graph.on.push_back(machine);
-  return {index, entry->second};
+  if (added) {
+    graph.on.push_back(machine);
+    graph.names.emplace_back();
+    graph.intervals.push_back(false);
+  }
+  return {.graph = index, .index = entry->second};
 }
 
 void Sweep::State::simulate_one(const Job& job) {
@@ -246,26 +346,56 @@ void Sweep::State::simulate_one(const Job& job) {
   Point at = shared.point;
   const Point& machine = machine_points_[shared.on[job.index]];
   std::copy(machine.begin() + kGraphAxes, machine.end(), at.begin() + kGraphAxes);
-  const TaskCosts costs(inputs_.profile(at), shared.plan.algorithms);
   try {
-    const costs::Cluster machines = costs::with_nodes(inputs_.cluster(at), shared.plan.nodes);
-    const Result result = simulate(*shared.graph, costs, machines,
-                                   {.network = parse_network(inputs_.value(at, kNetwork).text),
-                                    .record_timeline = shared.steps > 1});
-    shared.outcomes[job.index] = outcome_of(shared, result);
+    shared.outcomes[job.index] = simulate_on(shared, at, shared.intervals[job.index]);
   } catch (const io::InputError& error) {
     throw io::InputError(spec_.file, 0, inputs_.describe(at) + ": " + error.what());
   }
-
+  for (const std::string& name : shared.names[job.index]) {
+    simulating_.cache->put(name, shared.outcomes[job.index]);
+  }
   const std::lock_guard lock(shared.mutex);
   if (--shared.left == 0) shared.graph.reset();
 }
 
+Outcome Sweep::State::simulate_on(const SharedGraph& shared, const Point& at, bool interval) const {
+  const auto simulate_with = [&](const costs::Profile& profile, const costs::Cluster& cluster) {
+    const Result result =
+        simulate(*shared.graph, TaskCosts(profile, shared.plan.algorithms), cluster,
+                 {.network = parse_network(inputs_.value(at, kNetwork).text),
+                  .record_timeline = shared.steps > 1,
+                  .stop = simulating_.stop});
+    return outcome_of(shared, result);
+  };
+  const costs::Profile& profile = inputs_.profile(at);
+  const costs::Cluster cluster = costs::with_nodes(inputs_.cluster(at), shared.plan.nodes);
+  Outcome outcome = simulate_with(profile, cluster);
+  if (!interval) return outcome;
+  const TimeOf time_s = [&](const costs::Profile& costs, const costs::Cluster& machines) {
+    return std::optional(casync::to_seconds(simulate_with(costs, machines).iteration));
+  };
+  const Response response = *respond(casync::to_seconds(outcome.iteration),
+                                     casync::to_seconds(outcome.compute), profile, cluster, time_s);
+  outcome.sensitivity = Sensitivity{response.host_s, response.links_s};
+  return outcome;
+}
+
+/// What the iteration saves of ddp's is a factor of its speed.
+void Sweep::State::add_intervals(const Outcome& outcome, const Outcome* ddp, SweepRow& row) const {
+  const std::optional<Response> of_point = response(outcome);
+  if (!simulating_.intervals || !of_point) return;
+  const costs::Spread spread = costs::spread_of(inputs_.profile(row.point));
+  const Interval times = interval(*of_point, spread);
+  row.interval_s = Percentiles{times.p10_s, times.p90_s};
+  const std::optional<Response> of_ddp = ddp ? response(*ddp) : std::nullopt;
+  if (!of_ddp) return;
+  const Saving saved = saving(*of_point, *of_ddp, spread);
+  row.speedup_over_ddp_interval = Percentiles{1 / (1 - saved.p10), 1 / (1 - saved.p90)};
+}
+
 SweepRow Sweep::State::row(std::int64_t index) const {
-  const auto i = static_cast<std::size_t>(index - points_.begin);
-  const SharedGraph& graph = *graphs_[sources_[i].graph];
-  const Outcome& outcome = graph.outcomes[sources_[i].index];
-  const Outcome& baseline = graphs_[baselines_[i].graph]->outcomes[baselines_[i].index];
+  const Outcome& outcome = *this->outcome(source_of(index, Role::kPoint));
+  const Outcome* const ddp = this->outcome(source_of(index, Role::kDdp));
   SweepRow row;
   row.point = point(spec_, index);
   const costs::LinkCosts links = inputs_.link(row.point);
@@ -275,11 +405,10 @@ SweepRow Sweep::State::row(std::int64_t index) const {
   row.iteration = outcome.iteration;
   row.compute = outcome.compute;
   row.synchronisation = outcome.iteration - outcome.forward;
-  row.speedup = speedup(outcome, baseline);
-  if (const Source& ddp = ddps_[i]; ddp.graph != kNone) {
-    row.speedup_over_ddp = speedup(outcome, graphs_[ddp.graph]->outcomes[ddp.index]);
-  }
-  row.tasks = graph.whole_tasks;
+  row.speedup = speedup(outcome, *this->outcome(source_of(index, Role::kUncompressed)));
+  if (ddp != nullptr) row.speedup_over_ddp = speedup(outcome, *ddp);
+  row.tasks = outcome.tasks;
+  add_intervals(outcome, ddp, row);
   return row;
 }
 
@@ -297,8 +426,10 @@ std::vector<SweepRow> Sweep::State::run(unsigned jobs, const Progress& progress)
     const std::lock_guard lock(mutex);
     if (progress) progress(++done, static_cast<std::int64_t>(queue.size()));
   });
-  std::vector<SweepRow> rows;
-  for (std::int64_t index = points_.begin; index < points_.end; ++index) rows.push_back(row(index));
+  std::vector<SweepRow> rows(static_cast<std::size_t>(size.points));
+  run_parallel(rows.size(), jobs, [&](std::size_t i, unsigned) {
+    rows[i] = row(points_.begin + static_cast<std::int64_t>(i));
+  });
   return rows;
 }
 
@@ -344,10 +475,12 @@ Shard parse_shard(std::string_view text) {
   }
 }
 
-Sweep::Sweep(const SweepSpec& spec, const Shard& shard, const Planning& planning)
-    : state_(std::make_unique<State>(spec, shard, planning)) {}
+Sweep::Sweep(const SweepSpec& spec, const Shard& shard, const Planning& planning,
+             const Simulating& simulating)
+    : state_(std::make_unique<State>(spec, shard, planning, simulating)) {}
 Sweep::~Sweep() = default;
 const SweepSize& Sweep::size() const { return state_->size; }
+std::vector<std::string> Sweep::provenance() const { return state_->provenance(); }
 void Sweep::require_room(unsigned jobs, std::int64_t memory_bytes) const {
   state_->require_room(jobs, memory_bytes);
 }

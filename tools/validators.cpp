@@ -23,7 +23,10 @@ CLI::Validator count_from(std::uint64_t least, std::uint64_t most) {
     return fmt::format("must be a whole number from {} to {}, got {}", least, most,
                        io::quote(text));
   };
-  return CLI::Validator(check, fmt::format("[{} - {}]", least, most));
+  // What the type can hold is no limit that a reader wants to know.
+  const bool open = most >= INT64_MAX;
+  return CLI::Validator(check, open ? (least > 0 ? fmt::format("[from {}]", least) : std::string())
+                                    : fmt::format("[{} - {}]", least, most));
 }
 
 CLI::Validator file_name() {

@@ -37,8 +37,8 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     job                    What is planned: mean (gradients are averaged), or broadcast (one node's tensors go to all others:
                            parameters at the start, weights to samplers) [mean]
     bytes                  Broadcast one tensor of so many, say 64MB
-    dtype                  Of `bytes`: float32 (the default), float16 or bfloat16
-    root                   Node that broadcasts (default 0)
+    dtype                  Type of `bytes`: float32, float16 or bfloat16 (default: float32)
+    root                   Node that broadcasts (default: 0)
     chunks                 Chunks of the largest tensor of a broadcast (default: the best of all counts)
     lossless               Refuse algorithms that change what is broadcast
     topology               One of ps, ring, allreduce, allgather (allreduce: nothing compressed but by low rank), or BEST: all of
@@ -49,19 +49,19 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     profile                Costs: a profile.yaml or a shipped profile, such as h100-100g (default: published with SeCoPa)
     cluster                Cluster YAML: hosts, speeds, slow links between pairs of hosts (docs/profiles.md); what it leaves out
                            is the profile's
-    bandwidth              Of the links between nodes: 25Gbps (default: the cluster's, else the profile's)
-    latency                Of these links, on the wire: 20us
-    overhead               Of these links, what a message costs both of its ports: 20us
+    bandwidth              Bandwidth of the links between nodes: 25Gbps (default: the cluster's, else the profile's)
+    latency                Latency of these links, on the wire: 20us (default: as for bandwidth)
+    overhead               What a message costs both of its ports on these links: 20us (default: as for bandwidth)
     gpus_per_node          GPUs that sum up gradients in a node first (default: the cluster's, else 1)
-    gpu_bandwidth          Of the links between a node's GPUs (default: the cluster's, else 250GB/s)
+    gpu_bandwidth          Bandwidth of the links between a node's GPUs (default: the cluster's, else 250GB/s)
     scale_kernels          Scale kernels to a memory bandwidth: 3.35TB/s (without a value: to the profile's
                            hardware.memory_bandwidth)
     assume_cost            Charge a program that is not measured yet what another algorithm costs: tern.pse=int4block; may be
                            given several times
-    compute_time           Of forward and backward together, 120ms: for a model without ready times, or to scale those that it
-                           has. Of all micro-steps together, where a model has several
-    forward                Of the forward pass, and of the optimizer before it, together: 40ms (default: the model's, else a third
-                           of `compute_time`). Of one pass alone, where a model has several micro-steps
+    compute_time           Time of forward and backward together, 120ms: for a model without ready times, or to scale those that
+                           it has; of all micro-steps together, where a model has several (default: the model's)
+    forward                Time of the forward pass and of the optimizer before it, together: 40ms; of one pass alone, where a
+                           model has several micro-steps (default: the model's, else a third of `compute_time`)
     algorithm              Algorithms that the plan may use, separated by commas (fp16 only if it is listed), or none;
                            'powersgd(rank=1|2|4)' for one with several values. All average gradients but dgc with a momentum,
                            which is an optimizer of its own. Default of a broadcast: those that lose nothing [onebit,fp16]
@@ -76,11 +76,11 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                            can say them) [auto]
     transfer_order         Which waiting message goes first: ready, need (as in hipress-sim), or the best; of plans that are
                            given, else as they say [ready]
-    network                port (one message at a time) or fair (max-min) [fair]
-    budget                 Seconds for search timeline, and the passes after it (default 2)
-    evaluations            Simulations for search timeline, instead of `budget`
+    network                How transfers share links: port (one message at a time) or fair (max-min) [fair]
+    budget                 Seconds for search timeline and the passes after it; more: perhaps a better plan (default: 2)
+    evaluations            Simulations for search timeline, in place of seconds; the same plan on every machine
     tolerance              How much longer an iteration may be, relatively, for compressing less [0.005]
-    seed                   Of the search's random moves [0]
+    seed                   Seed of the search's random moves [0]
     jobs                   Threads that simulate (default: one per core, at most 4)
     schedule               When gradients are synchronised: ddp (the mean of every gradient in every step) or local(steps,
                            fragments, every, pattern, overlap) (steps on each node alone, then the mean of what the weights moved
@@ -97,8 +97,8 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                            belongs (direct) (default: library)
     gpu_memory             Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer state take more
                            are not chosen (default: whatever is needed)
-    optimizer              Whose state is counted as memory: adamw (two moments in fp32), adamw8bit (two moments in 8 bits),
-                           momentum (SGD with momentum, in fp32), sgd (nothing) [adamw]
+    optimizer              Optimizer whose state is counted as memory: adamw (two moments in fp32), adamw8bit (two moments in 8
+                           bits), momentum (SGD with momentum, in fp32), sgd (nothing) [adamw]
     required_bandwidth     Find no plan, but the least bandwidth of links at which computation has each share of `utilization`,
                            for each `schedule` and `algorithm` (default: none)
     utilization            Shares of the time that computation has, for `required_bandwidth`, with commas; larger: faster links
@@ -113,8 +113,8 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     robust                 Choose the plan with the best 90th percentile of the iteration time, under `jitter` and
                            `bandwidth_uncertainty`
     jitter                 Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE (as in hipress-sim)
-    bandwidth_uncertainty  0.2 for links with 80 to 120 % of their bandwidth
-    replicas               Draws that plans are compared on (default 100)
+    bandwidth_uncertainty  How uncertain the links' bandwidth is: 0.2 for 80 to 120 % of it
+    replicas               Draws that plans are compared on; more: steadier percentiles (default: 100)
     disable_pass           Passes to leave out, with commas
     progress               Called now and then with a Progress, perhaps on another thread
 
@@ -165,48 +165,51 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
                       best, best_uncompressed, threshold_262144, secopa, greedy, ddp, ddp_fp16, ddp_powersgd, none_grouped,
                       fp16_grouped, all_grouped, secopa_grouped, zeropp
     evaluations       Plans that a search for `plan` simulates; more: a better plan, later [300]
-    topology          one of ps, ring, allreduce, allgather, BEST for a plan that is made, or of a broadcast chain, binomial,
+    topology          One of ps, ring, allreduce, allgather, BEST for a plan that is made, or of a broadcast chain, binomial,
                       scatter_allgather, chain_p2p (default: what a plan YAML says, else ps)
     nnodes            Number of nodes (default: the cluster's, else what a plan YAML says, else 16)
     algorithm         Codec of plan entries that are compressed but name none [onebit]
     profile           Costs: a profile.yaml or a shipped profile, such as h100-100g (default: sosp21, published for V100s)
     cluster           Cluster YAML: hosts, speeds, slow links between pairs of hosts (docs/profiles.md); what it leaves out is the
                       profile's
-    bandwidth         Of the links between nodes: 25Gbps (default: the cluster's, else the profile's)
-    latency           Of these links, on the wire: 20us
-    overhead          Of these links, what a message costs both of its ports: 20us
+    bandwidth         Bandwidth of the links between nodes: 25Gbps (default: the cluster's, else the profile's)
+    latency           Latency of these links, on the wire: 20us (default: as for bandwidth)
+    overhead          What a message costs both of its ports on these links: 20us (default: as for bandwidth)
     gpus_per_node     GPUs that sum up gradients in a node first (default: the cluster's, else 1)
-    gpu_bandwidth     Of the links between a node's GPUs (default: the cluster's, else 250GB/s)
+    gpu_bandwidth     Bandwidth of the links between a node's GPUs (default: the cluster's, else 250GB/s)
     scale_kernels     Scale kernels to a memory bandwidth: 3.35TB/s (without a value: to the profile's hardware.memory_bandwidth)
     assume_cost       Charge a program that is not measured yet what another algorithm costs: tern.pse=int4block; may be given
                       several times
-    compute_time      Of forward and backward together, 120ms: for a model without ready times, or to scale those that it has. Of
-                      all micro-steps together, where a model has several
-    forward           Of the forward pass, and of the optimizer before it, together: 40ms (default: the model's, else a third of
-                      `compute_time`). Of one pass alone, where a model has several micro-steps
-    network           port (one message at a time) or fair (max-min) [fair]
+    compute_time      Time of forward and backward together, 120ms: for a model without ready times, or to scale those that it
+                      has; of all micro-steps together, where a model has several (default: the model's)
+    forward           Time of the forward pass and of the optimizer before it, together: 40ms; of one pass alone, where a model
+                      has several micro-steps (default: the model's, else a third of `compute_time`)
+    network           How transfers share links: port (one message at a time) or fair (max-min) [fair]
     fold              Simulate one node for all where they do the same: auto (where that is exact), never, or always (with bounds
                       where slices are unequal) [auto]
-    transfer_order    ready (first come, first served) or need (of the next forward pass); default: what the plan says, else ready
+    transfer_order    Which waiting message goes first: ready (first come, first served) or need (of the next forward pass)
+                      (default: what the plan says, else ready)
     jitter            Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE
-    seed              Of the jitter's draws [0]
+    seed              Seed of the jitter's draws [0]
     replicas          Simulate so many draws of the jitter, and print the percentiles [1]
     jobs              Replicas at a time (default: one per core)
     trace             Write the timeline as Chrome/Perfetto JSON
     export_chakra     Write the simulated graph as Chakra execution traces, one per node, into a folder
-    bulk_threshold    Synchronise gradients smaller than this together (64KiB; 0B: each alone)
-    bulk_wait         … but none that is ready later than so long after the first (1ms)
-    bulk_limit        … and no group larger than this (4MiB)
-    batch_threshold   Encode, decode and add slices smaller than this in one launch (64KiB; 0B: alone)
-    batch_wait        … but none whose gradient is ready later than so long after the first (1ms)
-    batch_limit       … and no launch larger than this (4MiB)
+    bulk_threshold    Synchronise gradients smaller than this together, in bulk groups: 64KiB; larger: more of them (default: the
+                      plan's; 0B: each alone)
+    bulk_wait         Leave out of a bulk group what is ready later than so long after its first: 1ms
+    bulk_limit        Make no bulk group larger than this: 4MiB
+    batch_threshold   Encode, decode and add slices smaller than this in one launch, as a batch: 64KiB; larger: more of them
+                      (default: the plan's; 0B: each alone)
+    batch_wait        Leave out of a batch what is ready later than so long after its first: 1ms
+    batch_limit       Make no batch larger than this: 4MiB
     density           Send sparse gradients at this density (above 0, at most 1) instead of the plan's; above the plan's
                       break-even, send them dense
     shards_by         What gathers and reduces shards of a sharded schedule: a library's collectives (library), or messages
                       between nodes, in a ring (ring) or each to where it belongs (direct) (default: the plan's, else library)
-    raw_allreduce     Gradients that are not compressed use the library's all-reduce
-    no_pipelining     Gradients one after the other, each in phases that do not overlap on a node
-    no_bulk           Neither bulk groups nor batches, whatever the plan says
+    raw_allreduce     Use the library's all-reduce for gradients that are not compressed
+    no_pipelining     Synchronise gradients one after the other, each in phases that do not overlap on a node
+    no_bulk           Make neither bulk groups nor batches, whatever the plan says
     no_selection      Compress every gradient with the plan's algorithm, K = N
     trust_plan        Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
     schedule          When gradients are synchronised: ddp (the mean of every gradient in every step) or local(steps, fragments,
@@ -243,26 +246,31 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
 
 
 def sweep(spec: Union[Text, Mapping[str, Any]], *, output: Optional[Text] = None, jobs: Optional[int] = None,
-          shard: Optional[Text] = None, algorithm: Optional[Text] = None, evaluations: Optional[int] = None,
-          trust_plan: bool = False, progress: Optional[Callable[[Progress], Any]] = None) -> Sweep:
+          shard: Optional[Text] = None, cache: Optional[Text] = None, no_intervals: bool = False,
+          algorithm: Optional[Text] = None, evaluations: Optional[int] = None, trust_plan: bool = False,
+          progress: Optional[Callable[[Progress], Any]] = None) -> Sweep:
     """Predicts every combination of the values that a spec lists, one row each, as hipress-sim sweep does. Answers as the tool
     prints with --json: a Sweep, whose attributes are that object's keys. Arguments are the tool's long options; those that are
     None are not given.
 
-    spec         YAML that lists the values of each axis
-    output       CSV to write: one row per point, whole or not at all
-    jobs         Threads; the output does not depend on it (default: one per core)
-    shard        I/M: the I-th of M contiguous parts. Only the first has the header, so that the parts' files one after the other
-                 are the whole file [1/1]
-    algorithm    Programs (x.pse,y.pse) that the spec and its plans may bring
-    evaluations  Plans that the search for plan 'best' simulates at each point; more: a better plan, later [300]
-    trust_plan   Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
-    progress     Called now and then with a Progress, perhaps on another thread
+    spec          YAML that lists the values of each axis
+    output        CSV to write: one row per point, whole or not at all
+    jobs          Threads; the output does not depend on it (default: one per core)
+    shard         I/M: the I-th of M contiguous parts. Only the first has the header, so that the parts' files one after the other
+                  are the whole file [1/1]
+    cache         Folder that keeps what was simulated, so that the same sweep after an interruption, and any other with equal
+                  points, does not simulate it again; none: keep nothing (default: OUTPUT.cache)
+    no_intervals  Leave the columns of 10-90 % intervals empty: a third of the simulations
+    algorithm     Programs (x.pse,y.pse) that the spec and its plans may bring
+    evaluations   Plans that the search for plan 'best' simulates at each point; more: a better plan, later [300]
+    trust_plan    Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
+    progress      Called now and then with a Progress, perhaps on another thread
 
     InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt ends it.
     """
     return Sweep(answer({"request": "sweep", "spec": spec, "output": output, "jobs": jobs, "shard": shard,
-                         "algorithm": algorithm, "evaluations": evaluations, "trust_plan": trust_plan or None}, progress))
+                         "cache": cache, "no_intervals": no_intervals or None, "algorithm": algorithm,
+                         "evaluations": evaluations, "trust_plan": trust_plan or None}, progress))
 
 
 def import_trace(trace: Text, *, output: Optional[Text] = None, every_all_reduce: bool = False) -> Trace:

@@ -5,6 +5,7 @@ import html
 import os
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Union
 
+from hipress import _tables
 from hipress._model_file import write_whole
 
 if TYPE_CHECKING:
@@ -156,7 +157,9 @@ class Sweep(Result):
     """What sweep() answers: `columns`, and `rows` of values in their order. Iterating gives a dictionary a row."""
 
     columns: List[str]
+    axes: List[str]
     rows: List[List[Any]]
+    provenance: List[str]
 
     def _lines(self) -> Sequence[str]:
         varying = ", ".join(self.varying()) or "nothing varies"
@@ -174,13 +177,19 @@ class Sweep(Result):
         return list(self)
 
     def varying(self) -> List[str]:
-        """The columns before those of results that have several values."""
-        last = self.columns.index("iteration_s")
-        return [name for place, name in enumerate(self.columns[:last]) if len({row[place] for row in self.rows}) > 1]
+        """The columns of axes that have several values."""
+        return [name for place, name in enumerate(self.columns)
+                if name in self.axes and len({row[place] for row in self.rows}) > 1]
 
     def to_frame(self) -> "pandas.DataFrame":
         """The rows as a pandas frame. ImportError without pandas."""
         return _frame(self.rows, columns=self.columns)
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the rows, with what they were made of: CSV, after the lines of a head that begin with #, or where the name ends
+        in .parquet a table whose metadata have it as "hipress". ValueError for other endings, ImportError where pyarrow is needed
+        and not there."""
+        _tables.save(os.fspath(path), self.columns, self.rows, self.provenance)
 
     def plot(self, x: Optional[str] = None, y: str = "iteration_s",
              ax: Optional["matplotlib.axes.Axes"] = None) -> "matplotlib.axes.Axes":

@@ -1,5 +1,6 @@
 """plan(), simulate(), sweep() and import_trace(): without torch, and as the command line and C answer."""
 
+import csv
 import ctypes
 import importlib.util
 import inspect
@@ -103,7 +104,7 @@ class Doors(unittest.TestCase):
             swept = hipress.sweep(spec, jobs=1)
             subprocess.run([str(TOOLS / "hipress-sim"), "sweep", str(spec), "--output", str(output)], capture_output=True,
                            check=True)
-            lines = output.read_text().splitlines()
+            lines = [line for line in output.read_text().splitlines() if not line.startswith("#")]
         self.assertEqual(lines[0].split(","), swept.columns)
         self.assertEqual(len(lines) - 1, len(swept))
         for line, row in zip(lines[1:], swept.rows):
@@ -185,6 +186,33 @@ class Results(unittest.TestCase):
         self.assertEqual(len(swept), 8)
         self.assertEqual(swept.varying(), ["nodes", "plan", "bandwidth_bytes_per_s"])
         self.assertEqual({row["plan"] for row in swept}, {"none", "all"})
+
+    def test_a_sweep_is_saved_whole_or_not_at_all(self):
+        swept = hipress.sweep({"model": "vgg19", "plan": "none", "nodes": 2, "schedule": ["ddp", "local(steps=4)"]})
+        self.assertEqual(swept.varying(), ["schedule"])
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "s.csv"
+            swept.save(path)
+            head, rows = [], []
+            for line in path.read_text().splitlines():
+                (head if line.startswith("#") else rows).append(line)
+            self.assertEqual(head, [f"# {line}" for line in swept.provenance])
+            saved = list(csv.DictReader(rows))
+            self.assertEqual([float(row["iteration_s"]) for row in saved], [row["iteration_s"] for row in swept])
+            with self.assertRaisesRegex(ValueError, "s.xls: ends in neither .csv nor .parquet"):
+                swept.save(path.with_suffix(".xls"))
+            parquet = path.with_suffix(".parquet")
+            if importlib.util.find_spec("pyarrow") is None:
+                with self.assertRaisesRegex(ImportError, "Parquet needs pyarrow"):
+                    swept.save(parquet)
+                self.assertEqual(list(parquet.parent.iterdir()), [path])
+                return
+            from pyarrow import parquet as reader
+
+            swept.save(parquet)
+            table = reader.read_table(parquet)
+            self.assertEqual(table.column("iteration_s").to_pylist(), [row["iteration_s"] for row in swept])
+            self.assertEqual(table.schema.metadata[b"hipress"].decode(), "\n".join(swept.provenance))
 
     @unittest.skipIf(importlib.util.find_spec("pandas") is None, "needs pandas")
     def test_frames(self):

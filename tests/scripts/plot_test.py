@@ -147,16 +147,18 @@ class PlotTest(unittest.TestCase):
 
     def test_a_file_that_is_cut_or_holds_no_numbers_is_refused_by_line(self):
         self.sweep()
-        header, *rows = (self.folder / "sweep.csv").read_text().splitlines(keepends=True)
+        lines = (self.folder / "sweep.csv").read_text().splitlines(keepends=True)
+        head = [line for line in lines if line.startswith("#")]
+        header, *rows = lines[len(head):]
         values = dict(zip(header.strip().split(","), rows[1].strip().split(",")))
         wrong = {column: ",".join({**values, column: "many"}.values()) for column in plot.NEEDED}
         for second, said in ((rows[1][:20], "as many values"), (rows[1].strip() + ",1", "as many values"),
                              *((row, f"{column} must be a number, got 'many'") for column, row in wrong.items())):
             with self.subTest(second=second):
-                (self.folder / "cut.csv").write_text(header + rows[0] + second)
+                (self.folder / "cut.csv").write_text("".join(head) + header + rows[0] + second)
                 done = self.draw("cut.csv", "p.png")
                 self.assertEqual(done.returncode, 2)
-                self.assertIn("plot.py: cut.csv:3: ", done.stderr)
+                self.assertIn(f"plot.py: cut.csv:{len(head) + 3}: ", done.stderr)
                 self.assertIn(said, done.stderr)
 
     def test_too_many_panels_are_refused(self):
@@ -247,7 +249,8 @@ class ExampleTest(unittest.TestCase):
                                    "--shard", "1/72"], cwd=folder, text=True, capture_output=True, timeout=100,
                                   check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertEqual(len((pathlib.Path(folder) / "part.csv").read_text().splitlines()), 1 + 288 // 72)
+            lines = (pathlib.Path(folder) / "part.csv").read_text().splitlines()
+            self.assertEqual(len([line for line in lines if not line.startswith("#")]), 1 + 288 // 72)
 
     def test_interrupted_sweep_leaves_the_old_file(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -258,7 +261,7 @@ class ExampleTest(unittest.TestCase):
                 self.assertIn("288 points", sweep.stderr.readline())  # and now it simulates
                 sweep.send_signal(signal.SIGINT)
                 self.assertEqual(sweep.wait(timeout=60), -signal.SIGINT)
-            self.assertEqual([path.name for path in pathlib.Path(folder).iterdir()], ["sweep.csv"])
+            self.assertEqual(sorted(path.name for path in pathlib.Path(folder).iterdir()), ["sweep.csv", "sweep.csv.cache"])
             self.assertEqual(output.read_text(), "old")
 
 

@@ -22,6 +22,20 @@ class ToolTest(unittest.TestCase):
         self.assertEqual(first, "Example:")
         self.assertRegex(second, rf"^  {TOOL.name} ")
 
+    def test_options_are_described_in_one_style(self):
+        """Capitalised, without a full stop at the end, and with the default in brackets."""
+        lines = run("--help").stdout.splitlines()
+        described = 0
+        for line, following in zip(lines, [*lines[1:], ""]):
+            if not line.startswith("  -"):
+                continue
+            text = line[30:].strip() if len(line) > 30 and line[29] == " " else following.strip()
+            with self.subTest(line.split()[0]):
+                self.assertRegex(text, "^[A-Z0-9]")
+                self.assertNotRegex(text, r"\.$|; default:|\(default [^:]")
+            described += 1
+        self.assertGreaterEqual(described, 5)
+
     def test_version_names_the_build(self):
         done = run("--version")
         self.assertEqual(done.returncode, 0)

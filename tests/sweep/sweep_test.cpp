@@ -93,13 +93,15 @@ TEST_CASE_METHOD(SweepFixture, "a point has its axes, its times and the speed-up
         "model,topology,nodes,plan,algorithm,partitions,profile,cluster,network,"
         "bandwidth_bytes_per_s,latency_s,overhead_s,compute_speed,iteration_s,synchronisation_s,"
         "compute_s,exposed_communication_s,speedup,tasks,speedup_over_ddp,compute_time_s,"
-        "schedule");
+        "schedule,iteration_s_p10,iteration_s_p90,speedup_over_ddp_p10,speedup_over_ddp_p90,rank,"
+        "ratio,steps,fragments,reshard,gpus_per_node,hosts_per_rack,oversubscription,stragglers,"
+        "straggler_speed,slow_link");
   // 3 computing tasks a node, per gradient and partition 5(N−1) = 5 raw, 7(N−1)+2 = 9 compressed.
   CHECK(none ==
         "two.yaml,ring,2,none,onebit,plan,cheap.yaml,,fair,1000000000,5e-06,1e-05,1,"
-        "0.004286,0.003286,0.004,0.000286,1,26,,,ddp");
+        "0.004286,0.003286,0.004,0.000286,1,26,,,ddp,,,,,,,,,,,,,0,0.5,1");
   CHECK_THAT(all, StartsWith("two.yaml,ring,2,all,onebit,plan,cheap.yaml,,fair,1000000000,5e-06,"));
-  CHECK_THAT(all, Catch::Matchers::EndsWith(",42,,,ddp"));
+  CHECK_THAT(all, Contains(",42,,,ddp,,,,,"));
 }
 
 TEST_CASE_METHOD(SweepFixture,
@@ -117,7 +119,7 @@ TEST_CASE_METHOD(SweepFixture,
   }
   std::ostringstream csv;
   write_sweep(csv, read, {}, rows);
-  CHECK_THAT(csv.str(), Contains(",0.004,ddp\n") && Contains(",0.008,ddp\n"));
+  CHECK_THAT(csv.str(), Contains(",0.004,ddp,") && Contains(",0.008,ddp,"));
   CHECK_THROWS_WITH(read_sweep(spec(kBase + "compute_time: 80\n")), Contains("compute_time"));
   CHECK_THROWS_WITH(Sweep(read_sweep(spec(kBase + "compute_time: 0s\n")), {}, kNoPlans),
                     Contains("compute_time"));
@@ -138,7 +140,7 @@ TEST_CASE_METHOD(SweepFixture, "axis schedule gives a step's mean over a period"
   CHECK(rows[1].speedup > 1);
   std::ostringstream csv;
   write_sweep(csv, read, {}, rows);
-  CHECK_THAT(csv.str(), Contains(",local(steps=10)\n"));
+  CHECK_THAT(csv.str(), Contains(",local(steps=10),"));
   CHECK_THROWS_WITH(read_sweep(spec(kBase + "schedule: local(steps=0)\n")),
                     Contains("schedule") && Contains("steps must be"));
   CHECK_THROWS_WITH(
@@ -322,7 +324,7 @@ TEST_CASE_METHOD(SweepFixture, "a negative time has its sign in front") {
   row.compute = Picoseconds(1'500'000'000'000);
   std::ostringstream out;
   write_sweep(out, read, {}, {row});
-  CHECK_THAT(out.str(), Contains(",0,-0.25,1.5,-1.5,1,0,,,ddp\n"));
+  CHECK_THAT(out.str(), Contains(",0,-0.25,1.5,-1.5,1,0,,,ddp,"));
 }
 
 /// `best` is none on links of at least 500 MB/s and all on slower ones, `ddp` all-reduces.
@@ -487,7 +489,15 @@ TEST_CASE_METHOD(SweepFixture, "a spec that is wrong says where, and what to do"
 }
 
 TEST_CASE_METHOD(SweepFixture, "ranges that are wrong say so") {
-  refuses(kBase + "bandwidth: {from: 1GB/s, to: 2GB/s}\n", 3, "either 'times'", "'step'");
+  refuses(kBase + "bandwidth: {from: 1GB/s, to: 2GB/s}\n", 3, "one of 'times'", "'points'");
+  refuses(kBase + "bandwidth: {from: 1GB/s, to: 2GB/s, times: 2, points: 3}\n", 3, "one of", "");
+  refuses(kBase + "bandwidth: {from: 1GB/s, to: 2GB/s, times: 2, scale: log}\n", 3, "scale",
+          "leave it out");
+  refuses(kBase + "bandwidth: {from: 1GB/s, to: 2GB/s, points: 1}\n", 3, "points", "2");
+  refuses(kBase + "bandwidth: {from: 1GB/s, to: 2GB/s, points: 3, scale: lg}\n", 3, "lg", "log");
+  refuses(kBase + "bandwidth: {from: 1GB/s, to: 1GB/s, points: 3}\n", 3, "two ends", "alone");
+  refuses(kBase + "latency: {from: 0us, to: 1us, points: 3, scale: log}\n", 3, "begin at 0", "");
+  refuses(kBase + "latency: {from: 0us, to: 1us, points: 1000000000}\n", 3, "points", "100000");
   refuses(kBase + "bandwidth: {from: 1GB/s, to: 2GB/s, times: 1}\n", 3, "times", "more than 1");
   refuses(kBase + "latency: {from: 0us, to: 1us, step: 0us}\n", 3, "step", "more than 0");
   refuses(kBase + "latency: {from: 0us, to: 1us, times: 2}\n", 3, "begin at 0", "");
@@ -497,6 +507,93 @@ TEST_CASE_METHOD(SweepFixture, "ranges that are wrong say so") {
   refuses(kBase + "topology: {from: ps, to: ring, step: 1}\n", 3, "no range", "takes: ring");
   refuses(kBase + "partitions: {from: plan, to: 4, step: 1}\n", 3, "number", "");
   refuses(kBase + "latency: {from: 0us, to: 1s, step: 1ps}\n", 3, "more than 100000 values", "");
+}
+
+TEST_CASE_METHOD(SweepFixture, "a range of points is even in values or in logarithms") {
+  const auto values = [&](const std::string& text, Axis axis) {
+    std::vector<double> numbers;
+    for (const AxisValue& value : read_sweep(spec(kBase + text)).values[axis]) {
+      numbers.push_back(*value.number);
+    }
+    return numbers;
+  };
+  CHECK(values("bandwidth: {from: 1GB/s, to: 4GB/s, points: 4}\n", kBandwidth) ==
+        std::vector<double>{1e9, 2e9, 3e9, 4e9});
+  CHECK(values("bandwidth: {from: 1GB/s, to: 10GB/s, points: 3, scale: log}\n", kBandwidth) ==
+        std::vector<double>{1e9, 3.16228e9, 1e10});
+  // Whole numbers, each once.
+  CHECK(values("nodes: {from: 2, to: 5, points: 6, scale: log}\n", kNodes) ==
+        std::vector<double>{2, 3, 4, 5});
+}
+
+TEST_CASE_METHOD(SweepFixture, "axes of parameters complete algorithms and schedules") {
+  const SweepSpec read = read_sweep(
+      spec("model: two.yaml\nalgorithm: [dgc, 'dgc(rho=0.5, momentum=0.9)']\nratio: [0.01, 0.1]\n"
+           "schedule: 'local(steps=5)'\nsteps: [10, 20]\nfragments: 2\n"));
+  CHECK(algorithm(read, point(read, 0)) == "dgc(rho=0.01)");
+  const std::string merged = algorithm(read, point(read, read.points() - 1));
+  CHECK_THAT(merged, Contains("rho=0.1") && Contains("momentum=0.9") && !Contains("0.5"));
+  CHECK(casync::Schedule::parse(schedule(read, point(read, 1))) ==
+        casync::Schedule::parse("local(steps=20, fragments=2)"));
+  refuses(kBase + "rank: [2, 4]\n", 3, "rank '2'", "onebit");
+  refuses(kBase + "ratio: 2\n", 3, "ratio", "share");
+  refuses(kBase + "steps: 10\n", 3, "steps '10'", "ddp");
+  refuses(kBase + "schedule: fsdp\nreshard: maybe\n", 4, "reshard 'maybe'", "true");
+}
+
+TEST_CASE_METHOD(SweepFixture, "a parameter axis is the schedule that says it") {
+  const std::string ring = kBase + "topology: ring\nnodes: 2\nplan: none\n";
+  const auto times = [&](const std::string& text) {
+    const SweepSpec read = read_sweep(spec(ring + text));
+    std::vector<casync::Picoseconds> iterations;
+    for (const SweepRow& row : Sweep(read, {}, kNoPlans).run(1, {})) {
+      iterations.push_back(row.iteration);
+    }
+    return iterations;
+  };
+  CHECK(times("schedule: local\nsteps: [10, 20]\n") ==
+        times("schedule: ['local(steps=10)', 'local(steps=20)']\n"));
+}
+
+TEST_CASE_METHOD(SweepFixture, "axes of machines are the cluster file that says it") {
+  const std::string ring = kBase + "topology: ring\nnodes: 4\nplan: none\n";
+  const std::string gpus = "gpu_link: {bandwidth: 10GB/s, overhead: 1us}\n";
+  const auto times = [&](const std::string& text, const std::string& cluster) {
+    folder.file("cluster.yaml", cluster);
+    const SweepSpec read = read_sweep(spec(ring + "cluster: cluster.yaml\n" + text));
+    std::vector<casync::Picoseconds> iterations;
+    for (const SweepRow& row : Sweep(read, {}, kNoPlans).run(1, {})) {
+      iterations.push_back(row.iteration);
+    }
+    return iterations;
+  };
+  const auto same = [&](const std::string& axis, const std::string& keys,
+                        const std::string& both = "nodes: 4\n") {
+    CAPTURE(axis);
+    const auto by_axis = times(axis, both);
+    CHECK(by_axis == times("", both + keys));
+    CHECK(by_axis != times("", both));
+  };
+  same("gpus_per_node: 4\n", "gpus_per_node: 4\n", "nodes: 4\n" + gpus);
+  same("hosts_per_rack: 2\noversubscription: 4\n", "rack: {hosts: 2, oversubscription: 4}\n");
+  same("stragglers: 1\n", "compute_speed: {3: 0.5}\n");
+  same("stragglers: 2\nstraggler_speed: 0.25\n", "compute_speed: {2: 0.25, 3: 0.25}\n");
+  same("slow_link: 0.25\n", "slow_links:\n  - {between: [0, 1], bandwidth: 250MB/s}\n");
+  // A share of whatever the link's bandwidth is.
+  CHECK(times("slow_link: 0.25\nbandwidth: 100MB/s\n", "nodes: 4\n") ==
+        times("bandwidth: 100MB/s\n",
+              "nodes: 4\nslow_links:\n  - {between: [0, 1], bandwidth: 25MB/s}\n"));
+}
+
+TEST_CASE_METHOD(SweepFixture, "axes of machines that contradict the cluster are refused") {
+  const std::string four = kBase + "nodes: 4\nplan: none\n";
+  refuses(four + "gpus_per_node: 8\n", 5, "what joins a node's GPUs", "gpu_link");
+  refuses(four + "oversubscription: 4\n", 5, "no racks", "hosts_per_rack");
+  refuses(four + "oversubscription: 0.5\n", 5, "oversubscription", "1 is none");
+  refuses(four + "stragglers: 5\n", 5, "there are 4 nodes", "no more");
+  refuses(four + "slow_link: 2\n", 5, "slow_link", "as fast as the others");
+  refuses(four + "slow_link: 0.5\nhosts_per_rack: 2\n", 5, "racks", "leave one");
+  refuses(kBase + "nodes: 1\nplan: none\nslow_link: 0.5\n", 5, "one host", "more nodes");
 }
 
 TEST_CASE_METHOD(SweepFixture, "absurd sizes are refused before anything is simulated") {

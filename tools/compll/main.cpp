@@ -40,21 +40,22 @@ int main(int argc, char** argv) {
        "hipress-compll kernels/algorithms/TerngradEncode.pse -b --target cpp -o build"},
       [&](CLI::App& app) {
         app.add_option("FILE", options.file,
-                       "the program; its other half lies beside it "
+                       "Program; its other half lies beside it "
                        "(XEncode.pse, XDecode.pse) or in it")
             ->required();
-        app.add_flag("-b,--body", options.body, "write the operator's body, NAME.cu or NAME.cpp");
+        app.add_flag("-b,--body", options.body, "Write the operator's body, NAME.cu or NAME.cpp");
         app.add_flag("-w,--wrapper", options.wrapper,
-                     "write functions on a framework's tensors, with the body in them: "
+                     "Write functions on a framework's tensors, with the body in them: "
                      "NAME_FRAMEWORK.hpp; with -r, all in one NAME_FRAMEWORK.cpp");
         app.add_flag("-r,--register", options.registration,
-                     "write what registers these functions: NAME_FRAMEWORK.cpp");
-        app.add_option("-f,--framework", options.framework, "whose operator -w and -r write")
+                     "Write what registers these functions: NAME_FRAMEWORK.cpp");
+        app.add_option("-f,--framework", options.framework,
+                       "Framework whose operator -w and -r write")
             ->check(CLI::IsMember(compll::framework_names()));
         app.add_option("--target", options.target,
-                       "what compiles the body: cuda (the default) or cpp (with -w or -r)")
+                       "What compiles the body: cuda, or cpp (default: cuda, with -w or -r cpp)")
             ->check(CLI::IsMember({"cuda", "cpp"}));
-        app.add_option("-o,--output", options.folder, "folder for what is written")
+        app.add_option("-o,--output", options.folder, "Folder for what is written")
             ->check(CLI::ExistingDirectory)
             ->capture_default_str();
       },

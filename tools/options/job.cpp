@@ -24,13 +24,13 @@ void JobOptions::apply(transport::JobOptions& job) const {
 void declare(CLI::App& app, JobOptions& options, const JobHelp& help) {
   app.add_option("--rendezvous", options.rendezvous, std::string(help.rendezvous));
   app.add_option("--interface", options.interface, std::string(help.interface));
-  app.add_option("--job", options.name, "tells jobs apart that meet in one place")
+  app.add_option("--job", options.name, "Name that tells jobs apart that meet in one place")
       ->capture_default_str();
   app.add_option("--secret-file", options.secret_file,
-                 "file with a secret of at least 16 bytes (mode 0600), the same for every rank; "
-                 "default: rank 0 leaves a secret at the rendezvous");
+                 "File with a secret of at least 16 bytes (mode 0600), the same for every rank "
+                 "(default: rank 0 leaves a secret at the rendezvous)");
   app.add_flag("--insecure", options.insecure,
-               "let --transport gloo, which authenticates nobody, listen beyond loopback; only for "
+               "Let --transport gloo, which authenticates nobody, listen beyond loopback; only for "
                "networks that nobody else can reach");
 }
 

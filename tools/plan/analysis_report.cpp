@@ -215,4 +215,30 @@ void print_passes(std::ostream& out) {
     fmt::print(out, "{:<20}{}\n", pass.name, io::as_command_line(pass.help));
 }
 
+void print_break_even(std::ostream& out, const BreakEvenPoint& point, double tolerance) {
+  const QuantityRow& quantity = *point.quantity;
+  fmt::print(out, "\nbreak-even over {}, with a plan for each (given: {}):\n", quantity.words,
+             quantity.text(point.given));
+  for (const std::string& sentence : describe(point, tolerance)) {
+    fmt::print(out, "  {}\n", sentence);
+  }
+  fmt::print(out, "  {:>16}{:>14}{:>14}   speed-up (in 8 runs of 10)\n", quantity.words,
+             "compressed", "without");
+  for (const Elsewhere& at : point.curve) {
+    const sim::Saving& saving = *at.saving;
+    fmt::print(out, "  {:>16}{:>14}{:>14}   {:.2f} ({:.2f} to {:.2f})  {}\n",
+               quantity.text(at.value), io::format_duration(*at.compressed_s),
+               io::format_duration(*at.uncompressed_s), 1 / (1 - saving.median),
+               1 / (1 - saving.p10), 1 / (1 - saving.p90), to_string(at.answer));
+  }
+}
+
+void print_in_words(std::ostream& out, const std::vector<std::string>& sentences) {
+  fmt::print(out, "\nin words:\n");
+  if (sentences.empty()) fmt::print(out, "  nothing was simulated, so nothing can be said\n");
+  for (const std::string& sentence : sentences) {
+    fmt::print(out, "  - {}\n", io::as_command_line(sentence));
+  }
+}
+
 }  // namespace hipress::planner

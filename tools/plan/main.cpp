@@ -72,6 +72,9 @@ void print(const Options& options, const requests::Planned& planned) {
   print_report(options, problem, advice.found.plan);
   if (options.prints_times()) print_table(options, problem, prepared.profile, advice.comparison);
   planner::print_analysis(std::cout, prepared.request.analysis, problem, advice.analysis);
+  if (planned.break_even)
+    planner::print_break_even(std::cout, *planned.break_even, problem.tolerance);
+  if (options.request.advise) planner::print_in_words(std::cout, planned.in_words);
 }
 
 int run(const Options& options) {

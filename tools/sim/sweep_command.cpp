@@ -4,16 +4,19 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <chrono>
 #include <iostream>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "io/interrupts.hpp"
 #include "io/spelling.hpp"
 #include "requests/sweep.hpp"
 #include "tools/frame.hpp"
 #include "tools/options/fields.hpp"
+#include "tools/sim/slurm.hpp"
+#include "tools/validators.hpp"
 
 namespace hipress::sweep {
 namespace {
@@ -21,6 +24,7 @@ namespace {
 struct SweepOptions {
   std::string spec;
   requests::SweepRequest request;
+  std::int64_t slurm_tasks = 0;  ///< 0: here
 };
 
 void declare_options(CLI::App& app, SweepOptions& options) {
@@ -32,18 +36,25 @@ void declare_options(CLI::App& app, SweepOptions& options) {
       if (field.name == "output") option.required();
     }
   }
+  app.add_option("--slurm", options.slurm_tasks,
+                 "Submit an array of so many Slurm tasks, wait for it, and join their parts. "
+                 "sbatch's own variables say where it runs: SBATCH_PARTITION, SBATCH_ACCOUNT, ...")
+      ->check(tools::count_from(1, 100'000));
 }
 
 /// The axes and the plans that are made, for --help.
 std::string describe_axes() {
   std::string text =
-      "Every axis takes one value or a list; nodes, partitions, bandwidth, latency, overhead and\n"
-      "compute_speed also a range, {from: 1Gbps, to: 64Gbps, times: 2} or {from: 2, to: 8, step: "
-      "2}.\nThe points are all combinations. A file's name is looked for beside the spec first.\n\n"
+      "Every axis takes one value or a list; those marked * also a range: {from: 1Gbps, to: "
+      "64Gbps,\ntimes: 2}, {from: 2, to: 8, step: 2} or {from: 1Gbps, to: 100Gbps, points: 9, "
+      "scale: "
+      "log}. The\npoints are all combinations. A file's name is looked for beside the spec "
+      "first.\n\n"
       "Axes (default):\n";
   for (const AxisRow& axis : axes()) {
     const std::string_view otherwise = axis.fallback.empty() ? axis.otherwise : axis.fallback;
-    text += fmt::format("  {:<15} {} ({})\n", axis.name, io::as_command_line(axis.help), otherwise);
+    text += fmt::format("{} {:<16} {} ({})\n", axis.numeric() ? '*' : ' ', axis.name,
+                        io::as_command_line(axis.help), otherwise);
   }
   text += "\nPlans that are made anew for the machines of each point:\n";
   for (const planner::NamedPlanRow& row : planner::named_plan_rows()) {
@@ -51,33 +62,70 @@ std::string describe_axes() {
   }
   return text +
          "\nspeedup is the iteration time of plan 'none', which sends every gradient alone, at the "
-         "same\npoint over the row's; speedup_over_ddp that of plan 'ddp'.";
+         "same\npoint over the row's; speedup_over_ddp that of plan 'ddp'. Columns _p10 and _p90 "
+         "are "
+         "their\n10-90 % intervals. Lines that begin with # say what the file was made of.";
 }
 
-/// A line on the terminal that counts something, and is ended whatever happens.
+/// How far a stage is: on a terminal a bar that is ended whatever happens, elsewhere a line a
+/// minute.
 class ProgressLine {
  public:
   explicit ProgressLine(std::string_view what) : what_(what) {}
   ProgressLine(const ProgressLine&) = delete;
   ~ProgressLine() {
-    if (shown_) std::cerr << std::endl;
+    if (shown_ && terminal_) std::cerr << std::endl;
   }
+
   void show(std::int64_t done, std::int64_t all) {
-    const std::int64_t step = std::max<std::int64_t>(1, all / 1000);
-    if (!terminal_ || (done % step != 0 && done != all)) return;
-    std::cerr << fmt::format("\r{} of {} {}", done, all, what_) << std::flush;
+    const auto now = Clock::now();
+    if (done < all && now < next_) return;
+    next_ = now + (terminal_ ? kBetweenBars : kBetweenLines);
+    if (!terminal_ && done == all) return;
+    const std::string text = fmt::format("{} of {} {}{}", done, all, what_, left(done, all, now));
+    if (terminal_) {
+      constexpr int kWidth = 30;
+      const int filled = static_cast<int>(kWidth * done / all);
+      std::cerr << fmt::format("\r[{:=<{}}{:<{}}] {:<60}", "", filled, "", kWidth - filled, text)
+                << std::flush;
+    } else {
+      tools::inform(text);
+    }
     shown_ = true;
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr Clock::duration kBetweenBars = std::chrono::milliseconds(200);
+  static constexpr Clock::duration kBetweenLines = std::chrono::minutes(1);
+
+  /// ", about 90 s left": as fast as until now.
+  std::string left(std::int64_t done, std::int64_t all, Clock::time_point now) const {
+    if (done == all) return "";
+    const double past_s = std::chrono::duration<double>(now - begin_).count();
+    const double left_s = past_s * static_cast<double>(all - done) / static_cast<double>(done);
+    if (left_s < 120) return fmt::format(", about {:.0f} s left", left_s);
+    if (left_s < 7200) return fmt::format(", about {:.0f} min left", left_s / 60);
+    return fmt::format(", about {:.1f} h left", left_s / 3600);
+  }
+
   const std::string_view what_;
   const bool terminal_ = ::isatty(STDERR_FILENO) != 0;
+  const Clock::time_point begin_ = Clock::now();
+  Clock::time_point next_ = begin_ + (terminal_ ? kBetweenBars : kBetweenLines);
   bool shown_ = false;
 };
 
-int run(const SweepOptions& options) {
-  requests::SweepRequest request = options.request;
-  request.spec = options.spec;
+void say_what_is_kept(const requests::SweepRequest& request) {
+  const std::string folder = requests::cache_folder(request);
+  if (folder.empty()) return;
+  tools::inform(
+      fmt::format("interrupted; what was simulated is kept in {}, and the same command "
+                  "goes on from there",
+                  folder));
+}
+
+int sweep_here(const requests::SweepRequest& request) {
   std::optional<ProgressLine> line;
   requests::Hooks hooks = {.warn = tools::warn, .inform = tools::inform};
   hooks.progress = [&](const requests::Progress& progress) {
@@ -85,8 +133,23 @@ int run(const SweepOptions& options) {
     line->show(progress.done, progress.all);
   };
   hooks.stage_done = [&] { line.reset(); };
-  requests::sweep(request, hooks);
+  hooks.interrupted = &io::InterruptScope::flag();
+  const io::InterruptScope scope;
+  try {
+    requests::sweep(request, hooks);
+  } catch (const requests::Interrupted&) {
+    line.reset();
+    say_what_is_kept(request);
+    io::end_interrupted();
+  }
   return 0;
+}
+
+int run(const SweepOptions& options) {
+  requests::SweepRequest request = options.request;
+  request.spec = options.spec;
+  if (options.slurm_tasks > 0) return sweep_by_slurm(options.spec, request, options.slurm_tasks);
+  return sweep_here(request);
 }
 
 }  // namespace

@@ -1,0 +1,130 @@
+#include "planner/advice/in_words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+#include "sim/compute_utilisation.hpp"
+#include "sim/scenario.hpp"
+
+namespace hipress::planner {
+namespace {
+
+constexpr std::string_view kRareSchedule = "local(steps=10)";
+
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+/// "of 963ms without compression, 88 % is due to the network, …": what a time consists of, which
+/// grows with the costs of links, host and computation.
+std::string parts_of(const sim::Response& response, const char* how) {
+  return fmt::format(
+      "of {} {} compression, {} is due to the network, {} to kernels and the CPU's part of "
+      "transfers, {} to computation",
+      io::format_duration(response.time_s), how, percent(response.links_s / response.time_s),
+      percent(response.host_s / response.time_s), percent(response.compute_s / response.time_s));
+}
+
+const char* bound_by(const sim::Response& response) {
+  if (response.compute_s >= std::max(response.links_s, response.host_s)) return "computation";
+  return response.links_s >= response.host_s ? "the network"
+                                             : "kernels and the CPU's part of transfers";
+}
+
+void add_bounds(const Advice& advice, std::vector<std::string>& sentences) {
+  const Comparison& comparison = advice.comparison;
+  if (const auto& raw = comparison.uncompressed; raw && raw->response) {
+    sentences.push_back(fmt::format("this job is bound by {}: {}", bound_by(*raw->response),
+                                    parts_of(*raw->response, "without")));
+  }
+  if (const auto& compressed = comparison.compressed; compressed && compressed->response) {
+    sentences.push_back(parts_of(*compressed->response, "with"));
+  }
+}
+
+std::string changed(double now_s, double then_s) {
+  constexpr double kNothing = 0.005;  // less is 0 % in words
+  const double change = then_s / now_s - 1;
+  if (std::abs(change) < kNothing) return io::format_duration(then_s) + " (unchanged)";
+  return fmt::format("{} ({:+.0f} %)", io::format_duration(then_s), 100 * change);
+}
+
+/// "twice the bandwidth, 20 Gbit/s: 99ms (-36 %) with compression, 140ms (-2 %) without: compress".
+void add_change(const std::string& what, const Elsewhere& at, const Comparison& now,
+                std::vector<std::string>& sentences) {
+  if (!at.compressed_s || !at.uncompressed_s || !now.compressed || !now.uncompressed) return;
+  sentences.push_back(fmt::format("{}: {} with compression, {} without: {}", what,
+                                  changed(now.compressed->plan.iteration_s, *at.compressed_s),
+                                  changed(now.uncompressed->plan.iteration_s, *at.uncompressed_s),
+                                  to_string(at.answer)));
+}
+
+/// Other values of the quantities; those that the request cannot have are left out.
+void add_changes(WhatIf& what_if, const Advice& advice, std::vector<std::string>& sentences) {
+  struct Change {
+    std::string_view quantity;
+    double factor;
+    std::string_view words;
+  };
+  constexpr std::array kChanges = {
+      Change{"bandwidth", 2, "twice the bandwidth"}, Change{"latency", 0.5, "half the latency"},
+      Change{"nodes", 0.5, "half the nodes"}, Change{"nodes", 2, "twice the nodes"},
+      Change{"compute-time", 0.5, "computation twice as fast"}};
+  for (const auto& [name, factor, words] : kChanges) {
+    const QuantityRow& quantity = find_quantity(name);
+    double value = quantity.of(what_if.prepared()) * factor;
+    if (quantity.whole) value = static_cast<double>(static_cast<std::int64_t>(value));
+    if (value < quantity.least || value > quantity.most) continue;
+    try {
+      add_change(fmt::format("{}, {}", words, quantity.text(value)), what_if.at(quantity, value),
+                 advice.comparison, sentences);
+    } catch (const io::InputError&) {
+      // A cluster file may say how many nodes there are, and a model have no times.
+    }
+  }
+  add_change("codecs twice as fast", what_if.with_faster_codecs(2), advice.comparison, sentences);
+}
+
+/// A step's time where gradients meet once in ten steps.
+void add_schedule(const PreparedRequest& prepared, const Advice& advice,
+                  std::vector<std::string>& sentences) {
+  const auto& raw = advice.comparison.uncompressed;
+  if (!raw || raw->machines == nullptr) return;
+  sim::Scenario scenario = {.model = advice.problem->model,
+                            .plan = raw->plan.plan,
+                            .profile = prepared.profile,
+                            .cluster = raw->machines->cluster,
+                            .network = raw->machines->network,
+                            .iterations = sim::kPeriods};
+  try {
+    scenario.plan.schedule = casync::Schedule::parse(kRareSchedule);
+    scenario.plan.schedule.timetable(scenario.model);
+    const double step_s = casync::to_seconds(sim::iteration_time(scenario, sim::expand(scenario)));
+    sentences.push_back(fmt::format("schedule {}, uncompressed: {} a step; {}", kRareSchedule,
+                                    changed(raw->plan.iteration_s, step_s),
+                                    scenario.plan.schedule.gives_up()));
+  } catch (const std::invalid_argument&) {
+    // The strategy has no such schedule.
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> in_words(WhatIf& what_if, const Advice& advice) {
+  std::vector<std::string> sentences;
+  if (!advice.comparison.planned_s) return sentences;
+  add_bounds(advice, sentences);
+  add_changes(what_if, advice, sentences);
+  add_schedule(what_if.prepared(), advice, sentences);
+  const BreakEvenPoint point = break_even_point(what_if, find_quantity("bandwidth"));
+  for (std::string& sentence : describe(point, what_if.prepared().problem.tolerance)) {
+    sentences.push_back(std::move(sentence));
+  }
+  return sentences;
+}
+
+}  // namespace hipress::planner

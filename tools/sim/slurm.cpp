@@ -1,0 +1,118 @@
+#include "tools/sim/slurm.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <ostream>
+#include <string_view>
+#include <vector>
+
+#include "io/child.hpp"
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "tools/frame.hpp"
+
+namespace hipress::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kLongest_s = 30 * 86400;  // that an array may wait and run
+
+/// For a shell.
+std::string shell_word(std::string_view text) {
+  std::string made = "'";
+  for (const char c : text) made += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return made + "'";
+}
+
+std::string part(const std::string& output, std::string_view number) {
+  return fmt::format("{}.part-{}", output, number);
+}
+
+std::string log(const std::string& output, std::string_view number) {
+  return fmt::format("{}.part-{}.log", output, number);
+}
+
+/// What each task runs. Its number is known to its shell alone.
+std::string command_of_task(const std::string& spec, const requests::SweepRequest& request,
+                            const std::string& cache, std::int64_t tasks) {
+  std::string text = fmt::format(
+      "exec {} sweep {} --output {}\"$SLURM_ARRAY_TASK_ID\" --shard \"$SLURM_ARRAY_TASK_ID\"/{} "
+      "--cache {} --evaluations {}",
+      shell_word(fs::canonical("/proc/self/exe").string()), shell_word(fs::absolute(spec).string()),
+      shell_word(part(request.output, "")), tasks, shell_word(cache), request.evaluations);
+  text += request.jobs > 0 ? fmt::format(" --jobs {}", request.jobs)
+                           : " --jobs \"${SLURM_CPUS_PER_TASK:-1}\"";
+  if (request.no_intervals) text += " --no-intervals";
+  if (!request.algorithms.empty()) text += " --algorithm " + shell_word(request.algorithms);
+  if (request.trust.everything) text += " --trust-plan";
+  return text;
+}
+
+void require_alone(const requests::SweepRequest& request) {
+  if (request.shard != "1/1") {
+    throw io::InputError("--slurm makes shards of its own; leave --shard out");
+  }
+  std::error_code error;
+  const fs::file_type kind = fs::status(request.output, error).type();
+  if (kind != fs::file_type::regular && kind != fs::file_type::not_found) {
+    throw io::InputError(fmt::format("{}: parts are joined to a file; give --output FILE.csv",
+                                     io::quote(request.output)));
+  }
+  io::require_writable(request.output);
+}
+
+void submit_and_wait(const std::string& output, const std::string& command, std::int64_t tasks) {
+  const io::ChildResult result = io::run_child(
+      {.words = {"sbatch", "--wait", "--job-name=hipress-sweep", fmt::format("--array=1-{}", tasks),
+                 "--ntasks=1", "--output=" + log(output, "%a"), "--wrap", command},
+       .input = {},
+       .environment = {},
+       .timeout_s = kLongest_s});
+  if (result.start_error == ENOENT) {
+    throw io::InputError(
+        "there is no sbatch on the PATH; run this on a machine of the Slurm cluster, or sweep "
+        "here, "
+        "without --slurm");
+  }
+  if (result.start_error == 0 && result.status == 0) return;
+  throw io::RunError(
+      fmt::format("the Slurm array has failed: {}logs of its tasks are {}; what they have "
+                  "simulated is kept, and "
+                  "the same command goes on from there",
+                  result.output.empty() ? "" : result.output + "; ", log(output, "*")));
+}
+
+void join(const std::string& output, std::int64_t tasks) {
+  io::write_file(output, [&](std::ostream& out) {
+    for (std::int64_t task = 1; task <= tasks; ++task) {
+      out << io::read_file(part(output, std::to_string(task)));
+    }
+  });
+  std::error_code ignored;
+  for (std::int64_t task = 1; task <= tasks; ++task) {
+    fs::remove(part(output, std::to_string(task)), ignored);
+    fs::remove(log(output, std::to_string(task)), ignored);
+  }
+}
+
+}  // namespace
+
+int sweep_by_slurm(const std::string& spec, const requests::SweepRequest& request,
+                   std::int64_t tasks) {
+  require_alone(request);
+  requests::read_spec(request);  // refused here if it makes no sense
+  requests::SweepRequest absolute = request;
+  absolute.output = fs::absolute(request.output).string();
+  const std::string kept = requests::cache_folder(absolute);
+  const std::string cache = kept.empty() ? "none" : fs::absolute(kept).string();
+  tools::inform(
+      fmt::format("submitting an array of {} Slurm tasks and waiting for its end", tasks));
+  submit_and_wait(absolute.output, command_of_task(spec, absolute, cache, tasks), tasks);
+  join(absolute.output, tasks);
+  return 0;
+}
+
+}  // namespace hipress::sweep
