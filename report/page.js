@@ -560,8 +560,106 @@ function showPath() {
 
 // ---------------------------------------------------------------- what other machines would bring
 
-function showSensitivity() { section('sensitivity').hidden = true; }
-function showBreakEven() { section('break-even').hidden = true; }
+function drawChanges(rows, width) {
+  const high = 44, left = 8, right = 8;
+  const most = Math.max(...rows.map(row => Math.abs(row.change_s)));
+  const loses = rows.some(row => row.change_s > 0);
+  const zero = loses ? width / 2 : left;
+  const scale = (width - right - zero) / most;
+  const text = row => `${row.help}: ${duration(Math.abs(row.change_s))} ${row.change_s < 0 ? 'less' : 'more'}`;
+  const made = svg('svg', {viewBox: `0 0 ${width} ${rows.length * high + 4}`, role: 'img', 'aria-label': rows.map(text).join('; ')});
+  rows.forEach((row, i) => {
+    const long = Math.abs(row.change_s) * scale;
+    made.append(svg('text', {x: left, y: i * high + 16, 'data-value': row.change_s}, text(row), svg('title', null, `an iteration of ${duration(row.iteration_s)}`)),
+                svg('rect', {x: row.change_s < 0 ? zero : zero - long, y: i * high + 22, width: Math.max(1, long), height: 14, rx: 2,
+                             fill: row.change_s < 0 ? 'var(--this)' : 'var(--Encode)'}));
+  });
+  if (loses) made.append(svg('line', {class: 'grid', x1: zero, x2: zero, y1: 0, y2: rows.length * high}));
+  return made;
+}
+
+function showSensitivity() {
+  const place = section('sensitivity');
+  const all = data.sensitivity;
+  if (!all) return place.append(html('p', {class: 'quiet'}, 'Not looked at: it would take many simulations of a large graph. hipress-sim --sensitivity does it.'));
+  const rows = all.filter(row => row.change_s !== 0).sort((a, b) => a.change_s - b.change_s);
+  if (rows.length === 0) return place.append(html('p', null, 'Nothing: no resource alone would make this plan’s iteration shorter.'));
+  place.append(html('p', {class: 'quiet'}, 'How much shorter an iteration of this plan would be if one thing were 10 % better, all else as it is.'));
+  figure(place, width => drawChanges(rows, width));
+  const none = all.filter(row => row.change_s === 0).map(row => row.name.replace(/_/g, ' '));
+  if (none.length > 0) place.append(html('p', {class: 'quiet'}, 'It would not change with more of: ' + none.join(', ') + '.'));
+}
+
+/** A value of a break-even's quantity in words. */
+function inQuantity(value, unit) {
+  if (unit === 'B/s') return inUnits(8 * value, [['Tbit/s', 1e12], ['Gbit/s', 1e9], ['Mbit/s', 1e6], ['kbit/s', 1e3], ['bit/s', 1]], '0 bit/s');
+  return unit === 's' ? duration(value) : plural(Math.round(value), 'node');
+}
+function factor(times) { return String(Number(times.toPrecision(DIGITS))) + ' ×'; }
+
+/** Speed-ups in proportion: 2 is as far above 1 as 1/2 is below. */
+function drawBreakEven(found, curve, width) {
+  const high = 270, left = 48, right = 14, top = 12, foot = 44;
+  const log = Math.log, x0 = log(curve[0].value), x1 = log(curve[curve.length - 1].value);
+  const y0 = Math.min(.95, ...curve.map(at => at.speedup_p10)) * .98, y1 = Math.max(1.05, ...curve.map(at => at.speedup_p90)) * 1.02;
+  const x = value => left + (log(value) - x0) / Math.max(1e-9, x1 - x0) * (width - left - right);
+  const y = speedup => top + (log(y1) - log(speedup)) / (log(y1) - log(y0)) * (high - top - foot);
+  const made = svg('svg', {viewBox: `0 0 ${width} ${high}`, role: 'img',
+                           'aria-label': `Speed-up by compression over ${found.quantity}. ` + found.sentences.join('. ')});
+  let free = Infinity;
+  for (const step of [.1, .25, .5, .8, .9, 1, 1.1, 1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32].filter(one => one >= y0 && one <= y1)) {
+    made.append(svg('line', {class: step === 1 ? 'mark' : 'grid', x1: left, x2: width - right, y1: y(step), y2: y(step)}));
+    if (free - y(step) < 16 && step !== 1) continue;
+    free = y(step);
+    made.append(svg('text', {class: 'quiet', x: left - 6, y: y(step) + 4, 'text-anchor': 'end'}, step + ' ×'));
+  }
+  // A label where there is room for it behind the one before.
+  let taken = -Infinity;
+  curve.forEach((at, i) => {
+    if (x(at.value) - taken < 96) return;
+    taken = x(at.value);
+    made.append(svg('text', {class: 'quiet', x: x(at.value), y: high - foot + 18, 'data-value': at.value,
+                             'text-anchor': i === 0 ? 'start' : x(at.value) > width - 50 ? 'end' : 'middle'}, inQuantity(at.value, found.unit)));
+  });
+  const line = key => curve.map(at => `${x(at.value).toFixed(1)} ${y(at[key]).toFixed(1)}`);
+  made.append(svg('path', {d: 'M' + line('speedup_p90').concat(line('speedup_p10').reverse()).join('L') + 'z', fill: 'var(--this)', opacity: .22}),
+              svg('path', {d: 'M' + line('speedup').join('L'), stroke: 'var(--this)', 'stroke-width': 2.5, fill: 'none'}));
+  if (found.given >= curve[0].value && found.given <= curve[curve.length - 1].value) {
+    const at = x(found.given);
+    made.append(svg('line', {class: 'whisker', x1: at, x2: at, y1: top, y2: high - foot + 22}),
+                svg('text', {x: at, y: high - 4, 'text-anchor': at < 60 ? 'start' : at > width - 60 ? 'end' : 'middle', 'data-value': found.given},
+                    `this job: ${inQuantity(found.given, found.unit)}`));
+  }
+  for (const turn of found.turns) {
+    if (turn.value < curve[0].value || turn.value > curve[curve.length - 1].value) continue;
+    made.append(svg('circle', {cx: x(turn.value), cy: y(1), r: 5, fill: 'var(--Encode)', stroke: 'var(--text)', 'data-value': turn.value},
+                    svg('title', null, inQuantity(turn.value, found.unit))));
+  }
+  return made;
+}
+
+function showBreakEven() {
+  const place = section('break-even');
+  const found = plan.break_even;
+  if (!found) return place.append(html('p', {class: 'quiet'}, 'Not looked at. To have it here, plan with --break-even bandwidth, nodes, latency or compute-time.'));
+  place.append(...found.sentences.map(one => html('p', null, one[0].toUpperCase() + one.slice(1) + '.')));
+  const curve = found.curve.filter(at => typeof at.speedup === 'number');
+  if (curve.length < 2) return;
+  place.append(html('p', {class: 'quiet'}, 'Speed-up of the fastest plan that compresses over the fastest that does not, with plans made anew for each value. '
+      + 'Band: 8 runs of 10. Dots: where the answer turns.'));
+  figure(place, width => drawBreakEven(found, curve, width));
+  const cells = curve.map(at => [shown(at.value, value => inQuantity(value, found.unit)), shown(at.compressed_s, duration),
+      shown(at.uncompressed_s, duration), shown(at.speedup, factor), html('span', null, shown(at.speedup_p10, factor), ' to ', shown(at.speedup_p90, factor)), at.advice]);
+  place.append(html('details', null, html('summary', null, 'The curve as a table'),
+      table('Predicted iteration times over ' + found.quantity, ['Value', 'Compressing', 'Without', 'Speed-up', '8 runs of 10', {words: 'Advice'}], cells)));
+}
+
+/** What hipress-plan says in words, where it was asked to. */
+function showWords() {
+  const place = section('words');
+  place.hidden = !plan.in_words || plan.in_words.length === 0;
+  if (!place.hidden) place.append(html('ul', null, ...plan.in_words.map(one => html('li', null, one))));
+}
 
 // ---------------------------------------------------------------- the plan
 
@@ -673,5 +771,5 @@ function openForPrint() {
 
 chooseTheme();
 openForPrint();
-for (const show of [showComparison, showTimeline, showPath, showSensitivity, showBreakEven, showPlan, showGrounds]) show();
+for (const show of [showWords, showComparison, showTimeline, showPath, showSensitivity, showBreakEven, showPlan, showGrounds]) show();
 })();

@@ -18,6 +18,10 @@ using namespace planner;
 
 namespace {
 
+/// Of simulations beside the timeline's, all together: where a file is asked for, and where the
+/// page is kept in case somebody saves it, which must not take long.
+constexpr double kMostTasksOfFile = 2e7, kMostTasksInMemory = 5e5;
+
 using Json = io::Document;
 
 Json model_json(const models::Model& model) {
@@ -97,6 +101,8 @@ std::string report_page(const Planned& planned, const std::vector<std::string>& 
   Json data = {
       {"plan", plan_json(planned)}, {"about", about_json(planned)}, {"said", Json::list()}};
   for (const std::string& one : said) data["said"].push_back(sentence(one));
+  const double most_tasks = planned.request.report.empty() ? kMostTasksInMemory : kMostTasksOfFile;
+  data["sensitivity"] = simulated ? sensitivity_json(*simulated, most_tasks) : Json();
   const report::Headline headline = {.title = title_of(planned),
                                      .answer = report::answer_sentence(data["plan"]),
                                      .details = sentence(planned.advice.verdict.sentence)};

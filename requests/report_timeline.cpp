@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "planner/timing/evaluation.hpp"
@@ -10,6 +11,7 @@
 #include "report/spans.hpp"
 #include "sim/critical_path.hpp"
 #include "sim/folding.hpp"
+#include "sim/sensitivity.hpp"
 
 namespace hipress::requests {
 
@@ -166,6 +168,21 @@ Json timeline_json(const PlanSimulation& simulated, const PageRoom& room) {
           {"diagnostic", sentence(simulated.diagnostic)},
           {"kinds", kinds_json()},
           {"lanes", rows}};
+}
+
+Json sensitivity_json(const PlanSimulation& simulated, double most_tasks) {
+  const std::span<const sim::Improvement> improvements = sim::improvements();
+  if (static_cast<double>(improvements.size()) * simulated.graph.tasks() > most_tasks) return {};
+  const std::vector<sim::Sensitivity> changes =
+      sim::sensitivities(simulated.scenario, simulated.graph, simulated.result.iteration);
+  Json rows = Json::list();
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    rows.push_back({{"name", changes[i].name},
+                    {"help", improvements[i].help},
+                    {"iteration_s", casync::to_seconds(changes[i].iteration)},
+                    {"change_s", casync::to_seconds(changes[i].change)}});
+  }
+  return rows;
 }
 
 Json path_json(const PlanSimulation& simulated, const PageRoom& room) {
