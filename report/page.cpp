@@ -27,7 +27,19 @@ std::string text(const Json& object, std::string_view name) {
 
 /// "; compression is faster with 97 % probability"; empty where it is not known.
 std::string probably(std::string_view what, std::optional<double> probability) {
-  return probability ? fmt::format("; {} with {:.0f} % probability", what, 100 * *probability) : "";
+  if (!probability) return {};
+  constexpr double kMostSaid = 0.995;  // what is rounded to 100 % is not certain
+  if (*probability > kMostSaid) return fmt::format("; {} with more than 99 % probability", what);
+  return fmt::format("; {} with {:.0f} % probability", what, 100 * *probability);
+}
+
+/// With blanks before "%" that no line breaks at.
+std::string unbroken(std::string text) {
+  const std::string_view at = " %", instead = "\u00a0%";
+  for (std::size_t i = text.find(at); i != std::string::npos; i = text.find(at, i)) {
+    text.replace(i, at.size(), instead);
+  }
+  return text;
 }
 
 /// The template with every {{word}} replaced, in one pass: what is filled in may say anything.
@@ -148,7 +160,7 @@ std::string answer_sentence(const Json& plan) {
 
 std::string page(const Headline& headline, const Json& data) {
   return filled(kPageHtml, {{"title", escape_html(headline.title)},
-                            {"answer", escape_html(headline.answer)},
+                            {"answer", unbroken(escape_html(headline.answer))},
                             {"details", escape_html(headline.details)},
                             {"style", kPageCss},
                             {"script", kPageJs},

@@ -139,11 +139,20 @@ function comparedTimes() {
   return rows.filter(row => typeof row.s === 'number');
 }
 
+/** Below this width, bars have their words in two lines. */
+const NARROW = 460;
+/** A text above a bar, of one line or, where there is no room, two. */
+function words(lines, x, y, narrow, attributes) {
+  if (!narrow) return svg('text', Object.assign({x, y}, attributes), lines.join(''));
+  return svg('text', Object.assign({x, y}, attributes), ...lines.map((line, i) => svg('tspan', {x, dy: i ? 16 : 0}, line.trim())));
+}
+
 function drawBars(rows, width) {
-  const high = 46, left = 8, right = 12, foot = 26;
+  const narrow = width < NARROW, lead = narrow ? 16 : 0, high = 46 + lead, left = 8, right = 12, foot = 26;
   const most = Math.max(...rows.map(row => Math.max(row.s, row.p90 || 0)));
   const x = seconds => left + seconds / most * (width - left - right);
-  const text = row => `${row.name}: ${duration(row.s)}` + (typeof row.p10 === 'number' ? ` (${duration(row.p10)} to ${duration(row.p90)})` : '');
+  const lines = row => [`${row.name}: ${duration(row.s)}`, typeof row.p10 === 'number' ? ` (${duration(row.p10)} to ${duration(row.p90)})` : ''];
+  const text = row => lines(row).join('');
   const height = rows.length * high + foot;
   const made = svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img',
                            'aria-label': 'Time of an iteration. ' + rows.map(text).join('; ') + '.'});
@@ -152,8 +161,9 @@ function drawBars(rows, width) {
                 svg('text', {class: 'quiet', x: x(tick), y: height - 8, 'text-anchor': tick === 0 ? 'start' : x(tick) > width - 40 ? 'end' : 'middle'}, duration(tick)));
   }
   rows.forEach((row, i) => {
-    const y = i * high;
-    made.append(svg('text', {x: left, y: y + 16, 'font-weight': row.mine ? 700 : 400, 'data-value': row.s}, text(row)),
+    made.append(words(lines(row), left, i * high + 16, narrow, {'font-weight': row.mine ? 700 : 400, 'data-value': row.s}));
+    const y = i * high + lead;
+    made.append(
                 svg('rect', {x: left, y: y + 22, width: x(row.s) - left, height: 16, rx: 2, fill: row.mine ? 'var(--this)' : 'var(--other)'}));
     if (typeof row.p10 === 'number') {
       made.append(svg('path', {class: 'whisker', d: `M${x(row.p10)} ${y + 25}v10M${x(row.p10)} ${y + 30}H${x(row.p90)}m0 -5v10`}));
@@ -561,17 +571,17 @@ function showPath() {
 // ---------------------------------------------------------------- what other machines would bring
 
 function drawChanges(rows, width) {
-  const high = 44, left = 8, right = 8;
+  const narrow = width < NARROW, lead = narrow ? 16 : 0, high = 44 + lead, left = 8, right = 8;
   const most = Math.max(...rows.map(row => Math.abs(row.change_s)));
   const loses = rows.some(row => row.change_s > 0);
   const zero = loses ? width / 2 : left;
   const scale = (width - right - zero) / most;
-  const text = row => `${row.help}: ${duration(Math.abs(row.change_s))} ${row.change_s < 0 ? 'less' : 'more'}`;
-  const made = svg('svg', {viewBox: `0 0 ${width} ${rows.length * high + 4}`, role: 'img', 'aria-label': rows.map(text).join('; ')});
+  const lines = row => [row.help + ':', ` ${duration(Math.abs(row.change_s))} ${row.change_s < 0 ? 'less' : 'more'}`];
+  const made = svg('svg', {viewBox: `0 0 ${width} ${rows.length * high + 4}`, role: 'img', 'aria-label': rows.map(row => lines(row).join('')).join('; ')});
   rows.forEach((row, i) => {
     const long = Math.abs(row.change_s) * scale;
-    made.append(svg('text', {x: left, y: i * high + 16, 'data-value': row.change_s}, text(row), svg('title', null, `an iteration of ${duration(row.iteration_s)}`)),
-                svg('rect', {x: row.change_s < 0 ? zero : zero - long, y: i * high + 22, width: Math.max(1, long), height: 14, rx: 2,
+    made.append(words(lines(row), left, i * high + 16, narrow, {'data-value': row.change_s}),
+                svg('rect', {x: row.change_s < 0 ? zero : zero - long, y: i * high + 22 + lead, width: Math.max(1, long), height: 14, rx: 2,
                              fill: row.change_s < 0 ? 'var(--this)' : 'var(--Encode)'}));
   });
   if (loses) made.append(svg('line', {class: 'grid', x1: zero, x2: zero, y1: 0, y2: rows.length * high}));
@@ -616,7 +626,7 @@ function drawBreakEven(found, curve, width) {
   // A label where there is room for it behind the one before.
   let taken = -Infinity;
   curve.forEach((at, i) => {
-    if (x(at.value) - taken < 96) return;
+    if (x(at.value) - taken < 135) return;
     taken = x(at.value);
     made.append(svg('text', {class: 'quiet', x: x(at.value), y: high - foot + 18, 'data-value': at.value,
                              'text-anchor': i === 0 ? 'start' : x(at.value) > width - 50 ? 'end' : 'middle'}, inQuantity(at.value, found.unit)));

@@ -56,7 +56,7 @@ class Collector {
  private:
   void add(TaskId id) {
     const Task& task = graph_[id];
-    const bool is_here = task.node == node_;
+    const bool is_here = graph_.representative(task.node) == node_;
     switch (casync::resource_of(task.kind)) {
       case Resource::kNone:
         return;

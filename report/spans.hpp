@@ -35,16 +35,17 @@ struct Lane {
 };
 
 struct NodeTimeline {
-  std::uint32_t node = 0;
+  std::uint32_t node = 0;  ///< a representative
   /// Gaps up to this length are inside spans; 0: every span is busy from its start to its end.
   casync::Picoseconds gap{};
-  bool joins_units = false;  ///< some spans are of several units
-  std::vector<Lane> lanes;   ///< those that do something, in the order of a trace's
+  bool joins_units = false;      ///< some spans are of several units
+  std::vector<Lane> lanes = {};  ///< those that do something, in the order of a trace's
 };
 
-/// The lanes of `node`: computation, codecs, messages out and in, and its GPUs' exchange. Tasks of
-/// no length are left out. Spans are merged over growing gaps, and at last over units, until there
-/// are at most `most_spans`, or one for each lane and kind. `critical_path` is of the same graph.
+/// The lanes of `node`, of a folded graph of the one that stands for all: computation, codecs,
+/// messages out and in, and its GPUs' exchange. Tasks of no length are left out. Spans are merged
+/// over growing gaps, and at last over units, until there are at most `most_spans`, or one for each
+/// lane and kind. `critical_path` is of the same graph.
 NodeTimeline node_timeline(const casync::TaskGraph& graph, const traces::Timeline& timeline,
                            const std::vector<casync::TaskId>& critical_path, std::uint32_t node,
                            std::size_t most_spans);

@@ -149,7 +149,9 @@ std::vector<Picoseconds> ends_of_units(const PlanSimulation& simulated, std::siz
 Json timeline_json(const PlanSimulation& simulated, const PageRoom& room) {
   const sim::Result& result = simulated.result;
   const std::uint32_t node =
-      simulated.critical_path.empty() ? 0 : simulated.graph[simulated.critical_path.back()].node;
+      simulated.critical_path.empty()
+          ? 0
+          : simulated.graph.representative(simulated.graph[simulated.critical_path.back()].node);
   const report::NodeTimeline lanes = report::node_timeline(
       simulated.graph, result.timeline, simulated.critical_path, node, room.spans);
   Json rows = Json::list();

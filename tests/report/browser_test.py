@@ -14,7 +14,8 @@ PLAN, SIM = "", ""
 DESKTOP, PHONE = (1280, 900), (390, 844)
 EVIL = "</script><img src=x onerror=document.title='evil'>"
 #: Units of the page's numbers.
-UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "%": 1e-2, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1, "x": 1, "×": 1}
+UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "%": 1e-2, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1, "×": 1} | {
+    f"{prefix}bit/s": times / 8 for prefix, times in (("", 1), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12))}
 
 
 def numbers_in(value) -> set:
@@ -69,6 +70,7 @@ class Report(unittest.TestCase):
         for window in (DESKTOP, PHONE):
             with self.subTest(window=window):
                 page = self.open(window)
+                page.screenshot()  # which waits until something is painted
                 paint = page.run("performance.getEntriesByName('first-contentful-paint').map(entry => entry.startTime)[0]")
                 print(f"{window[0]} pixels: first contentful paint after {paint} ms, {self.size} bytes")
                 self.assertEqual(page.errors, [])

@@ -90,6 +90,10 @@ TEST_CASE("the answer is one sentence with its probability") {
       answer_sentence(plan) ==
       "Compress: an iteration takes 80ms instead of 100ms, 20.0 % less; compression is faster with "
       "97 % probability.");
+  SECTION("nothing is certain") {
+    plan["advice_probability"] = 0.9999;
+    CHECK_THAT(answer_sentence(plan), Catch::Contains("faster with more than 99 % probability."));
+  }
   SECTION("the answer is another plan") {
     plan["predicted_iteration_s"] = 0.11;
     CHECK(answer_sentence(plan) ==

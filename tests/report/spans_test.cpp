@@ -75,6 +75,16 @@ TEST_CASE("a node's lanes show what it computes, encodes and sends, another's wh
   CHECK(receiver.lanes[1].spans.at(0).kind == Kind::kSend);
 }
 
+TEST_CASE("of a folded graph, the tasks of any node are those of the one that stands for all") {
+  casync::TaskGraph graph = traces::one_message();
+  graph.folded = true;
+  const NodeTimeline made =
+      report::node_timeline(graph, traces::predicted_one_message(), {}, 0, 100);
+  CHECK(names(made) ==
+        std::vector<std::string>{"computation", "encode, decode, merge", "sending", "receiving"});
+  CHECK(made.lanes[1].spans.size() == 2);  // node 0 encodes, node 1 decodes
+}
+
 TEST_CASE("tasks of one gradient that touch are one span, and others find rows") {
   Tasks tasks;
   tasks.add(send(0, 10), 0, 100);
