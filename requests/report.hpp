@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "requests/plan.hpp"
+#include "requests/planned.hpp"
 
 /// The page that `report` writes of a plan (report/page.hpp), and what is on it.
 namespace hipress::requests {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "requests/plan.hpp"
+#include "requests/planned.hpp"
 #include "sim/scenario.hpp"
 
 /// What the page of a plan shows of its simulation.

@@ -100,7 +100,8 @@ void check(const AnalysisOptions& options, const Problem& problem, const SearchR
   const bool looks = options.explain || options.report || !options.compare.empty();
   if (!options.plan.empty() && !looks) {
     throw io::InputError(
-        "`plan` takes a plan to be looked at instead of searching one: give `explain`, `compare` or "
+        "`plan` takes a plan to be looked at instead of searching one: give `explain`, `compare` "
+        "or "
         "`report` too (hipress-sim `plan` simulates it)");
   }
   if (!options.plan.empty() && options.robust) {

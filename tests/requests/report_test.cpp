@@ -144,9 +144,9 @@ TEST_CASE("a page of 399 gradients on 16 nodes is no longer than mail takes") {
   }
 }
 
-TEST_CASE("of a very large model a page has what there is room for, and says so") {
+TEST_CASE("of a very large model a page has what there is room for, and says so", "[slow]") {
   const Folder folder;
-  write_model(folder / "model.txt", 30'000, "a.name.that.has.nothing.in.common.");
+  write_model(folder / "model.txt", 5'000, "a.name.that.has.nothing.in.common.");
   Document request = plan_request(folder / "model.txt", 2);
   request["plan"] = "none";
   request["report"] = folder / "report.html";
@@ -157,8 +157,9 @@ TEST_CASE("of a very large model a page has what there is room for, and says so"
   const Document& gradients = at(data, "gradients");
   const std::size_t shown = at(gradients, "elements").items()->size();
   CHECK(shown >= 500);
+  CHECK(shown < 5'000);
   CHECK(at(gradients, "index").items()->size() == shown);
-  CHECK(at(gradients, "all").integer() == 30'000);
+  CHECK(at(gradients, "all").integer() == 5'000);
   // The largest of write_model()'s sizes is among them.
   std::int64_t largest = 0;
   for (const Document& one : *at(gradients, "elements").items())
