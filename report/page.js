@@ -520,7 +520,7 @@ function showTimeline() {
   const which = timeline.folded ? 'Every node does the same; one is shown' : `Node ${timeline.node} is shown, where the iteration ends last`;
   place.append(html('p', {class: 'quiet'}, which + ': ', plural(timeline.tasks, 'task'), timeline.folded ? ' a node' : ' on all nodes',
       timeline.gap_ns > 0 ? `, neighbours less than ${duration(timeline.gap_ns * 1e-9)} apart drawn as one` : '',
-      '. Black below a task: the critical path. Drag to move; Ctrl and wheel, pinch or double-click to zoom.'));
+      '. A line below a task: it is on the critical path. Drag to move; Ctrl and wheel, pinch or double-click to zoom.'));
   if (timeline.diagnostic) place.append(html('p', {class: 'warning'}, timeline.diagnostic));
   view = new TimelineView(place, timeline);
   place.append(html('p', null, 'The iteration takes ', shown(timeline.iteration_s, duration), '. Computation ends after ',
@@ -668,7 +668,7 @@ function showBreakEven() {
 function showWords() {
   const place = section('words');
   place.hidden = !plan.in_words || plan.in_words.length === 0;
-  if (!place.hidden) place.append(html('ul', null, ...plan.in_words.map(one => html('li', null, one))));
+  if (!place.hidden) place.append(html('ul', null, ...plan.in_words.map(one => html('li', null, one[0].toUpperCase() + one.slice(1)))));
 }
 
 // ---------------------------------------------------------------- the plan
@@ -781,5 +781,5 @@ function openForPrint() {
 
 chooseTheme();
 openForPrint();
-for (const show of [showWords, showComparison, showTimeline, showPath, showSensitivity, showBreakEven, showPlan, showGrounds]) show();
+for (const show of [showComparison, showTimeline, showPath, showSensitivity, showBreakEven, showWords, showPlan, showGrounds]) show();
 })();
