@@ -34,12 +34,16 @@ std::string probably(std::string_view what, std::optional<double> probability) {
 }
 
 /// With blanks before "%" that no line breaks at.
-std::string unbroken(std::string text) {
-  const std::string_view at = " %", instead = "\u00a0%";
-  for (std::size_t i = text.find(at); i != std::string::npos; i = text.find(at, i)) {
-    text.replace(i, at.size(), instead);
+std::string unbroken(std::string_view text) {
+  std::string made;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 2) == " %") {
+      made += "\u00a0";
+    } else {
+      made += text[i];
+    }
   }
-  return text;
+  return made;
 }
 
 /// The template with every {{word}} replaced, in one pass: what is filled in may say anything.
