@@ -8,7 +8,7 @@ add_custom_target(tools DEPENDS ${tools})
 install(TARGETS ${libraries} EXPORT hipress ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS hipress_c EXPORT hipress LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS ${tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-foreach(folder io models kernels transport job casync traces costs plans runtime sim planner sweep replay profiler requests)
+foreach(folder io models kernels transport job casync traces costs plans runtime sim planner sweep replay profiler report requests)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hipress
           FILES_MATCHING PATTERN "*.hpp" PATTERN "hipress.h" PATTERN "profiles" EXCLUDE)
 endforeach()

@@ -10,6 +10,7 @@
 #include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
 #include "requests/broadcast.hpp"
+#include "requests/report.hpp"
 #include "requests/schedules.hpp"
 
 namespace hipress::requests {
@@ -90,14 +91,54 @@ planner::Hooks hooks_of(const Hooks& hooks) {
   return made;
 }
 
+/// The same hooks, whose warnings and notes are in `said`, too.
+Hooks noting(const Hooks& hooks, const std::shared_ptr<std::vector<std::string>>& said) {
+  Hooks made = hooks;
+  made.warn = [hooks, said](const std::string& text) {
+    said->push_back(text);
+    warn(hooks, text);
+  };
+  made.inform = [hooks, said](const std::string& text) {
+    said->push_back(text);
+    inform(hooks, text);
+  };
+  return made;
+}
+
+/// Refuses files that cannot be written, or that would take the place of another.
+void check_outputs(const PlanRequest& request, bool writes_plan) {
+  if (writes_plan) {
+    io::require_writable(request.output);
+    io::refuse_input(request.output);
+  }
+  if (request.report.empty()) return;
+  io::require_writable(request.report);
+  io::refuse_input(request.report);
+  if (writes_plan && request.report == request.output) {
+    throw io::InputError(fmt::format("`report` and `output` are one file, {}: give two names",
+                                     io::quote(request.report)));
+  }
+}
+
+/// The quantity whose break-even is looked for: the one that is asked for, or a report's, which
+/// has one of bandwidths where plans can be made anew; empty: none.
+std::string break_even_quantity(const Planned& planned) {
+  const PlanRequest& request = planned.request;
+  if (!request.break_even.empty() || request.report.empty()) return request.break_even;
+  const bool can_be_found =
+      planned.prepared.searches() && planned.advice.comparison.planned_s.has_value();
+  return can_be_found ? "bandwidth" : "";
+}
+
 /// What would be with other machines, as far as it is asked for.
 void look_elsewhere(Planned& planned, const Hooks& hooks) {
   constexpr std::int64_t kEvaluations = 100;  // of each search, unless told otherwise
   const PlanRequest& request = planned.request;
-  if (request.break_even.empty() && !request.advise) return;
+  const std::string quantity = break_even_quantity(planned);
+  if (quantity.empty() && !request.advise) return;
   WhatIf what_if(planned.prepared, request.request.evaluations.value_or(kEvaluations));
-  if (!request.break_even.empty()) {
-    planned.break_even = break_even_point(what_if, find_quantity(request.break_even));
+  if (!quantity.empty()) {
+    planned.break_even = break_even_point(what_if, find_quantity(quantity));
     if (!planned.break_even->diagnostic.empty()) inform(hooks, planned.break_even->diagnostic);
   }
   if (request.advise) planned.in_words = in_words(what_if, planned.advice);
@@ -108,7 +149,7 @@ void look_elsewhere(Planned& planned, const Hooks& hooks) {
 Planned::Planned(const PlanRequest& asked, const Hooks& hooks)
     : request(asked), prepared(asked.request, asked.form(), hooks_of(hooks)) {}
 
-std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hooks) {
+std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& given) {
   refuse_broadcast_fields(request.broadcast);
   refuse_unused(request);
   if (!request.break_even.empty()) find_quantity(request.break_even);
@@ -117,14 +158,13 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hoo
         "`break_even` and `advise` make plans anew: leave them out, or `plan`, which gives one");
   }
   sim::parse_network(request.request.network);  // refused before files are read
+  const auto said = std::make_shared<std::vector<std::string>>();
+  const Hooks hooks = noting(given, said);
   auto planned = std::make_unique<Planned>(request, hooks);
   const PreparedRequest& prepared = planned->prepared;
   const bool writes = prepared.searches() && !request.output.empty();
-  if (writes) {
-    io::require_writable(request.output);
-    io::refuse_input(request.output);
-    if (!request.yaml()) plans::require_text_names(prepared.model);
-  }
+  check_outputs(request, writes);
+  if (writes && !request.yaml()) plans::require_text_names(prepared.model);
   if (prepared.optimises() && hooks.optimises) hooks.optimises();
   planned->advice = advise(prepared);
   const Advice& advice = planned->advice;
@@ -138,13 +178,21 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& hoo
   look_elsewhere(*planned, hooks);
   for (const std::string& diagnostic : found.diagnostics) inform(hooks, diagnostic);
   planned->traced = models::read_traced(request.request.input);
+  if (request.makes_page()) planned->page = report_page(*planned, *said);
+  if (!request.report.empty()) {
+    io::write_file(request.report, [&](std::ostream& out) { out << planned->page; });
+  }
   return planned;
 }
 
 io::Document answer(const PlanRequest& request, const Hooks& hooks) {
+  refuse_report(request);
   if (request.job == "broadcast") return document(*plan_broadcast(request, hooks));
   if (request.is_of_schedules()) return document(*answer_of_schedules(request, hooks));
-  return document(*plan(request, hooks));
+  const auto planned = plan(request, hooks);
+  io::Document made = document(*planned);
+  if (request.page) made["page"] = planned->page;
+  return made;
 }
 
 }  // namespace hipress::requests

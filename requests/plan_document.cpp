@@ -1,7 +1,7 @@
 #include "planner/bound/bound.hpp"
 #include "plans/plan_builder.hpp"
 #include "requests/mix_document.hpp"
-#include "requests/plan.hpp"
+#include "requests/planned.hpp"
 
 namespace hipress::requests {
 

@@ -183,6 +183,12 @@ Fields fields(PlanRequest& request) {
   made.add("output", &request.output, "Plan to write: SeCoPa's text, or X.yaml with everything")
       .with_default()
       .file();
+  made.add("report", &request.report,
+           "Page to write, such as report.html: verdict, predicted timeline and plan in one file "
+           "that a browser opens without a network, to be read by others (default: none)")
+      .on_given([&request](const std::string&) { request.request.analysis.report = true; })
+      .file();
+  made.add("page", &request.page, "Put the page of `report` into the result, as `page`");
   add(made, request.request.trust);
   add(made, request.request.analysis);
   return made;

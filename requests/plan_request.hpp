@@ -44,7 +44,10 @@ struct PlanRequest {
   }
   /// The plan to write; empty: none is, and the plan is one that SeCoPa's text can say.
   std::string output;
+  std::string report;  ///< page to write; empty: none is
+  bool page = false;   ///< the result has that page as text, too
 
+  bool makes_page() const { return page || !report.empty(); }
   bool yaml() const { return io::is_yaml_name(output); }
   planner::PlanForm form() const {
     return yaml() ? planner::PlanForm::kYaml : planner::PlanForm::kText;

@@ -20,6 +20,8 @@ FUNCTIONS = {"plan": ("Plan", "input"), "simulate": ("Simulation", "input"), "sw
              "import_trace": ("Trace", "trace")}
 #: Those whose stages report progress.
 PROGRESS = {"plan", "sweep"}
+#: Fields that are no arguments, and the values that they always have: the page is for save_html().
+ALWAYS: Dict[str, Dict[str, Any]] = {"plan": {"page": True}}
 TYPES = {"string": "Text", "integer": "int", "number": "float", "boolean": "bool", "array": "Sequence[str]",
          "object": "Mapping[str, Any]"}
 
@@ -59,7 +61,8 @@ def described(name: str, field: Dict[str, Any], column: int) -> str:
 def function(name: str, schema: Dict[str, Any]) -> str:
     """The source of a function."""
     result, first = FUNCTIONS[name]
-    fields = {key: field for key, field in schema["properties"].items() if key != "request"}
+    always = ALWAYS.get(name, {})
+    fields = {key: field for key, field in schema["properties"].items() if key not in {"request", *always}}
     arguments = [f"{first}: {annotation(fields[first], first in schema['required'])}", "*"]
     arguments += [f"{key}: {annotation(field, key in schema['required'])}" for key, field in fields.items() if key != first]
     if name in PROGRESS:
@@ -81,7 +84,8 @@ def function(name: str, schema: Dict[str, Any]) -> str:
               "ends it.", '    """']
     # Flags that are False are not given.
     flags = {key for key, field in fields.items() if field["type"] == "boolean"}
-    members = [f'"request": "{name}"'] + [f'"{key}": {key} or None' if key in flags else f'"{key}": {key}' for key in fields]
+    members = [f'"request": "{name}"'] + [f'"{key}": {value!r}' for key, value in always.items()]
+    members += [f'"{key}": {key} or None' if key in flags else f'"{key}": {key}' for key in fields]
     body_head = f"    return {result}(answer({{"
     calls = textwrap.wrap(", ".join(member.replace(" ", "\0") for member in members), WIDTH - len(body_head) - 16,
                           break_long_words=False, break_on_hyphens=False)

@@ -97,10 +97,12 @@ void check(const AnalysisOptions& options, const Problem& problem, const SearchR
   disabled(options);
   if (!options.jitter.empty()) sim::Jitter::parse(options.jitter);
   if (!options.compare.empty()) require_readable(options.compare, problem);
-  if (!options.plan.empty() && !options.explain && options.compare.empty()) {
+  const bool looks = options.explain || options.report || !options.compare.empty();
+  if (!options.plan.empty() && !looks) {
     throw io::InputError(
-        "`plan` takes a plan to be looked at instead of searching one: give `explain` or "
-        "`compare` too (hipress-sim `plan` simulates it)");
+        "`plan` takes a plan to be looked at instead of searching one: give `explain`, `compare` "
+        "or "
+        "`report` too (hipress-sim `plan` simulates it)");
   }
   if (!options.plan.empty() && options.robust) {
     throw io::InputError("`robust` chooses a plan, `plan` gives one: leave one of them out");

@@ -22,6 +22,7 @@ struct AnalysisOptions {
   bool explain = false;
   std::string compare;  ///< a plan file or name; empty: not asked for
   std::string plan;     ///< instead of a search; empty: search
+  bool report = false;  ///< a page shows the plan
   bool robust = false;
   std::string jitter;  ///< empty: none
   std::optional<double> bandwidth_uncertainty;

@@ -25,10 +25,11 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
          wrap: Optional[Sequence[str]] = None, shards_by: Optional[Text] = None, gpu_memory: Optional[Text] = None,
          optimizer: Optional[Text] = None, required_bandwidth: bool = False, utilization: Optional[Text] = None,
          break_even: Optional[Text] = None, advise: bool = False, output: Optional[Text] = None,
-         trust_plan: bool = False, explain: bool = False, compare: Optional[Text] = None,
-         plan: Optional[Text] = None, robust: bool = False, jitter: Optional[Text] = None,
-         bandwidth_uncertainty: Optional[float] = None, replicas: Optional[int] = None,
-         disable_pass: Optional[Text] = None, progress: Optional[Callable[[Progress], Any]] = None) -> Plan:
+         report: Optional[Text] = None, trust_plan: bool = False, explain: bool = False,
+         compare: Optional[Text] = None, plan: Optional[Text] = None, robust: bool = False,
+         jitter: Optional[Text] = None, bandwidth_uncertainty: Optional[float] = None,
+         replicas: Optional[int] = None, disable_pass: Optional[Text] = None,
+         progress: Optional[Callable[[Progress], Any]] = None) -> Plan:
     """Decides which gradients to compress, and into how many partitions to cut them, as hipress-plan does. Answers as the tool
     prints with --json: a Plan, whose attributes are that object's keys. Arguments are the tool's long options; those that are
     None are not given.
@@ -108,6 +109,8 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     advise                 Also say in words what bounds the job, what other machines and another schedule would bring, and when
                            not to compress
     output                 Plan to write: SeCoPa's text, or X.yaml with everything
+    report                 Page to write, such as report.html: verdict, predicted timeline and plan in one file that a browser
+                           opens without a network, to be read by others (default: none)
     trust_plan             Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
     explain                Say of every gradient why it is decided so, what the next best option would cost, and what memory the
                            plan takes
@@ -124,21 +127,21 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
 
     InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt ends it.
     """
-    return Plan(answer({"request": "plan", "input": input, "job": job, "bytes": bytes, "dtype": dtype, "root": root,
-                        "chunks": chunks, "lossless": lossless or None, "topology": topology, "nnodes": nnodes,
-                        "profile": profile, "cluster": cluster, "bandwidth": bandwidth, "latency": latency,
-                        "overhead": overhead, "gpus_per_node": gpus_per_node, "gpu_bandwidth": gpu_bandwidth,
-                        "scale_kernels": scale_kernels, "assume_cost": assume_cost, "compute_time": compute_time,
-                        "forward": forward, "algorithm": algorithm, "write": write, "coarsest": coarsest,
-                        "accuracy": accuracy, "search": search, "grouping": grouping,
+    return Plan(answer({"request": "plan", "page": True, "input": input, "job": job, "bytes": bytes, "dtype": dtype,
+                        "root": root, "chunks": chunks, "lossless": lossless or None, "topology": topology,
+                        "nnodes": nnodes, "profile": profile, "cluster": cluster, "bandwidth": bandwidth,
+                        "latency": latency, "overhead": overhead, "gpus_per_node": gpus_per_node,
+                        "gpu_bandwidth": gpu_bandwidth, "scale_kernels": scale_kernels, "assume_cost": assume_cost,
+                        "compute_time": compute_time, "forward": forward, "algorithm": algorithm, "write": write,
+                        "coarsest": coarsest, "accuracy": accuracy, "search": search, "grouping": grouping,
                         "transfer_order": transfer_order, "network": network, "budget": budget,
                         "evaluations": evaluations, "tolerance": tolerance, "seed": seed, "jobs": jobs,
                         "schedule": schedule, "wrap": wrap, "shards_by": shards_by, "gpu_memory": gpu_memory,
                         "optimizer": optimizer, "required_bandwidth": required_bandwidth or None,
                         "utilization": utilization, "break_even": break_even, "advise": advise or None,
-                        "output": output, "trust_plan": trust_plan or None, "explain": explain or None,
-                        "compare": compare, "plan": plan, "robust": robust or None, "jitter": jitter,
-                        "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
+                        "output": output, "report": report, "trust_plan": trust_plan or None,
+                        "explain": explain or None, "compare": compare, "plan": plan, "robust": robust or None,
+                        "jitter": jitter, "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
                         "disable_pass": disable_pass}, progress))
 
 

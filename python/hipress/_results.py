@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from hipress import _tables
+from hipress._model_file import write_whole
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -70,6 +71,19 @@ class Plan(Result):
 
     verdict: str
     predicted_iteration_s: Optional[float]
+
+    def __init__(self, document: Dict[str, Any]) -> None:
+        super().__init__({key: value for key, value in document.items() if key != "page"})
+        self._page: Optional[str] = document.get("page")
+
+    def save_html(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the plan's report, as argument `report` of plan() does: one HTML file with the verdict, the predicted timeline
+        and the plan, which a browser opens without a network. ValueError for what has none: broadcasts, and schedules compared.
+        OSError where it cannot be written; then there is no half file."""
+        if self._page is None:
+            raise ValueError("there is no report of broadcasts and of schedules that are compared: save one of a plan that averages "
+                             "gradients under schedule ddp")
+        write_whole(path, self._page)
 
     def _lines(self) -> Sequence[str]:
         if "verdict" not in self._document:  # of a broadcast

@@ -20,6 +20,7 @@ def ask() -> None:
     simulation: hipress.Simulation = hipress.simulate("vgg19", plan="plan.yaml", steady=4)
     sweep: hipress.Sweep = hipress.sweep({"model": "vgg19", "nodes": [2, 4]}, progress=show)
     trace: hipress.Trace = hipress.import_trace("trace.json", output="model.yaml")
+    plan.save_html("report.html")
     results: list[hipress.Result] = [plan, simulation, sweep, trace]
     print(results, plan.verdict, simulation.iteration_s, len(sweep), [row["iteration_s"] for row in sweep], trace.steps)
     print(hipress.answer({"request": "schema"}), plan.to_frame(), sweep.plot("nodes").get_xlabel())

@@ -124,7 +124,7 @@ class Signatures(unittest.TestCase):
         self.assertEqual(set(schemas), set(python_requests.FUNCTIONS))
         for name, schema in schemas.items():
             arguments = set(inspect.signature(getattr(hipress, name)).parameters) - {"progress"}
-            self.assertEqual(arguments, set(schema["properties"]) - {"request"})
+            self.assertEqual(arguments, set(schema["properties"]) - {"request", *python_requests.ALWAYS.get(name, {})})
 
     def test_torch_is_not_needed(self):
         code = ("import sys; sys.modules['torch'] = None\nimport hipress\n"
@@ -143,6 +143,22 @@ class Results(unittest.TestCase):
         self.assertNotEqual(result.iteration_s, 0)
         with self.assertRaisesRegex(AttributeError, r"Simulation has no attribute 'iteration' \(known: iteration_s, "):
             _ = result.iteration
+
+    def test_a_plan_saves_its_report(self):
+        plan = hipress.plan("vgg19", profile="v100_100g", nnodes=4, evaluations=20)
+        self.assertNotIn("page", plan.to_dict())
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "report.html"
+            plan.save_html(path)
+            page = path.read_text(encoding="utf-8")
+            self.assertEqual(os.listdir(folder), ["report.html"])
+            with self.assertRaises(OSError):
+                plan.save_html(pathlib.Path(folder) / "missing" / "report.html")
+        data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+        self.assertEqual(data["plan"], plan.to_dict())
+        broadcast = hipress.plan(job="broadcast", bytes="1MB", nnodes=4, evaluations=5)
+        with self.assertRaisesRegex(ValueError, "no report of broadcasts"):
+            broadcast.save_html("report.html")
 
     def test_they_print_well(self):
         for result in (hipress.simulate("vgg19", plan="all", nnodes=4), hipress.plan("vgg19", nnodes=4), hipress.sweep(SPEC),

@@ -14,6 +14,7 @@
 #include "io/spelling.hpp"
 #include "models/traced.hpp"
 #include "requests/plan.hpp"
+#include "requests/report.hpp"
 #include "tools/frame.hpp"
 #include "tools/plan/analysis_report.hpp"
 #include "tools/plan/broadcast.hpp"
@@ -81,6 +82,7 @@ int run(const Options& options) {
     planner::print_passes(std::cout);
     return 0;
   }
+  requests::refuse_report(options.request);
   std::optional<io::InterruptScope> scope;
   requests::Hooks hooks = hooks_of(options, scope);
   if (options.request.job == "broadcast") {

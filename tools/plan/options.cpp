@@ -13,6 +13,7 @@ void declare_options(CLI::App& app, Options& options) {
                    "Print the times of the plan and its baselines (implied by --profile, "
                    "--cluster, X.yaml)");
     }
+    if (field.name == "page") continue;  // for those who call: a command line has files
     const CLI::Option& option = tools::bind(app, field);
     if (field.name == "disable_pass") {
       app.add_flag("--list-passes", options.list_passes,

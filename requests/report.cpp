@@ -1,0 +1,133 @@
+#include "requests/report.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "costs/assumed_spread.hpp"
+#include "costs/description.hpp"
+#include "io/error.hpp"
+#include "io/version.hpp"
+#include "report/page.hpp"
+#include "requests/report_table.hpp"
+#include "requests/report_timeline.hpp"
+
+namespace hipress::requests {
+
+using namespace planner;
+
+namespace {
+
+/// Of simulations beside the timeline's, all together: where a file is asked for, and where the
+/// page is kept in case somebody saves it, which must not take long.
+constexpr double kMostTasksOfFile = 2e7, kMostTasksInMemory = 5e5;
+
+using Json = io::Document;
+
+Json model_json(const models::Model& model) {
+  return {{"name", model.name},
+          {"source", model.source},
+          {"gradients", model.gradients.size()},
+          {"elements", models::total_elements(model)},
+          {"batch", model.batch},
+          {"unit", model.unit},
+          {"forward_s", model.forward_s},
+          {"backward_s", models::backward_s(model)}};
+}
+
+Json profile_json(const costs::Profile& profile) {
+  std::size_t samples = 0;
+  for (const costs::Profile::Series& series : profile.samples) samples += series.samples.size();
+  const costs::Spread spread = costs::spread_of(profile);
+  Json notes = Json::list();
+  for (const std::string& note : profile.notes) notes.push_back(sentence(note));
+  return {{"name", profile.name},
+          {"origin", costs::origin_of(profile)},
+          {"source", profile.source},
+          {"hardware", profile.hardware},
+          {"device", profile.device},
+          {"fingerprint", profile.fingerprint},
+          {"shared_host", profile.shared_host},
+          {"samples", samples},
+          {"spread_measured", profile.spread.has_value()},
+          {"spread",
+           {{"host", spread.host},
+            {"links", spread.links},
+            {"compute", spread.compute},
+            {"model", spread.model}}},
+          {"notes", notes}};
+}
+
+/// What was planned, and on what it rests.
+Json about_json(const Planned& planned) {
+  const Advice& advice = planned.advice;
+  const Problem& problem = *advice.problem;
+  const Request& request = planned.prepared.request;
+  return {{"tool", io::version()},
+          {"nodes", advice.found.plan.nodes},
+          {"gpus_per_node", problem.machines->cluster.gpus_per_node},
+          {"network", request.network},
+          {"transfer_order", casync::to_string(advice.found.transfer_order)},
+          {"search", planned.prepared.searches() ? Json(request.search_name()) : Json()},
+          {"output", planned.request.output},
+          {"machines", sentence(costs::describe_machines(
+                           planned.prepared.profile, problem.machines->cluster, problem.model))},
+          {"profile_given", !request.machines.profile.empty()},
+          {"model", model_json(problem.model)},
+          {"profile", profile_json(planned.prepared.profile)}};
+}
+
+/// Of document() what the page shows: not what `explain` and `compare` say of every gradient.
+Json plan_json(const Planned& planned) {
+  const Json whole = document(planned);
+  Json shown = Json::object();
+  for (const Json::Member& member : *whole.members()) {
+    if (member.name != "explain" && member.name != "compare") shown[member.name] = member.value;
+  }
+  return shown;
+}
+
+std::string title_of(const Planned& planned) {
+  const models::Model& model = planned.advice.problem->model;
+  return fmt::format("{} on {} nodes", model.name.empty() ? "A model" : model.name,
+                     planned.advice.found.plan.nodes);
+}
+
+}  // namespace
+
+std::string report_page(const Planned& planned, const std::vector<std::string>& said) {
+  std::string reason;
+  const std::optional<PlanSimulation> simulated = simulate_plan(planned, reason);
+  Json data = {
+      {"plan", plan_json(planned)}, {"about", about_json(planned)}, {"said", Json::list()}};
+  for (const std::string& one : said) data["said"].push_back(sentence(one));
+  const double most_tasks = planned.request.report.empty() ? kMostTasksInMemory : kMostTasksOfFile;
+  data["sensitivity"] = simulated ? sensitivity_json(*simulated, most_tasks) : Json();
+  const report::Headline headline = {.title = title_of(planned),
+                                     .answer = report::answer_sentence(data["plan"]),
+                                     .details = sentence(planned.advice.verdict.sentence)};
+  for (PageRoom room;; room = room.halved()) {
+    data["gradients"] = plan_table_json(planned, simulated ? &*simulated : nullptr, room);
+    data["timeline"] = simulated ? timeline_json(*simulated, room) : Json();
+    data["critical_path"] = simulated ? path_json(*simulated, room) : Json();
+    data["no_timeline"] = sentence(reason);
+    std::string made = report::page(headline, data);
+    if (made.size() <= kMostPageBytes || room.spans < 10) return made;
+  }
+}
+
+void refuse_report(const PlanRequest& request) {
+  if (request.report.empty()) return;
+  if (request.job == "broadcast") {
+    throw io::InputError(
+        "`report` is of plans that average gradients: leave it out, or take `job` mean");
+  }
+  if (request.is_of_schedules()) {
+    throw io::InputError(
+        "`report` is of one plan of schedule ddp: leave out `report`, or `schedule`, `gpu_memory` "
+        "and "
+        "`required_bandwidth`");
+  }
+}
+
+}  // namespace hipress::requests

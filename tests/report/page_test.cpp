@@ -1,0 +1,130 @@
+#include "report/page.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "report/page_files.hpp"
+
+using namespace hipress;
+using io::Document;
+using report::answer_sentence;
+
+namespace {
+
+/// What the page's script reads.
+Document data_of(const std::string& page) {
+  const std::string open = R"(<script type="application/json" id="data">)";
+  const std::size_t begin = page.find(open) + open.size();
+  return Document::parse(page.substr(begin, page.find("</script>", begin) - begin), "page");
+}
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+    ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("text and JSON cannot leave their place in the page") {
+  CHECK(report::escape_html(R"(<b>"a" & 'b'</b>)") ==
+        "&lt;b&gt;&quot;a&quot; &amp; &#39;b&#39;&lt;/b&gt;");
+  CHECK(report::escape_script(R"("</script><!-- &")") ==
+        R"("\u003c/script\u003e\u003c!-- \u0026")");
+}
+
+TEST_CASE("a page has its data, whatever names are in it") {
+  const std::string evil = R"(</script><script>alert("x")</script> & {{style}} <!-- ')";
+  const Document data = {{"name", evil}, {"number", 0.17640550809299999}};
+  const std::string page = report::page({evil, evil, evil}, data);
+  const Document read = data_of(page);
+  CHECK(*read.find("name")->text() == evil);
+  CHECK(read.find("number")->number() == 0.17640550809299999);
+  // The page's own two scripts, and no other.
+  CHECK(count(page, "<script") == 2);
+  CHECK(count(page, "</script>") == 2);
+  // Title, heading, answer and details: the word in braces is the user's, and stays.
+  CHECK(count(page, "{{style}}") == 1 + 4);
+}
+
+TEST_CASE("a page fetches nothing") {
+  const std::string page = report::page({"t", "a", "d"}, Document::object());
+  CHECK(count(page, "default-src 'none'") == 1);
+  // The name of a vocabulary is no address, and is all that looks like one.
+  CHECK(count(page, "://") == count(page, "http://www.w3.org/2000/svg"));
+  for (const char* const what : {"src=", "@import", "url(", "type=\"module\"", "<link"}) {
+    INFO(what);
+    CHECK(page.find(what) == std::string::npos);
+  }
+}
+
+TEST_CASE("every word in braces of the page is filled in") {
+  const std::string page = report::page({"T", "A", "D"}, Document::object());
+  CHECK(page.find("{{") == std::string::npos);
+  CHECK(page.find(report::kPageCss) != std::string::npos);
+  CHECK(page.find(report::kPageJs) != std::string::npos);
+  CHECK(report::kPageHtml.starts_with("<!doctype html>"));
+}
+
+TEST_CASE("the page's own files are small beside what it shows") {
+  CHECK(report::page({"T", "A", "D"}, Document::object()).size() < 60'000);
+}
+
+TEST_CASE("names are written as what differs from the name before") {
+  const Document coded =
+      report::front_coded({"layer.1.weight", "layer.1.bias", "other", "other", ""});
+  CHECK(coded.print() ==
+        R"({"shared":[0,8,0,5,0],"rest":["layer.1.weight","bias","other","",""]})");
+  // What JavaScript counts are no bytes, so only ASCII is shared: here "a".
+  CHECK(report::front_coded({"aéb", "aéc"}).print() == R"({"shared":[0,1],"rest":["aéb","éc"]})");
+}
+
+TEST_CASE("the answer is one sentence with its probability") {
+  Document plan = {{"advice", "compress"},
+                   {"advice_probability", 0.97},
+                   {"predicted_iteration_s", 0.08},
+                   {"best_uncompressed_s", 0.1}};
+  // 1 − 0.08 / 0.1 = 20 %.
+  CHECK(
+      answer_sentence(plan) ==
+      "Compress: an iteration takes 80ms instead of 100ms, 20.0 % less; compression is faster with "
+      "97 % probability.");
+  SECTION("nothing is certain") {
+    plan["advice_probability"] = 0.9999;
+    CHECK_THAT(answer_sentence(plan), Catch::Contains("faster with more than 99 % probability."));
+  }
+  SECTION("the answer is another plan") {
+    plan["predicted_iteration_s"] = 0.11;
+    CHECK(answer_sentence(plan) ==
+          "Compress, but otherwise than this plan does, which takes 110ms; compression is faster "
+          "with "
+          "97 % probability.");
+  }
+  SECTION("compression does not pay") {
+    plan["advice"] = "do not compress";
+    plan["predicted_iteration_s"] = 0.1;
+    CHECK(answer_sentence(plan) ==
+          "Do not compress: an iteration takes 100ms as it is; compression saves too little with "
+          "97 % "
+          "probability.");
+  }
+  SECTION("nothing is sure") {
+    plan["advice"] = "too close to call";
+    plan["advice_probability"] = 0.6;
+    CHECK(answer_sentence(plan) ==
+          "Too close to call: an iteration takes 80ms with this plan, and 100ms with the best that "
+          "compresses nothing; compression is faster with 60 % probability.");
+  }
+  SECTION("there was no time for a probability") {
+    plan["advice_probability"] = nullptr;
+    CHECK(answer_sentence(plan) ==
+          "Compress: an iteration takes 80ms instead of 100ms, 20.0 % less.");
+  }
+  SECTION("nothing was simulated, or compared") {
+    plan["best_uncompressed_s"] = nullptr;
+    CHECK(answer_sentence(plan) == "Not decided: an iteration takes 80ms.");
+    plan["predicted_iteration_s"] = nullptr;
+    CHECK(answer_sentence(plan) == "Not known: the plan could not be simulated.");
+  }
+}

@@ -1,0 +1,209 @@
+#include "requests/report.hpp"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "requests/request.hpp"
+
+using namespace hipress;
+using io::Document;
+using requests::answer;
+
+namespace {
+
+/// A folder that is gone at the end of the test.
+struct Folder {
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string operator/(const std::string& name) const { return (path / name).string(); }
+  const std::filesystem::path path = std::filesystem::temp_directory_path() /
+                                     ("hipress_report_test_" + std::to_string(::getpid()));
+};
+
+/// A plan that is soon made.
+Document plan_request(const std::string& input = "vgg19", int nodes = 4) {
+  return {{"request", "plan"}, {"input", input},  {"profile", "v100_100g"},
+          {"topology", "PS"},  {"nnodes", nodes}, {"evaluations", 20},
+          {"jobs", 1},         {"seed", 1}};
+}
+
+/// What the page's script reads.
+Document data_of(const std::string& page) {
+  const std::string open = R"(<script type="application/json" id="data">)";
+  const std::size_t begin = page.find(open) + open.size();
+  return Document::parse(page.substr(begin, page.find("</script>", begin) - begin), "page");
+}
+
+const Document& at(const Document& document, const std::string& name) {
+  const Document* const found = document.find(name);
+  REQUIRE(found != nullptr);
+  return *found;
+}
+
+/// A model whose gradients have those names and sizes, later ones ready later.
+void write_model(const std::string& path, int gradients, const std::string& name) {
+  std::ofstream file(path);
+  for (int g = 0; g < gradients; ++g) file << name << g << ',' << 1000 + 7919 * (g % 97) << '\n';
+}
+
+std::string message_of(const Document& request) {
+  try {
+    answer(request, {});
+  } catch (const io::InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("a page has the numbers of the result, all of them") {
+  Document request = plan_request();
+  request["page"] = true;
+  Document result = answer(request, {});
+  const Document data = data_of(*at(result, "page").text());
+  const Document& plan = at(data, "plan");
+  std::size_t compared = 0;
+  for (const Document::Member& member : *result.members()) {
+    if (member.name == "page") continue;
+    INFO(member.name);
+    CHECK(at(plan, member.name).print() == member.value.print());
+    ++compared;
+  }
+  CHECK(compared > 15);
+  CHECK(at(data, "timeline").find("iteration_s")->number() ==
+        result.find("predicted_iteration_s")->number());
+}
+
+TEST_CASE("the page is written to the file that is asked for, beside the plan") {
+  const Folder folder;
+  Document request = plan_request();
+  request["output"] = folder / "plan.yaml";
+  request["report"] = folder / "report.html";
+  const Document result = answer(request, {});
+  const std::string page = io::read_file(folder / "report.html");
+  const Document data = data_of(page);
+  CHECK(page.starts_with("<!doctype html>"));
+  CHECK(result.find("page") == nullptr);
+  CHECK(page.find("vgg19 on 4 nodes</h1>") != std::string::npos);
+  CHECK(*at(at(data, "about"), "output").text() == folder / "plan.yaml");
+
+  // The timeline is that of the plan which was written.
+  const Document simulated = answer({{"request", "simulate"},
+                                     {"input", "vgg19"},
+                                     {"plan", folder / "plan.yaml"},
+                                     {"profile", "v100_100g"}},
+                                    {});
+  const Document& timeline = at(data, "timeline");
+  for (const char* const name : {"iteration_s", "compute_s", "exposed_communication_s"}) {
+    INFO(name);
+    CHECK(at(timeline, name).number() == at(simulated, name).number());
+  }
+  for (const auto& [path_share, simulated_share] :
+       {std::pair("share", "critical_path_share"),
+        std::pair("exposed_share", "exposed_communication_share")}) {
+    for (const Document::Member& kind : *at(at(data, "critical_path"), path_share).members()) {
+      INFO(path_share << ' ' << kind.name);
+      CHECK(kind.value.number() == at(at(simulated, simulated_share), kind.name).number());
+    }
+  }
+}
+
+TEST_CASE("parts of the critical path add up to the iteration") {
+  Document request = plan_request("bert_large", 8);
+  request["page"] = true;
+  const Document result = answer(request, {});
+  const Document data = data_of(*at(result, "page").text());
+  const Document& path = at(data, "critical_path");
+  double sum_s = *at(path, "others_s").number();
+  for (const Document& run : *at(path, "runs").items()) sum_s += *at(run, "length_s").number();
+  CHECK(sum_s == Approx(*at(at(data, "timeline"), "iteration_s").number()).epsilon(1e-9));
+}
+
+TEST_CASE("a page of 399 gradients on 16 nodes is no longer than mail takes") {
+  const Folder folder;
+  write_model(folder / "model.txt", 399, "encoder.layer.attention.output.dense.weight.");
+  for (const char* const topology : {"PS", "RING"}) {
+    INFO(topology);
+    Document request = plan_request(folder / "model.txt", 16);
+    request["topology"] = topology;
+    request["plan"] = "all";  // K = N, the most tasks
+    request["report"] = folder / "report.html";
+    answer(request, {});
+    const std::string page = io::read_file(folder / "report.html");
+    CHECK(page.size() <= requests::kMostPageBytes);
+    const Document data = data_of(page);
+    CHECK(at(at(at(data, "gradients"), "names"), "rest").items()->size() == 399);
+    CHECK_FALSE(at(data, "timeline").is_null());
+  }
+}
+
+TEST_CASE("of a very large model a page has what there is room for, and says so", "[slow]") {
+  const Folder folder;
+  write_model(folder / "model.txt", 5'000, "a.name.that.has.nothing.in.common.");
+  Document request = plan_request(folder / "model.txt", 2);
+  request["plan"] = "none";
+  request["report"] = folder / "report.html";
+  answer(request, {});
+  const std::string page = io::read_file(folder / "report.html");
+  CHECK(page.size() <= requests::kMostPageBytes);
+  const Document data = data_of(page);
+  const Document& gradients = at(data, "gradients");
+  const std::size_t shown = at(gradients, "elements").items()->size();
+  CHECK(shown >= 500);
+  CHECK(shown < 5'000);
+  CHECK(at(gradients, "index").items()->size() == shown);
+  CHECK(at(gradients, "all").integer() == 5'000);
+  // The largest of write_model()'s sizes is among them.
+  std::int64_t largest = 0;
+  for (const Document& one : *at(gradients, "elements").items())
+    largest = std::max(largest, *one.integer());
+  CHECK(largest == 1000 + 7919 * 96);
+}
+
+TEST_CASE("names of gradients cannot leave the page's data") {
+  const Folder folder;
+  const std::string evil = R"(</script><b>"&'<!--)";
+  write_model(folder / "model.txt", 3, evil);
+  Document request = plan_request(folder / "model.txt", 2);
+  request["page"] = true;
+  const Document result = answer(request, {});
+  const std::string& page = *at(result, "page").text();
+  CHECK(page.find("<b>\"&'") == std::string::npos);
+  const Document data = data_of(page);
+  const auto& rest = *at(at(at(data, "gradients"), "names"), "rest").items();
+  CHECK(*rest.front().text() == evil + "0");
+}
+
+TEST_CASE("a page that cannot be made or written is refused before the search") {
+  const Folder folder;
+  Document request = plan_request();
+  SECTION("a folder that is missing") {
+    request["report"] = folder / "missing/report.html";
+    CHECK_THAT(message_of(request), Catch::Contains("report.html: cannot be written"));
+  }
+  SECTION("one name for two files") {
+    request["output"] = folder / "both";
+    request["report"] = folder / "both";
+    CHECK_THAT(message_of(request), Catch::Contains("`report` and `output` are one file"));
+  }
+  SECTION("a broadcast") {
+    CHECK_THAT(message_of({{"request", "plan"},
+                           {"job", "broadcast"},
+                           {"bytes", "1MB"},
+                           {"report", folder / "report.html"}}),
+               Catch::Contains("leave it out, or take `job` mean"));
+  }
+  SECTION("schedules") {
+    request["schedule"] = Document::list({"fsdp"});
+    request["report"] = folder / "report.html";
+    CHECK_THAT(message_of(request), Catch::Contains("`report` is of one plan of schedule ddp"));
+  }
+  CHECK(std::filesystem::is_empty(folder.path));
+}
