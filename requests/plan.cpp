@@ -162,6 +162,7 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& giv
   const Hooks hooks = noting(given, said);
   auto planned = std::make_unique<Planned>(request, hooks);
   const PreparedRequest& prepared = planned->prepared;
+  if (!request.break_even.empty()) check_break_even(prepared, find_quantity(request.break_even));
   const bool writes = prepared.searches() && !request.output.empty();
   check_outputs(request, writes);
   if (writes && !request.yaml()) plans::require_text_names(prepared.model);

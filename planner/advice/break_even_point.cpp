@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr double kWidest = 64;  // the range is from 1/64 to 64 times the given value
 constexpr double kMostNodes = 512;
+constexpr double kSlow_s = 5;   // with more nodes plans take several times as long
 constexpr int kBisections = 6;  // of a factor of two: to 1.1 %
 constexpr int kOfInterval = 4;  // to 4.4 %
 
@@ -120,6 +122,7 @@ std::vector<double> grid(const QuantityRow& quantity, double given) {
     values.push_back(quantity.whole ? std::round(value) : value);
   }
   for (double value = given * 2; value <= most; value *= 2) values.push_back(value);
+  if (quantity.whole) values.push_back(least);
   std::ranges::sort(values);
   const auto repeated = std::ranges::unique(values);
   values.erase(repeated.begin(), repeated.end());
@@ -162,7 +165,72 @@ std::optional<double> sure_from(WhatIf& what_if, const QuantityRow& quantity,
   return std::nullopt;
 }
 
+/// What to do about a value that the range of its quantity does not have.
+std::string remedy_of(const QuantityRow& quantity, double given) {
+  if (quantity.name == "compute-time" && given == 0) {
+    return "the compute time is not known: give `compute_time`";
+  }
+  if (quantity.whole && given < quantity.least) {
+    return "one node has no other to send to: give `nodes`, 2 or more";
+  }
+  return fmt::format("the given value, {}, is not between {} and {}: give one that is",
+                     quantity.text(given), quantity.text(quantity.least),
+                     quantity.text(quantity.most));
+}
+
+/// The grid's values at which there is something to compare; what had nothing is noted. More nodes
+/// than could be simulated are not looked at, nor, unless evaluations are counted, more than take
+/// long.
+std::vector<double> comparable(WhatIf& what_if, const QuantityRow& quantity,
+                               BreakEvenPoint& point) {
+  std::vector<double> values;
+  std::optional<double> first;
+  for (const double value : grid(quantity, point.given)) {
+    const auto begin = std::chrono::steady_clock::now();
+    if (what_if.at(quantity, value).saving) {
+      values.push_back(value);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+      const bool slow = quantity.whole && !what_if.prepared().request.evaluations &&
+                        took.count() > kSlow_s && 2 * value <= quantity.most;
+      if (!slow || value < point.given) continue;
+      point.diagnostic = fmt::format(
+          "`break_even` {}: more than {} were not looked at, as their plans would take long to "
+          "search: `evaluations` has them looked at, however long that takes",
+          quantity.name, quantity.text(value));
+      break;
+    }
+    if (!first) first = value;
+    point.diagnostic = fmt::format(
+        "`break_even` {}: nothing could be compared with {}{}: no plan that may compress, or none "
+        "without, could be simulated",
+        quantity.name, quantity.text(*first),
+        value == first ? "" : fmt::format(" to {}", quantity.text(value)));
+    if (quantity.whole && value > point.given) break;
+  }
+  return values;
+}
+
 }  // namespace
+
+void check_break_even(const PreparedRequest& prepared, const QuantityRow& quantity) {
+  const double given = quantity.of(prepared);
+  if (given < quantity.least || given > quantity.most) {
+    throw io::InputError(
+        fmt::format("`break_even` {}: {}", quantity.name, remedy_of(quantity, given)));
+  }
+  const double twice = 2 * given <= quantity.most ? 2 * given : given / 2;
+  const double tried = quantity.whole ? given + 1 : twice;
+  Request request = request_for(prepared, 1);
+  quantity.set(tried, request);
+  try {
+    const PreparedRequest made(request, prepared.form);
+  } catch (const io::InputError& error) {
+    throw io::InputError(fmt::format(
+        "`break_even` {}: {} cannot be asked for ({}): leave the number out of the file that has "
+        "it, or take another quantity, of {}",
+        quantity.name, quantity.text(tried), error.what(), quantity_names()));
+  }
+}
 
 std::span<const QuantityRow> quantities() { return kRows; }
 
@@ -211,20 +279,10 @@ Elsewhere WhatIf::with_faster_codecs(double factor) const {
 BreakEvenPoint break_even_point(WhatIf& what_if, const QuantityRow& quantity) {
   const PreparedRequest& prepared = what_if.prepared();
   const double tolerance = prepared.problem.tolerance;
-  BreakEvenPoint point{.quantity = &quantity, .given = quantity.of(prepared)};
-  if (point.given < quantity.least || point.given > quantity.most) {
-    throw io::InputError(fmt::format(
-        "`break_even` {}: the given value, {}, is not between {} and {}", quantity.name,
-        quantity.text(point.given), quantity.text(quantity.least), quantity.text(quantity.most)));
-  }
-  std::vector<double> values;
-  for (const double value : grid(quantity, point.given)) {
-    if (what_if.at(quantity, value).saving) {
-      values.push_back(value);
-    } else {
-      point.diagnostic = fmt::format("with {} there was nothing to compare", quantity.text(value));
-    }
-  }
+  BreakEvenPoint point{.quantity = &quantity,
+                       .given = quantity.of(prepared),
+                       .hides_nothing = compute_s(prepared.model) == 0};
+  const std::vector<double> values = comparable(what_if, quantity, point);
   const auto compresses = [&](const Elsewhere& at) { return margin(at, tolerance) > 0; };
   std::vector<double> looked_at = values;
   for (std::size_t i = 0; i + 1 < values.size(); ++i) {
@@ -252,12 +310,18 @@ std::vector<std::string> describe(const BreakEvenPoint& point, double tolerance)
   if (point.curve.empty()) return {"there is no break-even: nothing could be compared"};
   const std::string range =
       fmt::format("from {} to {}", text(point.curve.front().value), text(point.curve.back().value));
-  if (point.turns.empty()) {
-    return {margin(point.curve.front(), tolerance) > 0
-                ? fmt::format("compress at every {} {}", point.quantity->words, range)
-                : fmt::format("do not compress at any {} {}", point.quantity->words, range)};
-  }
   std::vector<std::string> sentences;
+  if (point.hides_nothing) {
+    sentences.emplace_back(
+        "computation's time is not known, so this is as if it hid nothing of what is sent: give "
+        "`compute_time`, and compressing pays less");
+  }
+  if (point.turns.empty()) {
+    sentences.push_back(
+        margin(point.curve.front(), tolerance) > 0
+            ? fmt::format("compress at every {} {}", point.quantity->words, range)
+            : fmt::format("do not compress at any {} {}", point.quantity->words, range));
+  }
   for (const Turn& turn : point.turns) {
     const auto side = [&](const std::optional<double>& value, bool below) {
       const char* const sure = turn.compress_below == below ? "surely" : "surely not";

@@ -81,7 +81,12 @@ struct BreakEvenPoint {
   std::vector<Turn> turns = {};       ///< ascending
   std::vector<Elsewhere> curve = {};  ///< ascending, of the values with both times
   std::string diagnostic = {};  ///< what kept part of the range from being looked at; else empty
+  bool hides_nothing = false;   ///< the compute time is not known
 };
+
+/// Before a search: io::InputError, with its remedy, for a quantity whose given value is outside
+/// its range, or that the request cannot have another value of (nodes that a cluster file counts).
+void check_break_even(const PreparedRequest& prepared, const QuantityRow& quantity);
 
 /// Looks at values from 1/64 to 64 times the given one (of nodes, from 2 to 512), by factors of
 /// two, and bisects the logarithm between those that differ.

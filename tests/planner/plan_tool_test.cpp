@@ -381,6 +381,28 @@ TEST_CASE_METHOD(PlanFixture, "wrong requests of hipress-plan are refused with t
     refuses("--algorithm 'powersgd(rank=1|2)'", "no formulas", "--search timeline");
   }
   SECTION("no algorithm") { refuses("--algorithm onebit,", "unknown algorithm", "onebit"); }
+  SECTION("unknown break-even") {
+    refuses("--break-even speed", "'speed'", "bandwidth, latency, nodes, compute-time");
+  }
+  SECTION("break-even of a given plan") {
+    refuses("--plan none --break-even nodes", "--plan", "leave");
+  }
+  SECTION("break-even of schedules") {
+    refuses("--schedule fsdp --advise", "--break-even and --advise", "leave them out");
+  }
+  SECTION("break-even over nodes, of one") {
+    refuses("--nnodes 1 --break-even nodes", "one node", "2 or more");
+  }
+  SECTION("break-even over too many nodes") {
+    refuses("--nnodes 600 --break-even nodes", "600 nodes", "2 nodes and 512 nodes");
+  }
+  SECTION("break-even over a compute time that is not known") {
+    refuses("--break-even compute-time", "not known", "--compute-time");
+  }
+  SECTION("break-even over nodes that a file counts") {
+    write("c.yaml", "nodes: 16\nlink: {bandwidth: 10Gbps}\n");
+    refuses("--cluster c.yaml --break-even nodes", "c.yaml", "take another quantity");
+  }
   SECTION("unknown network") { refuses("--network torus", "torus", "port, fair"); }
   SECTION("unknown search") { refuses("--search magic", "magic", "secopa"); }
   SECTION("too large to search") { refuses("--search exhaustive", "6.9e+10 plans", "timeline"); }

@@ -222,6 +222,7 @@ void print_break_even(std::ostream& out, const BreakEvenPoint& point, double tol
   for (const std::string& sentence : describe(point, tolerance)) {
     fmt::print(out, "  {}\n", sentence);
   }
+  if (point.curve.empty()) return;
   fmt::print(out, "  {:>16}{:>14}{:>14}   speed-up (in 8 runs of 10)\n", quantity.words,
              "compressed", "without");
   for (const Elsewhere& at : point.curve) {
