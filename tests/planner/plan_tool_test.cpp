@@ -373,6 +373,22 @@ TEST_CASE_METHOD(PlanFixture, "a search without iterations says that a budget ha
   CHECK_THAT(done.err, Contains("--budget has no effect"));
 }
 
+TEST_CASE_METHOD(PlanFixture, "break-even without a compute time says what it takes for granted",
+                 "[tool]") {
+  const ToolRun done =
+      run("hipress-plan --topology RING --nnodes 4 --break-even latency --evaluations 10 --json");
+  REQUIRE(done.status == 0);
+  const auto found = nlohmann::json::parse(done.out).at("break_even");
+  CHECK(found.at("quantity") == "latency");
+  CHECK_THAT(found.at("sentences").at(0).get<std::string>(),
+             Contains("computation's time is not known"));
+  REQUIRE(found.at("curve").size() > 2);
+  for (const auto& at : found.at("curve")) {
+    CHECK(at.at("speedup_p10") <= at.at("speedup"));
+    CHECK(at.at("speedup") <= at.at("speedup_p90"));
+  }
+}
+
 TEST_CASE_METHOD(PlanFixture, "wrong requests of hipress-plan are refused with their remedy",
                  "[tool]") {
   SECTION("unknown topology") { refuses("--topology TREE", "TREE", "ps, ring"); }
