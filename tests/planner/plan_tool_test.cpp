@@ -162,7 +162,7 @@ TEST_CASE_METHOD(PlanFixture, "many small gradients that hide are not compressed
                  "[tool]") {
   std::string csv = "name,elements,ready_us\n";
   for (int g = 0; g < 300; ++g) {
-    csv += "g" + std::to_string(g) + ",148000," + std::to_string(400 * (g + 1)) + "\n";
+    csv += fmt::format("g{},148000,{}\n", g, 400 * (g + 1));
   }
   write("like_resnet101.csv", csv);
   write("c25.yaml",
