@@ -56,8 +56,9 @@ void require_agreement(const io::YamlNode& root, const PlanContext& context) {
   }
   const io::YamlNode nodes = root.at("nodes");
   if (nodes.integer(1) != context.nodes) {
-    nodes.fail(fmt::format("the plan is for {} nodes, not {}; ask for `nnodes` {}", nodes.text(),
-                           context.nodes, nodes.text()));
+    nodes.fail(
+        fmt::format("the plan is for {} nodes, not {}; ask for `nnodes` {}, or plan anew for {}",
+                    nodes.text(), context.nodes, nodes.text(), context.nodes));
   }
 }
 

@@ -75,9 +75,10 @@ std::optional<Outcome> outcome_of(std::span<const std::string_view> words) {
 }  // namespace
 
 Cache::Cache(std::string folder) : folder_(std::move(folder)) {
-  io::make_folder(folder_);
-  std::set<std::string> journals;  // in an order of their own
   std::error_code error;
+  if (!fs::exists(folder_, error)) return;
+  io::make_folder(folder_);        // or it is none, or cannot be written to
+  std::set<std::string> journals;  // in an order of their own
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
     if (entry.path().extension() == kJournal) journals.insert(entry.path().string());
   }
@@ -111,6 +112,7 @@ const Outcome* Cache::find(const std::string& key) const {
 }
 
 void Cache::open_journal() {
+  io::make_folder(folder_);
   journal_name_ = fmt::format("{}/{}{}", folder_, io::to_hex(io::random_bytes(8)), kJournal);
   journal_ = io::Descriptor(
       ::open(journal_name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
@@ -128,6 +130,7 @@ void Cache::put(const std::string& key, const Outcome& outcome) {
 }
 
 std::string Cache::plan_file(const std::string& key) const {
+  io::make_folder(folder_);
   return fmt::format("{}/{}.yaml", folder_, key);
 }
 

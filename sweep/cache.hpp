@@ -36,8 +36,8 @@ struct Outcome {
 /// not there. Searched plans lie beside them, as plan YAML.
 class Cache {
  public:
-  /// Makes the folder where it is missing, and reads what is in it. InputError if it cannot be made
-  /// or read.
+  /// Reads what is in the folder, which is made when something is kept. InputError if it is none,
+  /// or cannot be read or written to.
   explicit Cache(std::string folder);
 
   /// Null if it is not there.

@@ -45,8 +45,8 @@ std::string name_of(const Contender& rival) {
   return rival.name.empty() ? "the best plan without compression" : "baseline " + rival.name;
 }
 
-/// ", half precision alone 61ms", where the plan gives up more than that; empty if it
-/// does not, or where nothing in half precision was simulated.
+/// ", and half precision alone would save 61ms", where the plan gives up more than that; empty if
+/// it does not, or where nothing in half precision was simulated.
 std::string about_half_precision(const casync::Plan& plan, const Comparison& comparison,
                                  double rival_s) {
   const bool is_coarser =
@@ -66,8 +66,8 @@ std::string about_half_precision(const casync::Plan& plan, const Comparison& com
   }
   if (!fastest_s) return "";
   return *fastest_s < rival_s
-             ? ", half precision alone " + io::format_duration(rival_s - *fastest_s)
-             : ", half precision alone nothing";
+             ? ", and half precision alone would save " + io::format_duration(rival_s - *fastest_s)
+             : ", and half precision alone would save nothing";
 }
 
 /// What it takes for the rival to be the plan, where that is its groups alone.

@@ -559,6 +559,7 @@ class _Unaveraged:
 
     def __init__(self, ddp: DistributedDataParallel, say, met):
         self.ddp, self.active, self.handles, self.met = ddp, True, [], met
+        self.sync = None  # of a forward pass that has begun; the one that is under way averages as it did
         self.broadcast_buffers, ddp.broadcast_buffers = ddp.broadcast_buffers, False
         how = ""
         try:
@@ -587,8 +588,9 @@ class _Unaveraged:
             self.sync, ddp.require_backward_grad_sync = ddp.require_backward_grad_sync, False
 
     def _after(self, ddp, _inputs, _output) -> None:
-        if ddp is self.ddp:
+        if ddp is self.ddp and self.sync is not None:
             ddp.require_backward_grad_sync = ddp.require_forward_param_sync = self.sync
+            self.sync = None
 
     def undo(self) -> None:
         self.active = False

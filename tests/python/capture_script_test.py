@@ -164,6 +164,16 @@ class Script(unittest.TestCase):
                 if count:
                     self.assertIn("batch: 2\n", self.output.read_text())  # rank 0's
 
+    def test_ranks_that_have_a_communication_hook_are_captured(self):
+        """Which is met within a forward pass, too late for a hook of capture's own."""
+        path = self.script(WORKER.replace("        model = DistributedDataParallel(model)\n", """        model = DistributedDataParallel(model)
+        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+        model.register_comm_hook(None, fp16_compress_hook)
+"""))
+        done = self.capture(path, "spawn", "2", str(self.folder))
+        self.assertIn("it has a communication hook", done.stderr)
+        self.assertEqual(self.shapes(), [("bias", "4"), ("weight", "4, 4")])
+
     def test_what_trains_nothing_says_why(self):
         for text, reason in (("print('nothing')", "no module with parameters was called in training mode"),
                              (TRAIN.replace("model(", "torch.no_grad()(model)(").replace(".sum().backward()", ""),

@@ -45,11 +45,11 @@ void declare_options(CLI::App& app, SweepOptions& options) {
 /// The axes and the plans that are made, for --help.
 std::string describe_axes() {
   std::string text =
-      "Every axis takes one value or a list; those marked * also a range: {from: 1Gbps, to: "
-      "64Gbps,\ntimes: 2}, {from: 2, to: 8, step: 2} or {from: 1Gbps, to: 100Gbps, points: 9, "
-      "scale: "
-      "log}. The\npoints are all combinations. A file's name is looked for beside the spec "
-      "first.\n\n"
+      "Every axis takes one value or a list; those marked * also a range:\n"
+      "  {from: 1Gbps, to: 64Gbps, times: 2}\n"
+      "  {from: 2, to: 8, step: 2}\n"
+      "  {from: 1Gbps, to: 100Gbps, points: 9, scale: log}\n"
+      "The points are all combinations. A file's name is looked for beside the spec first.\n\n"
       "Axes (default):\n";
   for (const AxisRow& axis : axes()) {
     const std::string_view otherwise = axis.fallback.empty() ? axis.otherwise : axis.fallback;

@@ -243,18 +243,19 @@ $body
 }  // namespace
 
 // ---- registration ----
-REGISTER_OP(hipress_${name} _encode)
+// clang-format off
+REGISTER_OP(hipress_${name}_encode)
     .setForward(encode, "cpu")
     .setParseAttrs(encode_attributes)
     .setInferType(encode_types)
     .setInferShape(encode_shapes)
     .setMutateInputs(encode_mutates);
-REGISTER_OP(hipress_${name} _decode)
+REGISTER_OP(hipress_${name}_decode)
     .setForward(decode, "cpu")
     .setParseAttrs(decode_attributes)
     .setInferType(decode_types)
     .setInferShape(decode_shapes);
-REGISTER_OP(hipress_${name} _decode_add)
+REGISTER_OP(hipress_${name}_decode_add)
     .setForward(decode_add, "cpu")
     .setParseAttrs(decode_add_attributes)
     .setInferType(decode_add_types)
@@ -265,3 +266,4 @@ mxnet::ext::MXReturnValue initialize(int version) {
   MX_ERROR_MSG << "hipress_$name needs MXNet 1.7 or later";
   return mxnet::ext::MX_FAIL;
 }
+// clang-format on
