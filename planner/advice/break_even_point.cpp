@@ -124,8 +124,7 @@ std::vector<double> grid(const QuantityRow& quantity, double given) {
   for (double value = given * 2; value <= most; value *= 2) values.push_back(value);
   if (quantity.whole) values.push_back(least);
   std::ranges::sort(values);
-  const auto repeated = std::ranges::unique(values);
-  values.erase(repeated.begin(), repeated.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
   return values;
 }
 
