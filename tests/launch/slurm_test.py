@@ -101,6 +101,17 @@ class SlurmTest(LaunchTest):
         self.assertEqual(alone.returncode, 0, alone.stderr)
         self.assertEqual("".join(part.read_text() for part in parts), whole.read_text())
 
+    def test_a_sweep_that_submits_its_array(self):
+        spec = self.folder / "spec.yaml"
+        spec.write_text("model: vgg19\ntopology: [ps, ring]\nnodes: [2, 3, 4]\n")
+        whole, joined = self.folder / "whole.csv", self.folder / "joined.csv"
+        alone = self.slurm.run(self.tools / "hipress-sim", "sweep", spec, "--output", whole)
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        done = self.slurm.run(self.tools / "hipress-sim", "sweep", spec, "--output", joined, "--slurm", "4")
+        self.assertEqual(done.returncode, 0, done.stderr + self.slurm.logs())
+        self.assertEqual(joined.read_text(), whole.read_text())
+        self.assertEqual(list(self.folder.glob("joined.csv.part-*")), [])
+
 
 if __name__ == "__main__":
     slurm.isolate()
