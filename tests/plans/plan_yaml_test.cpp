@@ -155,8 +155,9 @@ TEST_CASE("bad plan YAML is refused with file and line") {
           "chain, binomial, scatter_allgather, chain_p2p");
   }
   SECTION("another number of nodes") {
-    CHECK(about("schema: hipress.plan/1\ntopology: ps\nnodes: 8\ngradients: []\n") ==
-          "p.yaml:3: nodes: the plan is for 8 nodes, not 4; ask for `nnodes` 8");
+    CHECK(
+        about("schema: hipress.plan/1\ntopology: ps\nnodes: 8\ngradients: []\n") ==
+        "p.yaml:3: nodes: the plan is for 8 nodes, not 4; ask for `nnodes` 8, or plan anew for 4");
   }
   SECTION("another schema") {
     CHECK(about("schema: hipress.plan/2\ntopology: ps\nnodes: 4\ngradients: []\n") ==
