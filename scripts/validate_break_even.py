@@ -128,18 +128,14 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=at_least(1), default=2, help="how often each plan is started")
     parser.add_argument("--iterations", type=at_least(1), default=6, help="measured iterations of each start")
     parser.add_argument("--evaluations", type=at_least(1), default=60, help="simulations of each search")
-    parser.add_argument("--resume", action="store_true", help="keep the profiles of links that a run before this left")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the results as JSON")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/validation_break_even",
-                        help="folder of profiles and plans")
-    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
+    command.add_options(parser, ROOT, "validation_break_even", of="profile")
     return parser.parse_args()
 
 
 def run(options: argparse.Namespace, real_time: bool) -> int:
     options.output = whole_file.prepare(options.output, options.json)
     remove_leftovers()
-    bench = Bench(Launcher(options.tools.resolve(), None, real_time), ROOT / "models", options.output, Plan(again=0), say,
+    bench = Bench(Launcher(options.tools.resolve(), None, real_time), ROOT / "models", options.output, Plan(again=options.again), say,
                   keep_profiles=options.resume)
     with Network(NODES) as network:
         validation = Validation(bench, network, options)

@@ -135,8 +135,9 @@ constexpr std::array<AxisRow, kAxes> kAxisRows = {{
     {"model", "model", "shipped models and files: vgg19", "", "required", parse_text},
     {"topology", "topology", "what `topology` takes: ring", "ps", "", parse_topology},
     {"nodes", "nodes",
-     "numbers of nodes N: 16; with a sharded schedule all their GPUs are nodes of the plan", "16",
-     "", parse_nodes, kWhole},
+     "numbers of nodes N: 16; with a sharded schedule all their GPUs are nodes of the plan. "
+     "Without the axis what the cluster files say, if it is one number, else",
+     "16", "", parse_nodes, kWhole},
     {"plan", "plan",
      "plan files, none, all, threshold[:ELEMENTS], an algorithm's name, or one that is made "
      "(below)",
@@ -318,6 +319,25 @@ AxisValue fallback(const AxisRow& row) {
   return value;
 }
 
+/// Where the spec has no axis nodes, clusters may say how many there are.
+void take_nodes_of_clusters(SweepSpec& spec) {
+  AxisValue& nodes = spec.values[kNodes].front();
+  if (nodes.line > 0) return;
+  std::set<std::uint32_t> said;
+  for (const AxisValue& cluster : spec.values[kCluster]) {
+    try {
+      if (cluster.text.empty()) return;
+      const auto of_file = costs::nodes_of_cluster(spec.path(cluster));
+      if (!of_file) return;
+      said.insert(*of_file);
+    } catch (const io::InputError&) {
+      return;  // whoever reads it next says why
+    }
+  }
+  if (said.size() != 1) return;
+  nodes = {fmt::format("{}", *said.begin()), static_cast<double>(*said.begin()), 0};
+}
+
 /// Refuses a product that nobody means, and says where it comes from.
 void require_sensible_size(const SweepSpec& spec) {
   double product = 1;
@@ -460,6 +480,7 @@ SweepSpec read(const YamlNode& root, const std::string& file, const plans::Trust
       spec.values[axis].push_back(fallback(row));
     }
   }
+  take_nodes_of_clusters(spec);
   require_sensible_size(spec);
   require_algorithms(spec);
   require_parameters(spec);

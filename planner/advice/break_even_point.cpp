@@ -318,8 +318,8 @@ std::vector<std::string> describe(const BreakEvenPoint& point, double tolerance)
   if (point.turns.empty()) {
     sentences.push_back(
         margin(point.curve.front(), tolerance) > 0
-            ? fmt::format("compress at every {} {}", point.quantity->words, range)
-            : fmt::format("do not compress at any {} {}", point.quantity->words, range));
+            ? fmt::format("compressing pays at every {} {}", point.quantity->words, range)
+            : fmt::format("compressing pays at no {} {}", point.quantity->words, range));
   }
   for (const Turn& turn : point.turns) {
     const auto side = [&](const std::optional<double>& value, bool below) {

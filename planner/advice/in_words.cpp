@@ -7,9 +7,12 @@
 #include <cmath>
 #include <optional>
 
+#include "costs/levels.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "sim/compute_utilisation.hpp"
+#include "sim/folding.hpp"
+#include "sim/graph_size.hpp"
 #include "sim/scenario.hpp"
 
 namespace hipress::planner {
@@ -89,21 +92,34 @@ void add_changes(WhatIf& what_if, const Advice& advice, std::vector<std::string>
   add_change("codecs twice as fast", what_if.with_faster_codecs(2), advice.comparison, sentences);
 }
 
-/// A step's time where gradients meet once in ten steps.
+/// A plan with another schedule on those machines, with GPUs at the level that it was made for.
+sim::Scenario scheduled(const PreparedRequest& prepared, const Problem& problem,
+                        const Contender& contender) {
+  sim::Scenario scenario = {
+      .model = problem.model,
+      .plan = contender.plan.plan,
+      .profile = prepared.profile,
+      .cluster = costs::with_nodes(contender.machines->cluster, contender.plan.plan.nodes),
+      .network = contender.machines->network,
+      .iterations = sim::kPeriods};
+  scenario.plan.gpus_per_node = scenario.cluster.gpus_per_node;
+  scenario.plan.schedule = casync::Schedule::parse(kRareSchedule);
+  scenario.plan.schedule.timetable(scenario.model);
+  return scenario;
+}
+
+/// A step's time where gradients meet once in ten steps; nothing where that is too large a graph.
 void add_schedule(const PreparedRequest& prepared, const Advice& advice,
                   std::vector<std::string>& sentences) {
   const auto& raw = advice.comparison.uncompressed;
   if (!raw || raw->machines == nullptr) return;
-  sim::Scenario scenario = {.model = advice.problem->model,
-                            .plan = raw->plan.plan,
-                            .profile = prepared.profile,
-                            .cluster = raw->machines->cluster,
-                            .network = raw->machines->network,
-                            .iterations = sim::kPeriods};
+  constexpr double kMostTasks = 5e6;  // some seconds
   try {
-    scenario.plan.schedule = casync::Schedule::parse(kRareSchedule);
-    scenario.plan.schedule.timetable(scenario.model);
-    const double step_s = casync::to_seconds(sim::iteration_time(scenario, sim::expand(scenario)));
+    const sim::Scenario scenario = scheduled(prepared, *advice.problem, *raw);
+    const casync::Folding folding = sim::choose_folding(scenario, sim::Fold::kExactly).folding;
+    if (sim::graph_size(scenario, folding).tasks > kMostTasks) return;
+    const double step_s =
+        casync::to_seconds(sim::iteration_time(scenario, sim::expand(scenario, folding)));
     sentences.push_back(fmt::format("schedule {}, uncompressed: {} a step; {}", kRareSchedule,
                                     changed(raw->plan.iteration_s, step_s),
                                     scenario.plan.schedule.gives_up()));

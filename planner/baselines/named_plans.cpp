@@ -149,7 +149,9 @@ bool is_named_plan(std::string_view name) {
 std::vector<NamedPlanRow> named_plan_rows() {
   std::vector<NamedPlanRow> rows = {
       {kBest, "the fastest that is found, with the algorithm, fp16 or nothing, in groups or not"},
-      {kBestUncompressed, "the fastest that is found without compression"}};
+      {kBestUncompressed,
+       "the fastest that is found without compression and goes by the topology; "
+       "ddp, whose all-reduce does not, may be faster"}};
   for (const BaselineRow& row : all_baselines()) {
     if (contains(kByName, row.name)) continue;
     rows.push_back({row.name, row.help, !contains(kFixed, row.name)});

@@ -72,7 +72,23 @@ TEST_CASE("nodes are whole numbers, and without a turn the side is said that hol
   CHECK(point.curve.front().value == 2);
   for (const Elsewhere& at : point.curve) CHECK(at.value == std::round(at.value));
   CHECK(describe(point, prepared.problem.tolerance) ==
-        std::vector<std::string>{"compress at every number of nodes from 2 nodes to 512 nodes"});
+        std::vector<std::string>{
+            "compressing pays at every number of nodes from 2 nodes to 512 nodes"});
+}
+
+TEST_CASE("advice in words is of machines with several GPUs, too, at whatever level they are") {
+  for (const char* topology : {"PS", "RING", "BEST"}) {
+    CAPTURE(topology);
+    Request request = of_vgg19("25Gbps");
+    request.topology = topology;
+    request.machines.gpus_per_node = 2;
+    const PreparedRequest prepared(request, PlanForm::kYaml);
+    const Advice advice = advise(prepared);
+    WhatIf what_if(prepared, kEvaluations);
+    std::string all;
+    for (const std::string& sentence : in_words(what_if, advice)) all += sentence + "\n";
+    CHECK_THAT(all, Contains("schedule local(steps=10), uncompressed: "));
+  }
 }
 
 TEST_CASE("a quantity that there is not is refused with those that there are") {

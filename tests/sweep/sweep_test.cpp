@@ -483,7 +483,9 @@ TEST_CASE_METHOD(SweepFixture, "a spec that is wrong says where, and what to do"
   refuses(kBase + "model: vgg19\n", 3, "given twice", "");
   folder.file("three.yaml", "nodes: 3\n");
   refuses(kBase + "cluster: three.yaml\nnodes: [2, 4]\n", 3, "three.yaml:1", "leave out one");
-  refuses(kBase + "cluster: three.yaml\n", 3, "three.yaml:1", "axis nodes is 16 unless");
+  folder.file("four.yaml", "nodes: 4\n");
+  refuses(kBase + "cluster: [three.yaml, four.yaml]\n", 3, "three.yaml:1",
+          "axis nodes is 16 unless");
   folder.file("plan.txt", "late,64000,y,2\n");
   refuses(kBase + "plan: plan.txt\n", 3, "early", "missing");
 }
@@ -583,6 +585,12 @@ TEST_CASE_METHOD(SweepFixture, "axes of machines are the cluster file that says 
   CHECK(times("slow_link: 0.25\nbandwidth: 100MB/s\n", "nodes: 4\n") ==
         times("bandwidth: 100MB/s\n",
               "nodes: 4\nslow_links:\n  - {between: [0, 1], bandwidth: 25MB/s}\n"));
+}
+
+TEST_CASE_METHOD(SweepFixture, "without the axis, nodes are as many as the cluster says") {
+  folder.file("three.yaml", "nodes: 3\n");
+  const std::string ring = kBase + "topology: ring\nplan: none\ncluster: three.yaml\n";
+  CHECK(csv(ring) == csv(ring + "nodes: 3\n"));
 }
 
 TEST_CASE_METHOD(SweepFixture, "axes of machines that contradict the cluster are refused") {
