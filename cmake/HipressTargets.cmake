@@ -10,6 +10,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # g++ 12 warns of overlapping copies inside its own std::string (GCC bug 105651).
   target_compile_options(hipress_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Files are small: collecting garbage before a compiler holds half a gigabyte costs a tenth of the time and frees little.
+  target_compile_options(hipress_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)
+endif()
 if(HIPRESS_WERROR)
   target_compile_options(hipress_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
