@@ -152,7 +152,9 @@ io::Document document(const Planned& planned) {
                        .probability)
             : Json();
   }
-  Json report = {{"gradients", found.plan.decisions.size()},
+  Json report = {{"model", problem.model.name},
+                 {"nodes", problem.nodes},
+                 {"gradients", found.plan.decisions.size()},
                  {"compressed", plans::count_compressed(problem.model, found.plan)},
                  {"topology", found.plan.strategy},
                  {"raw_topology", raw_strategy_of(found.plan)},

@@ -8,6 +8,7 @@
 #include "io/input_file.hpp"
 #include "io/suggestion.hpp"
 #include "requests/import_trace.hpp"
+#include "requests/keys/keys.hpp"
 #include "requests/plan.hpp"
 #include "requests/simulate.hpp"
 #include "requests/sweep.hpp"
@@ -48,7 +49,7 @@ constexpr RequestRow kRequests[] = {
                           "that nothing hides, and the model that the job trains, as "
                           "hipress-import does."),
 };
-constexpr std::string_view kSchema = "schema";
+constexpr std::string_view kSchema = "schema", kResultSchema = "result_schema";
 
 io::Document all_schemas() {
   io::Document all = io::Document::object();
@@ -60,7 +61,7 @@ io::Document all_schemas() {
 std::string name_of(const io::Document& request) {
   std::vector<std::string_view> known;
   for (const RequestRow& row : kRequests) known.push_back(row.name);
-  known.push_back(kSchema);
+  known.insert(known.end(), {kSchema, kResultSchema});
   if (request.members() == nullptr) {
     throw FieldError("", fmt::format("a request must be an object, got {}", request.describe()),
                      R"(give {"request": "plan", …})");
@@ -85,6 +86,7 @@ std::span<const RequestRow> requests() { return kRequests; }
 io::Document answer(const io::Document& request, const Hooks& hooks) {
   const std::string name = name_of(request);
   if (name == kSchema) return all_schemas();
+  if (name == kResultSchema) return result_schemas();
   const io::InputScope inputs;  // the output of one request may be the input of the next
   look_for_interrupt(hooks);
   return std::ranges::find(kRequests, name, &RequestRow::name)->answer(request, hooks);

@@ -21,7 +21,8 @@ struct RequestRow {
 std::span<const RequestRow> requests();
 
 /// The answer to {"request": "plan", …}. Of {"request": "schema"}: the JSON schema of every
-/// request, by name. FieldError for a request that is none; else as the request's own function.
+/// request, by name; of {"request": "result_schema"}: those of all results (keys/keys.hpp), in
+/// lists. FieldError for a request that is none; else as the request's own function.
 /// May be called by several threads at a time.
 io::Document answer(const io::Document& request, const Hooks& hooks);
 

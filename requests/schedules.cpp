@@ -517,7 +517,8 @@ io::Document document(const ScheduleAnswer& answer) {
     rows.push_back(std::move(row));
   }
   const ScheduledPlan& chosen = answer.plans[answer.chosen];
-  Json report = document_of(problem, chosen);
+  Json report = {{"model", problem.model.name}, {"nodes", problem.nodes}};
+  report.update(document_of(problem, chosen));
   report.update({{"schedules", rows}, {"chosen", chosen.plan.schedule.text()}});
   add_mix(problem.machines->cluster, problem.model, report);
   if (!answer.baselines.empty()) add_baselines(answer, report);

@@ -1,6 +1,7 @@
 
 #include "costs/assumed_spread.hpp"
 #include "costs/description.hpp"
+#include "plans/plan_builder.hpp"
 #include "requests/mix_document.hpp"
 #include "requests/simulate.hpp"
 #include "sim/critical_path.hpp"
@@ -190,7 +191,15 @@ io::Document document(const Simulated& simulated) {
   const Scenario& scenario = simulated.scenario;
   const Prediction& prediction = simulated.prediction;
   const Result& result = prediction.result;
-  Json report = times_json(scenario, prediction);
+  Json algorithms = Json::list();
+  for (const std::string& name : plans::used_algorithms(scenario.model, scenario.plan)) {
+    algorithms.push_back(name);
+  }
+  Json report = {{"model", scenario.model.name},
+                 {"nodes", prediction.graph.nodes},
+                 {"topology", scenario.plan.strategy},
+                 {"algorithms", algorithms}};
+  report.update(times_json(scenario, prediction));
   report.update({{"machines", sentence(costs::describe_machines(scenario.profile, scenario.cluster,
                                                                 scenario.model))},
                  {"bytes_sent_per_node", bytes_per_iteration(scenario, prediction)},

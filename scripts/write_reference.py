@@ -29,14 +29,14 @@ def tools_in(folder: pathlib.Path) -> pathlib.Path:
     return folder
 
 
-def schemas(tools: pathlib.Path) -> dict:
-    """Of all requests, from the library of the same build."""
+def schemas(tools: pathlib.Path, of: str) -> dict:
+    """Of all requests, or of all results, from the library of the same build."""
     library = pathlib.Path(os.environ.setdefault("HIPRESS_LIBRARY", str(tools.parent / "runtime/libhipress.so")))
     if not library.is_file():
         raise ValueError(f"{library} is not there, which says what requests may have: scripts/build.sh release builds it")
     from hipress._call import answer
 
-    return answer({"request": "schema"})
+    return answer({"request": of})
 
 
 STYLE = ".md-typeset td:first-child code { white-space: nowrap; }\n.md-grid { max-width: 76rem; }\n"
@@ -48,7 +48,8 @@ def write_site(folder: pathlib.Path, tools: pathlib.Path) -> None:
     place = folder / "docs/reference"
     place.mkdir(parents=True)
     made = {name: pages.command(help_text.ask(tools, name)) for name in help_text.COMMANDS}
-    made["request-members"] = pages.requests(schemas(tools))
+    made["request-members"] = pages.requests(schemas(tools, "schema"))
+    made["result-keys"] = pages.results(schemas(tools, "result_schema"))
     made["python"] = pages.python(ROOT / "python/hipress")
     made["c"] = pages.c_interface((ROOT / "runtime/hipress.h").read_text())
     made["README"] = pages.index(list(made))

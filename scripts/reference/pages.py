@@ -61,6 +61,35 @@ def requests(schemas: Dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def result_rows(schema: Dict[str, Any], path: str = "") -> Iterator[str]:
+    """A row for each place below that of a schema: `links[].bytes`."""
+    dot = "." if path else ""
+    below = [(f"{path}{dot}{name}", one, name in schema["required"]) for name, one in schema.get("properties", {}).items()]
+    if schema.get("additionalProperties"):
+        below.append((f"{path}{dot}*", schema["additionalProperties"], True))
+    for name, one, always in below:
+        text = one.get("description", "")
+        while "items" in one:
+            name, one = f"{name}[]", one["items"]
+        kinds = one["type"] if isinstance(one["type"], list) else [one["type"]]
+        said = "any" if len(kinds) > 2 else " or ".join(kinds)
+        yield f"| {code(name)} | {said if always else said + ', not always'} | {escaped(text)} |"
+        yield from result_rows(one, name)
+
+
+def results(schemas: Dict[str, Any]) -> str:
+    """The keys of every result."""
+    lines = ["# Keys of results", "",
+             "What tools print with `--json`, and C and Python get. [Requests](../requests.md) says how to ask. `[]` is each item of a list",
+             "and `*` each name in an object; times are in seconds. `{\"request\": \"result_schema\"}` answers with the same as JSON schemas.",
+             ""]
+    for forms in schemas.values():
+        for form in forms:
+            lines += [f"## {form['title']}", "", f"{form['description']}.", "", "| key | type | what it says |", "|---|---|---|"]
+            lines += [*result_rows(form), ""]
+    return "\n".join(lines)
+
+
 def signature(node: ast.AST, name: str) -> str:
     arguments = ast.unparse(node.args)
     arguments = re.sub(r"^(self|cls)(, )?", "", arguments)

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "requests/keys/keys.hpp"
+
+/// The forms of results: adding one is one file, and one row in keys.cpp.
+namespace hipress::requests {
+
+/// What results have where factors are by class of computation (mix_document.hpp).
+inline constexpr ResultKey kMixKeys[] = {
+    {"mix", "object", "Shares of classes in the computation, where factors are by class",
+     Presence::kSometimes},
+    {"mix.*", "number", "A share from 0 to 1"},
+    {"mix_assumed", "boolean", "Whether the model has no mix, so that one was assumed",
+     Presence::kSometimes},
+};
+
+extern const ResultForm kPlanForm, kSchedulesForm, kBandwidthForm, kBroadcastForm;
+extern const ResultForm kSimulateForm, kChakraForm, kSweepForm, kImportForm;
+extern const ResultForm kExecForm, kProfileForm, kErrorForm;
+
+}  // namespace hipress::requests
