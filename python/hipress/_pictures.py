@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from hipress import _sweep_pictures, _time_pictures
+from hipress import _break_even_picture, _sweep_pictures, _time_pictures
 from hipress._style import Picture, PictureError
 
 Rows = Sequence[Mapping[str, str]]
@@ -30,6 +30,10 @@ def _times(documents: Documents, title: str) -> Picture:
     return _time_pictures.times_of_plan(_only(documents), title or next(iter(documents)))
 
 
+def _break_even(documents: Documents, title: str) -> Picture:
+    return _break_even_picture.break_even(_only(documents), title)
+
+
 def _measured(documents: Documents, title: str) -> Picture:
     cases: List[Mapping[str, Any]] = []
     for document in documents.values():
@@ -46,6 +50,7 @@ KINDS: Dict[str, Kind] = {
                       "(JSON of hipress-sim for each plan, as ddp=FILE.json; or CSV of a sweep)",
                       of_sweep=_time_pictures.breakdown_of_rows, of_documents=_time_pictures.breakdown),
     "times": Kind("predicted iterations of a plan and the baselines (JSON of hipress-plan)", of_documents=_times),
+    "break_even": Kind("where compression begins to pay (JSON of hipress-plan with a break-even)", of_documents=_break_even),
     "required": Kind("utilisation over the bandwidth of links (JSON of hipress-plan about required bandwidths; a panel for each)",
                      of_documents=_time_pictures.required),
     "measured": Kind("predicted beside measured iterations (results.json of the demo, cases.csv of a validation, JSON of "

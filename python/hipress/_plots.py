@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
 
-from hipress import _time_pictures
+from hipress import _break_even_picture, _time_pictures
 from hipress._pictures import KINDS
 from hipress._style import MS, own_axes
 from hipress._sweep_rows import as_text
@@ -21,6 +21,11 @@ def plan(result: "Plan", ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.ax
     if "verdict" not in document:
         return _broadcast(result, own_axes(ax))
     return _time_pictures.times(result.records(), _time_pictures.planned(document), ax).axes
+
+
+def break_even(result: "Plan", ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.axes.Axes":
+    """What compression is worth over the quantity that a break-even varies."""
+    return _break_even_picture.break_even(result.to_dict(), "", ax).axes
 
 
 def _broadcast(result: "Plan", ax: Any) -> "matplotlib.axes.Axes":

@@ -109,12 +109,17 @@ class Plan(Result):
         """records() as a pandas frame. ImportError without pandas."""
         return _frame(self.records())
 
-    def plot(self, ax: Optional["matplotlib.axes.Axes"] = None) -> "matplotlib.axes.Axes":
+    def plot(self, ax: Optional["matplotlib.axes.Axes"] = None, kind: Optional[str] = None) -> "matplotlib.axes.Axes":
         """Draws the times of records() with their intervals, or how busy computation is over bandwidths that are required, into
-        `ax` or axes of their own, which it returns. ImportError without matplotlib."""
+        `ax` or axes of their own, which it returns. ImportError without matplotlib.
+
+        kind  "break_even", of a plan with break_even: what compression is worth over the quantity that is varied, and where the
+              verdict turns. ValueError for another kind or plan"""
         from hipress import _plots
 
-        return _plots.plan(self, ax)
+        if kind not in (None, "break_even"):
+            raise ValueError(f'kind must be "break_even" or left out, got {kind!r}')
+        return _plots.plan(self, ax) if kind is None else _plots.break_even(self, ax)
 
 
 class Simulation(Result):

@@ -70,8 +70,13 @@ def breakdown(documents: Mapping[str, Mapping[str, Any]], title: str = "", axes:
 
 def machines_of(documents: Mapping[str, Mapping[str, Any]]) -> str:
     """What was simulated, as the documents say."""
-    return next((", ".join(str(document[key]) for key in ("model", "topology", "algorithm", "machines") if document.get(key))
-                 for name, document in documents.items() if name not in BASELINES), "")
+    return next((", ".join(told(document)) for name, document in documents.items() if name not in BASELINES), "")
+
+
+def told(document: Mapping[str, Any]) -> List[str]:
+    """Of what a document is: its model, topology, algorithms and machines, as far as it says."""
+    algorithms = ", ".join(document.get("algorithms") or [])
+    return [str(one) for one in (document.get("model"), document.get("topology"), algorithms, document.get("machines")) if one]
 
 
 def in_order(splits: Sequence[Split]) -> List[Split]:
@@ -169,8 +174,8 @@ def times_of_plan(document: Mapping[str, Any], title: str = "") -> Picture:
 
 def planned(document: Mapping[str, Any]) -> str:
     """What a document of a plan says of it: "vgg19, ring, 3 of 38 gradients compressed"."""
-    told = [str(document[key]) for key in ("model", "topology", "algorithm", "machines") if document.get(key)]
-    return ", ".join([*told, f"{document.get('compressed')} of {document.get('gradients')} gradients compressed"])
+    nodes = [f"{document['nodes']} nodes"] if document.get("nodes") else []
+    return ", ".join([*told(document), *nodes, f"{document.get('compressed')} of {document.get('gradients')} gradients compressed"])
 
 
 #: (utilisation, bits/s, its p10 and p90), the last three None where no bandwidth is enough.

@@ -259,6 +259,24 @@ class PicturesTest(unittest.TestCase):
         del document["baselines"]["ddp_fp16"]
         self.assertIn("no plan `ddp_fp16`", self.refused("times", self.write_json(document, "plan.json")))
 
+    def test_a_break_even_has_its_turn_its_doubt_and_the_cluster(self):
+        curve = [{"value": value, "speedup": speedup, "speedup_p10": speedup / 1.5, "speedup_p90": speedup * 1.5}
+                 for value, speedup in ((0.125e9, 8), (1.25e9, 3), (12.5e9, 1))]
+        document = {"model": "vgg19", "topology": "ring", "nodes": 4, "break_even": {
+            "quantity": "bandwidth", "unit": "B/s", "given": 1.25e9, "curve": curve, "sentences": ["compress below 60 Gbit/s"],
+            "turns": [{"value": 7.5e9, "compress": "below", "sure_below": 5e9, "sure_above": None}]}}
+        texts = self.drawn("break_even", self.write_json(document, "turns.json"))
+        for text in ("Break-even, vgg19, ring, 4 nodes", "bandwidth, Gbit/s", "this cluster, 10 Gbit/s", "verdict turns", "verdict not sure",
+                     "100", "3", "5"):
+            self.assertIn(text, texts)
+        document["break_even"].update(unit="nodes", quantity="nodes", turns=[], given=4)
+        for point, nodes in zip(curve, (4, 16, 64)):
+            point["value"] = nodes
+        texts = self.drawn("break_even", self.write_json(document, "turns.json"))
+        self.assertIn("Break-even, vgg19, ring", texts)
+        self.assertEqual([text for text in texts if text in ("4", "16", "64")], ["4", "16", "64"])
+        self.assertNotIn("verdict turns", texts)
+
     def test_required_bandwidths_of_one_name_come_into_one_panel(self):
         def document(algorithm: str, schedule: str) -> dict:
             return {"required_bandwidth": [{"schedule": schedule, "algorithm": algorithm, "topology": "ring", "utilization": share,
@@ -327,6 +345,7 @@ class PicturesTest(unittest.TestCase):
                                 (("speedup", path, "speed=2"), "there is no column 'speed'"),
                                 (("breakdown", document, "nodes=2"), "choose rows of a CSV"),
                                 (("times", document), "is not what hipress-plan prints"),
+                                (("break_even", document), "is not what hipress-plan prints as JSON with --break-even"),
                                 (("times", document, f"other={document}"), "2 files: this picture is of one"),
                                 (("breakdown", f"ddp={document}", f"ddp_fp16={document}"), "is not what hipress-sim prints"),
                                 (("measured", self.write_json([], "list.json")), "print with --json"),
@@ -345,7 +364,7 @@ class PicturesTest(unittest.TestCase):
 class DocumentedTest(unittest.TestCase):
     def test_the_commands_do_what_the_page_says(self):
         blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs/pictures.md").read_text(), re.MULTILINE | re.DOTALL)
-        self.assertEqual(len(blocks), 4)
+        self.assertEqual(len(blocks), 5)
         script = "\n".join(blocks)
         with tempfile.TemporaryDirectory() as folder:
             place = pathlib.Path(folder)
@@ -355,7 +374,7 @@ class DocumentedTest(unittest.TestCase):
                                   env={**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}"})
             self.assertEqual(done.returncode, 0, done.stderr)
             pictures = re.findall(r"--output (\w+\.(?:png|svg))", script)
-            self.assertEqual(len(pictures), 7)
+            self.assertEqual(len(pictures), 8)
             for picture in pictures:
                 self.assertGreater((place / picture).stat().st_size, 10000, picture)
             self.assertIn("bert_base, ring: all pays", done.stdout)
