@@ -136,7 +136,8 @@ void look_elsewhere(Planned& planned, const Hooks& hooks) {
   const PlanRequest& request = planned.request;
   const std::string quantity = break_even_quantity(planned);
   if (quantity.empty() && !request.advise) return;
-  WhatIf what_if(planned.prepared, request.request.evaluations.value_or(kEvaluations));
+  WhatIf what_if(planned.prepared, request.request.evaluations.value_or(kEvaluations),
+                 &planned.advice);
   if (!quantity.empty()) {
     planned.break_even = break_even_point(what_if, find_quantity(quantity));
     if (!planned.break_even->diagnostic.empty()) inform(hooks, planned.break_even->diagnostic);

@@ -248,8 +248,10 @@ const QuantityRow& find_quantity(std::string_view name) {
                                    io::quote(std::string(name))));
 }
 
-WhatIf::WhatIf(const PreparedRequest& prepared, std::int64_t evaluations)
-    : prepared_(prepared), evaluations_(evaluations) {}
+WhatIf::WhatIf(const PreparedRequest& prepared, std::int64_t evaluations, const Advice* advice)
+    : prepared_(prepared),
+      evaluations_(evaluations),
+      advice_(prepared.search.optimises && !prepared.request.analysis.robust ? advice : nullptr) {}
 
 Elsewhere WhatIf::ask(const Request& request, double value, double faster_codecs) const {
   Hooks hooks;
@@ -266,6 +268,10 @@ const Elsewhere& WhatIf::at(const QuantityRow& quantity, double value) {
   const auto key = std::pair(quantity.name, value);
   const auto known = known_.find(key);
   if (known != known_.end()) return known->second;
+  if (advice_ != nullptr && value == quantity.of(prepared_)) {
+    const Elsewhere here = elsewhere_of(prepared_, *advice_, value);
+    if (here.saving) return known_[key] = here;
+  }
   Request request = request_for(prepared_, evaluations_);
   quantity.set(value, request);
   return known_[key] = ask(request, value, 1);

@@ -46,9 +46,10 @@ struct Elsewhere {
 /// Asks for advice with other values, each once: with as many evaluations for every search.
 class WhatIf {
  public:
-  /// The prepared request must outlive it. Without a profile or cluster, plans are still searched
-  /// on the timeline.
-  WhatIf(const PreparedRequest& prepared, std::int64_t evaluations);
+  /// The prepared request and its advice, if given, must outlive it. Without a profile or cluster,
+  /// plans are still searched on the timeline. Of a request that asks for the best plan, the advice
+  /// answers for the given values, so that these say what the verdict does.
+  WhatIf(const PreparedRequest& prepared, std::int64_t evaluations, const Advice* advice = nullptr);
 
   /// io::InputError if the request cannot be made with that value.
   const Elsewhere& at(const QuantityRow& quantity, double value);
@@ -62,6 +63,7 @@ class WhatIf {
 
   const PreparedRequest& prepared_;
   const std::int64_t evaluations_;
+  const Advice* const advice_;
   std::map<std::pair<std::string_view, double>, Elsewhere> known_;
 };
 

@@ -63,6 +63,21 @@ TEST_CASE("where the verdict turns, advice for either side says so") {
   CHECK_THAT(sentences[0], Contains("compress below") && Contains("bit/s (surely up to "));
 }
 
+TEST_CASE("at the given value a break-even says what the verdict says") {
+  Request request = of_vgg19("10Gbps");
+  request.evaluations = 4 * kEvaluations;
+  const PreparedRequest prepared(request, PlanForm::kYaml);
+  const Advice advice = advise(prepared);
+  WhatIf what_if(prepared, 1, &advice);
+  const QuantityRow& bandwidth = find_quantity("bandwidth");
+  const Elsewhere here = what_if.at(bandwidth, bandwidth.of(prepared));
+  CHECK(here.compressed_s == advice.comparison.planned_s);
+  CHECK(here.answer == advice.verdict.answer);
+  CHECK(here.saving->probability == advice.verdict.probability);
+  // Elsewhere, plans are made with as many evaluations as were asked for.
+  CHECK(what_if.at(bandwidth, bandwidth.of(prepared) / 2).compressed_s > here.compressed_s);
+}
+
 TEST_CASE("nodes are whole numbers, and without a turn the side is said that holds") {
   const PreparedRequest prepared(of_vgg19("10Gbps"), PlanForm::kYaml);
   WhatIf what_if(prepared, kEvaluations);
