@@ -370,8 +370,8 @@ void say_assumed(const Imported& trace, const Sharding& sharding,
     diagnostics.emplace_back("types of reductions are not told, and taken for float32");
   } else if (!layer.gathered_dtype.empty() && layer.gathered_dtype != layer.reduced_dtype) {
     diagnostics.push_back(fmt::format(
-        "parameters are gathered in {} and gradients reduced in {}: the model has the latter; a "
-        "plan may gather in half precision (`algorithm` fp16 or bf16)",
+        "parameters are gathered in {} and gradients reduced in {}: the model has the latter; of "
+        "the baselines, `fsdp2_mixed` and `hsdp_mixed` gather in bf16 and reduce in fp32",
         layer.gathered_dtype, layer.reduced_dtype));
   }
   if (sharding.passes > 1) {

@@ -34,6 +34,13 @@ std::optional<casync::Plan> in_bf16(const Problem& problem, const std::string& s
   return plan;
 }
 
+/// Gathers in bf16 and reductions as stored: a policy that adds gradients in fp32.
+std::optional<casync::Plan> mixed(const Problem& problem, const std::string& schedule) {
+  std::optional<casync::Plan> plan = in_bf16(problem, schedule);
+  if (plan) plan->decisions.assign(plan->decisions.size(), {});
+  return plan;
+}
+
 /// HSDP with the shards of a host's GPUs; empty: hosts are not alike, or there is one.
 std::string of_hosts(const Problem& problem) {
   const std::uint32_t each = costs::nodes_per_host(problem.machines->cluster);
@@ -44,6 +51,8 @@ std::string of_hosts(const Problem& problem) {
 std::optional<casync::Plan> fsdp2(const Problem& problem) { return as_stored(problem, "fsdp"); }
 
 std::optional<casync::Plan> fsdp2_bf16(const Problem& problem) { return in_bf16(problem, "fsdp"); }
+
+std::optional<casync::Plan> fsdp2_mixed(const Problem& problem) { return mixed(problem, "fsdp"); }
 
 std::optional<casync::Plan> fsdp1(const Problem& problem) {
   return as_stored(problem, "fsdp(prefetch=pre, in_flight=2)");
@@ -63,6 +72,11 @@ std::optional<casync::Plan> hsdp_bf16(const Problem& problem) {
   return schedule.empty() ? std::nullopt : in_bf16(problem, schedule);
 }
 
+std::optional<casync::Plan> hsdp_mixed(const Problem& problem) {
+  const std::string schedule = of_hosts(problem);
+  return schedule.empty() ? std::nullopt : mixed(problem, schedule);
+}
+
 std::optional<casync::Plan> zero_plus_plus(const Problem& problem) { return zeropp(problem); }
 
 constexpr std::array kRows = {
@@ -76,6 +90,10 @@ constexpr std::array kRows = {
                        .help = "the same with a MixedPrecisionPolicy of bf16, of a model in fp32",
                        .make = fsdp2_bf16,
                        .is_default = true},
+    ShardedBaselineRow{.name = "fsdp2_mixed",
+                       .title = "FSDP2 in bf16 and fp32",
+                       .help = "the same with param_dtype bf16 and reduce_dtype fp32",
+                       .make = fsdp2_mixed},
     ShardedBaselineRow{
         .name = "fsdp1",
         .title = "FSDP1 by default",
@@ -94,6 +112,10 @@ constexpr std::array kRows = {
                        .title = "HSDP in bf16",
                        .help = "the same in bf16, of a model in fp32",
                        .make = hsdp_bf16},
+    ShardedBaselineRow{.name = "hsdp_mixed",
+                       .title = "HSDP in bf16 and fp32",
+                       .help = "the same with param_dtype bf16 and reduce_dtype fp32",
+                       .make = hsdp_mixed},
     ShardedBaselineRow{.name = "zeropp",
                        .title = "ZeRO++",
                        .help = "DeepSpeed's ZeRO++: qwZ, hpZ and qgZ",

@@ -273,10 +273,14 @@ TEST_CASE("sharded plans are compared with FSDP2, FSDP1, HSDP and ZeRO++ as they
   // In fp32, what FSDP2 sends in bf16 is what a model in bf16 sends, and casts cost nothing.
   for (models::Gradient& gradient : job.model.gradients) gradient.dtype = models::Dtype::kFloat32;
   const std::vector<ShardedBaseline> in_fp32 = simulate_sharded_baselines(job.problem());
-  CHECK(names_of(in_fp32) == std::vector<std::string>{"fsdp2", "fsdp2_bf16", "fsdp1", "fsdp1_post",
-                                                      "hsdp", "hsdp_bf16", "zeropp"});
+  CHECK(names_of(in_fp32) == std::vector<std::string>{"fsdp2", "fsdp2_bf16", "fsdp2_mixed", "fsdp1",
+                                                      "fsdp1_post", "hsdp", "hsdp_bf16",
+                                                      "hsdp_mixed", "zeropp"});
   CHECK(in_fp32[0].found->iteration_s > 1.5 * in_fp32[1].found->iteration_s);
   CHECK(in_fp32[1].found->iteration_s == Approx(in_bf16[0].found->iteration_s).epsilon(1e-2));
+  // Of a parameter, three times 4 bytes; with reductions in fp32 twice 2 bytes, and 4.
+  CHECK(in_fp32[2].found->traffic.bytes_per_step ==
+        Approx(in_fp32[0].found->traffic.bytes_per_step * 2 / 3).epsilon(1e-3));
 
   const Job one_host(transformer(2, 64, 0.1), 1, 1.25e9);
   CHECK(names_of(simulate_sharded_baselines(one_host.problem())) ==
