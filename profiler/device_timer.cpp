@@ -57,17 +57,17 @@ class Gate {
 std::vector<double> DeviceTimer::burst(Stream stream, int count,
                                        const std::function<void(int)>& work) {
   for (int i = 0; i < count; ++i) {
-    const auto number = static_cast<std::size_t>(2 * i);
+    const std::size_t number = 2 * static_cast<std::size_t>(i);
     device_.record(event(number), stream);
     work(i);
     device_.record(event(number + 1), stream);
   }
-  wait_for(event(static_cast<std::size_t>(2 * count - 1)), {.stream = stream, .work = {}});
+  wait_for(event(2 * static_cast<std::size_t>(count) - 1), {.stream = stream, .work = {}});
   std::vector<double> seconds;
   // The clock of events has a resolution; no work takes nothing.
   constexpr double kMin_s = 1e-9;
   for (int i = 0; i < count; ++i) {
-    const auto number = static_cast<std::size_t>(2 * i);
+    const std::size_t number = 2 * static_cast<std::size_t>(i);
     seconds.push_back(std::max(kMin_s, device_.seconds_between(event(number), event(number + 1))));
   }
   return seconds;

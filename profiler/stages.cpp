@@ -346,7 +346,7 @@ void sample_stages(const CodecOfRank& codec_of, const StageRule& rule, const Opt
     StageTimes times;
     if (codes) times = time_stages(*codec_of(point.rank), point, rule, threads, clock);
     times = shared(options, times, point.works.size(),
-                   static_cast<std::size_t>(kStepsOfIteration * slices_in_turn(point, rule)));
+                   kStepsOfIteration * static_cast<std::size_t>(slices_in_turn(point, rule)));
     series.times[i].resize(point.works.size());
     for (std::size_t work = 0; work < times.size(); ++work) {
       pass_s += median_s(times[work]);

@@ -1,5 +1,6 @@
 #include "requests/keys/keys.hpp"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -11,13 +12,20 @@
 namespace hipress::requests {
 namespace {
 
+struct Member;
+
 /// What a schema says of one place in a document.
 struct Place {
   std::string_view type, help;
   Presence presence = Presence::kAlways;
-  std::vector<std::pair<std::string_view, Place>> members;  // in the order of the table
+  std::vector<Member> members;  // in the order of the table
   std::unique_ptr<Place> items;
   std::unique_ptr<Place> any_name;
+};
+
+struct Member {
+  std::string_view name;
+  Place place;
 };
 
 Place& member(Place& of, std::string_view name) {
@@ -25,10 +33,11 @@ Place& member(Place& of, std::string_view name) {
     if (!of.any_name) of.any_name = std::make_unique<Place>();
     return *of.any_name;
   }
-  for (auto& [known, place] : of.members) {
-    if (known == name) return place;
+  for (Member& known : of.members) {
+    if (known.name == name) return known.place;
   }
-  return of.members.emplace_back(name, Place{}).second;
+  of.members.push_back({.name = name, .place = {}});
+  return of.members.back().place;
 }
 
 /// `in_part`: the key is one of several that an object need not have.
