@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "costs/assumed_spread.hpp"
+#include "costs/cluster.hpp"
 #include "costs/description.hpp"
 #include "io/error.hpp"
 #include "io/version.hpp"
@@ -89,8 +90,14 @@ Json plan_json(const Planned& planned) {
 
 std::string title_of(const Planned& planned) {
   const models::Model& model = planned.advice.problem->model;
-  return fmt::format("{} on {} nodes", model.name.empty() ? "A model" : model.name,
-                     planned.advice.found.plan.nodes);
+  const costs::Cluster& cluster = planned.advice.problem->machines->cluster;
+  const std::uint32_t nodes = planned.advice.found.plan.nodes;
+  const std::uint32_t of_host = costs::nodes_per_host(cluster);
+  std::string together;
+  if (cluster.gpus_per_node > 1) together = fmt::format(" of {} GPUs", cluster.gpus_per_node);
+  if (of_host > 1 && of_host < nodes) together = fmt::format(", {} on each host", of_host);
+  return fmt::format("{} on {} nodes{}", model.name.empty() ? "A model" : model.name, nodes,
+                     together);
 }
 
 }  // namespace

@@ -249,7 +249,8 @@ def draw_lines(axes: Any, title: str, lines: Mapping[str, Sequence[Tuple[float, 
     axes.set_xlabel(LINE_AXES[axis][0])
     axes.set_title(title, loc="left", fontsize=10)
     axes.grid(alpha=0.25)
-    axes.legend(fontsize=8, frameon=False)
+    # Below the panel, whose lines may be anywhere: labels say where each ceases to pay.
+    axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.17))
 
 
 def lines_picture(panels: Mapping[str, Mapping[str, Sequence[Tuple[float, Value]]]], axis: str, over: str, title: str = "",
@@ -260,7 +261,7 @@ def lines_picture(panels: Mapping[str, Mapping[str, Sequence[Tuple[float, Value]
     for panel_axes, (name, lines) in zip(axes.flat, panels.items()):
         draw_lines(panel_axes, name, lines, axis, over, look)
     for panel_axes in axes[:, 0]:
-        panel_axes.set_ylabel(f"speed-up over {describe(over)}" + (" (band: 10–90 %)" if intervals else ""), fontsize=9)
+        panel_axes.set_ylabel(f"speed-up over {describe(over)}" + ("\n(band: 10–90 %)" if intervals else ""), fontsize=9)
     set_title(figure, title)
     said = [f"{name}: {label} {describe_break_even([(x, value.middle) for x, value in points], axis)}"
             for name, lines in panels.items() for label, points in lines.items()]

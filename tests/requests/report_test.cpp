@@ -81,6 +81,24 @@ TEST_CASE("a page has the numbers of the result, all of them") {
         result.find("predicted_iteration_s")->number());
 }
 
+TEST_CASE("the page says how nodes and GPUs are arranged") {
+  const Folder folder;
+  const auto title_with = [&](const char* keys) {
+    std::ofstream(folder / "cluster.yaml") << "nodes: 4\n" << keys;
+    Document request = plan_request();
+    request["page"] = true;
+    request["cluster"] = folder / "cluster.yaml";
+    const std::string page = *at(answer(request, {}), "page").text();
+    const std::size_t begin = page.find("<h1>") + 4;
+    return page.substr(begin, page.find("</h1>") - begin);
+  };
+  CHECK(title_with("") == "vgg19 on 4 nodes");
+  CHECK(title_with("gpus_per_node: 8\ngpu_link: {bandwidth: 100GB/s}\n") ==
+        "vgg19 on 4 nodes of 8 GPUs");
+  CHECK(title_with("nodes_per_host: 2\nhost_link: {bandwidth: 100Gbps}\n") ==
+        "vgg19 on 4 nodes, 2 on each host");
+}
+
 TEST_CASE("the page is written to the file that is asked for, beside the plan") {
   const Folder folder;
   Document request = plan_request();
