@@ -366,7 +366,7 @@ class Expansion {
             .node = node,
             .kind = kind,
             .algorithm = layout_.units[unit].algorithm,
-            .flags = kStaged};
+            .flags = kFactors};
   }
 
   TaskId add_behind(const std::vector<TaskId>& before, const Task& task, const Operands& operands) {

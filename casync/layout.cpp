@@ -95,7 +95,7 @@ class LayoutMaker {
                                   std::to_string(decision.partitions));
     }
     const Algorithm* const algorithm = algorithm_of(decision.algorithm);
-    const bool staged = is_staged(algorithm);
+    const bool staged = is_additive(algorithm);
     if (staged) require_stages(g, *algorithm);
     const Strategy& strategy =
         shards_in_messages() ? reduction_of(algorithm) : carriers_.of(algorithm);
@@ -194,7 +194,8 @@ class LayoutMaker {
   void require_messages_of_shards(std::uint32_t g) const {
     for (const std::int8_t index : {plan_.decisions[g].algorithm, plan_.gather_of(g)}) {
       const Algorithm* const algorithm = algorithm_of(index);
-      if (algorithm == nullptr || (!algorithm->is_staged() && !algorithm->own_optimizer)) continue;
+      if (algorithm == nullptr || (!algorithm->is_additive() && !algorithm->own_optimizer))
+        continue;
       throw std::invalid_argument(quoted(model_, g) + " cannot be compressed with " +
                                   algorithm->name + " by schedule " + plan_.schedule.text() +
                                   ": shards are encoded each for itself; take another algorithm");
@@ -438,7 +439,7 @@ Groupable groupable(const models::Gradient& gradient, std::int8_t algorithm,
   Groupable groupable{.ready = from_seconds(gradient.ready_s),
                       .bytes = gradient.elements * models::size_of(gradient.dtype),
                       .algorithm = algorithm};
-  if (!is_staged(what)) return groupable;
+  if (!is_additive(what)) return groupable;
   groupable.bytes = 0;
   for (const Algorithm::Factor& factor : what->stages(shape_of(gradient))) {
     groupable.bytes += factor.bytes;

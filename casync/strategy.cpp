@@ -63,7 +63,7 @@ Carriers carriers(std::string_view strategy, std::string_view raw_strategy) {
 }
 
 const Strategy& Carriers::of(const Algorithm* algorithm) const {
-  if (algorithm == nullptr || algorithm->is_staged()) return *raw;
+  if (algorithm == nullptr || algorithm->is_additive()) return *raw;
   const bool dense = encoded->form == Strategy::Form::kEncoded && algorithm->half_precision;
   return dense ? *raw : *encoded;
 }

@@ -125,7 +125,7 @@ void Reference::make_room(std::size_t index) {
   std::size_t lines = 0;
   std::size_t states = 0;
   for (const TaskId id : partitions_[index].tasks) {
-    if (casync::is_staged(graph_[id])) continue;
+    if (casync::codes_factors(graph_[id])) continue;
     if (graph_[id].kind != Kind::kEncode && !casync::casts(graph_[id])) continue;
     const auto bytes = static_cast<std::size_t>(codec(graph_[id]).encoded_bytes(block_.elements));
     lines += (bytes + sizeof(Line) - 1) / sizeof(Line);
@@ -194,11 +194,11 @@ std::span<std::byte> Reference::run_task(TaskId id, std::uint64_t iteration, flo
       source == casync::kNoIndex ? std::as_writable_bytes(slice(task)) : held_[position_[source]];
   switch (task.kind) {
     case Kind::kEncode:
-      if (!casync::is_staged(task)) return encode(task, iteration, state);
+      if (!casync::codes_factors(task)) return encode(task, iteration, state);
       staged_[task.node].encode(task.stage, inputs_.seed, iteration);
       return {};
     case Kind::kDecode:
-      if (casync::is_staged(task)) {
+      if (casync::codes_factors(task)) {
         staged_[task.node].decode(inputs_.seed, iteration);
       } else {
         runtime::Operands operands{slice(task), taken, {}, {}};

@@ -114,7 +114,7 @@ class Estimate {
     const Task& task = graph_[id];
     const bool here = here_.at(task.node);
     if (here) room_.tables += kOwnTaskBytes;
-    if (casync::is_staged(task)) return;
+    if (casync::codes_factors(task)) return;
     if (task.kind == Kind::kEncode) {
       // A program complains of a task whose codec is missing.
       if (static_cast<std::size_t>(task.algorithm) >= plan_.codecs.size()) return;

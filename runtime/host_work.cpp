@@ -56,7 +56,7 @@ void HostWork::prepare_states(kernels::StateStore& states, bool keeps_undo) {
   undo_of_.assign(states_.size(), kNoIndex);
   for (std::uint32_t index = 0; index < states_.size(); ++index) {
     const LocalTask& local = program_.tasks()[index];
-    if (local.task.kind != Kind::kEncode || casync::is_staged(local.task)) continue;
+    if (local.task.kind != Kind::kEncode || casync::codes_factors(local.task)) continue;
     const auto algorithm = static_cast<std::size_t>(local.task.algorithm);
     const kernels::Codec& codec = *program_.plan().codecs[algorithm];
     if (state_arrays(codec) == 0) continue;
@@ -119,7 +119,7 @@ std::vector<Factor> HostWork::factors() const {
 
 void HostWork::run(std::uint32_t index, const When& when) {
   const LocalTask& local = program_.tasks()[index];
-  if (casync::is_staged(local.task)) return encode_or_decode(local, when);
+  if (casync::codes_factors(local.task)) return encode_or_decode(local, when);
   std::vector<std::uint32_t> batch{index};
   const auto members = program_.members(local);
   batch.insert(batch.end(), members.begin(), members.end());

@@ -486,7 +486,7 @@ class Engine {
   }
 
   std::int64_t codec_work(const Task& task) {
-    if (casync::is_staged(task)) {
+    if (casync::codes_factors(task)) {
       return core_.works.staged(task, core_.graph.factors_of(task));
     }
     const std::uint32_t flags = task.flags & (casync::kAccumulate | casync::kDivideOwn);

@@ -258,7 +258,7 @@ const VisitBound::Option* VisitBound::whole_group(std::int8_t algorithm, std::in
                           .strategy = &carriers_.of(form.algorithm),
                           .fidelity = Fidelity::kWhole};
   const bool whole = key.strategy->form == casync::Strategy::Form::kWhole;
-  if (whole || is_staged(form.algorithm) || joins_batches(key) || !is_affordable(key))
+  if (whole || is_additive(form.algorithm) || joins_batches(key) || !is_affordable(key))
     return nullptr;
   Pattern pattern = book_.find(key);
   book_.trim(kMaxPatternBytes);

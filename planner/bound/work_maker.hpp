@@ -35,7 +35,7 @@ class WorkMaker {
     return carriers_.of(forms_[form_of(decision)].algorithm);
   }
   bool is_staged(const casync::Decision& decision) const {
-    return casync::is_staged(forms_[form_of(decision)].algorithm);
+    return is_additive(forms_[form_of(decision)].algorithm);
   }
   bool batched(std::int64_t elements) const {
     return elements * static_cast<std::int64_t>(sizeof(float)) < scheme_.batch.threshold_bytes;

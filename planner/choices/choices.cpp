@@ -41,7 +41,7 @@ std::vector<std::int32_t> ladder(const Problem& problem, std::int64_t elements) 
 std::int64_t sliced(const Problem& problem, const Choices& choices,
                     const models::Gradient& gradient, std::int8_t algorithm) {
   const casync::Algorithm* const what = casync::algorithm_at(choices.algorithms, algorithm);
-  if (!is_staged(what)) return gradient.elements;
+  if (!is_additive(what)) return gradient.elements;
   if (!refusal(problem, gradient, *what).empty()) return 0;
   const Factors factors = factors_of(what, gradient);
   const auto smallest = std::min_element(
@@ -76,7 +76,7 @@ std::int8_t as_it_is(std::vector<casync::Algorithm>& algorithms, const models::G
 void add_whole(const Problem& problem, Choices& choices) {
   if (problem.nodes == 1) return;
   for (const std::string& name : problem.algorithms) {
-    if (!is_staged(name)) continue;
+    if (!is_additive(name)) continue;
     const std::int8_t algorithm = index_of(choices.algorithms, name);
     for (std::size_t g = 0; g < choices.gradients.size(); ++g) {
       const models::Gradient& gradient = problem.model.gradients[g];

@@ -30,7 +30,7 @@ casync::Factor FactorSums::factor(std::uint32_t stage) const {
 
 Factors factors_of(const casync::Algorithm* algorithm, const models::Gradient& gradient) {
   Factors factors;
-  if (!is_staged(algorithm)) return factors;
+  if (!is_additive(algorithm)) return factors;
   for (const casync::Algorithm::Factor& one : algorithm->stages(shape_of(gradient))) {
     constexpr std::int64_t kValueBytes = sizeof(float);
     const std::int64_t values = one.bytes / kValueBytes;

@@ -67,7 +67,7 @@ Pattern finish(Draft draft) {
 Step step_of(const TaskGraph& graph, const Task& task, const UnitWorks& works) {
   const casync::Factor* const factor = graph.factor_of(task);
   Step step = {
-      .work = casync::is_staged(task) ? works.of(task, graph.factors_of(task)) : works.of(task),
+      .work = casync::codes_factors(task) ? works.of(task, graph.factors_of(task)) : works.of(task),
       .node = graph.representative(task.node),
       .resource = casync::resource_of(task.kind),
       .kind = task.kind,
@@ -219,7 +219,7 @@ class CoarseDraft final : public casync::CoarsePattern {
       const Task task = {.amount = key_.elements,
                          .kind = kind,
                          .algorithm = key_.algorithm,
-                         .flags = casync::kStaged,
+                         .flags = casync::kFactors,
                          .stage = static_cast<std::uint8_t>(stage)};
       return draft_.add({.work = works_.of(task, factors)}, after);
     };
