@@ -68,6 +68,10 @@ const Strategy& Carriers::of(const Algorithm* algorithm) const {
   return dense ? *raw : *encoded;
 }
 
+int Carriers::encodings_of(const Algorithm& algorithm, std::uint32_t nodes) const {
+  return algorithm.is_additive() ? 1 : of(&algorithm).encodings_of(nodes);
+}
+
 std::vector<const Strategy*> strategies_for(Operation operation) {
   std::vector<const Strategy*> found;
   std::ranges::copy_if(rows(), std::back_inserter(found),

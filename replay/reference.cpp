@@ -50,7 +50,7 @@ void Reference::collect_partitions() {
       partitions_.push_back({.gradient = g,
                              .partition = k,
                              .slice = slice,
-                             .staged = unit.is_staged(),
+                             .staged = unit.factors > 0,
                              .operation = unit.strategy->operation,
                              .tasks = {}});
     }
@@ -97,7 +97,7 @@ void Reference::collect_tasks() {
 
 std::pair<std::uint32_t, std::uint32_t> Reference::partition_of(const Task& task) const {
   const std::uint32_t unit = layout_.owner(task.gradient);
-  return {unit, layout_.units[unit].is_staged() ? 0 : task.partition};
+  return {unit, layout_.units[unit].factors > 0 ? 0 : task.partition};
 }
 
 void Reference::run(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
@@ -166,7 +166,7 @@ void Reference::prepare_stages(std::size_t index) {
   reduced_.clear();
   for (std::uint32_t node = 0; node < graph_.nodes; ++node) {
     std::vector<std::span<float>> factors;
-    for (std::uint32_t stage = 0; stage < what.stages; ++stage) {
+    for (std::uint32_t stage = 0; stage < what.factors; ++stage) {
       const std::uint32_t factor = what.first_factor + stage;
       std::vector<float>& memory = factors_[{factor, node}];
       memory.resize(static_cast<std::size_t>(layout_.units[factor].elements));

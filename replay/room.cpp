@@ -80,9 +80,8 @@ class Estimate {
 
   /// The ranks' own, and the reference's share of those of all nodes.
   void add_staged_states(bool verify) {
-    for (const std::uint32_t unit : layout_.order) {
+    for (const std::uint32_t unit : layout_.owners()) {
       const casync::Unit& what = layout_.units[unit];
-      if (!what.is_staged()) continue;
       const kernels::Codec& codec = *plan_.codecs[static_cast<std::size_t>(what.algorithm)];
       for (const std::uint32_t g : what.members) {
         room_.states +=
@@ -98,7 +97,7 @@ class Estimate {
     std::vector<std::int64_t> coded;
     for (const casync::Unit& unit : layout_.units) {
       const bool summed =
-          unit.strategy->form == casync::Strategy::Form::kWhole && !unit.is_staged();
+          unit.strategy->form == casync::Strategy::Form::kWhole && unit.factors == 0;
       if (unit.members.empty() || unit.algorithm == casync::kRaw || summed) continue;
       for (std::int32_t k = 0; k < unit.slices(); ++k) {
         coded.push_back(casync::slice(unit.elements, unit.slices(), k).elements);

@@ -93,11 +93,10 @@ void HostWork::prepare_stages(kernels::StateStore& states, bool keeps_undo) {
   const auto state_of = [&](const std::string& name, std::int64_t elements) {
     return states.get(name, static_cast<std::uint32_t>(casync::Role::kWorker), elements, 1);
   };
-  for (const std::uint32_t unit : layout.order) {
+  for (const std::uint32_t unit : layout.owners()) {
     const casync::Unit& what = layout.units[unit];
-    if (!what.is_staged()) continue;
     std::vector<std::span<float>> factors(units_.begin() + what.first_factor,
-                                          units_.begin() + what.first_factor + what.stages);
+                                          units_.begin() + what.first_factor + what.factors);
     const StagedUnit& staged =
         staged_
             .try_emplace(unit, layout, unit, program_.model(), program_.plan(), units_[unit],

@@ -5,16 +5,18 @@
 #include <tuple>
 #include <vector>
 
+#include "casync/factors.hpp"
 #include "casync/strategy.hpp"
 #include "models/model.hpp"
 #include "planner/bound/costs.hpp"
 #include "planner/bound/ready_times.hpp"
 #include "planner/bound/work.hpp"
 #include "planner/choices/choices.hpp"
-#include "planner/problem/factors.hpp"
 
 namespace hipress::planner {
 
+using casync::Factors;
+using casync::FactorSums;
 using casync::SliceCosts;
 using casync::Slices;
 

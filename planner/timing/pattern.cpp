@@ -305,8 +305,7 @@ const Pattern& PatternBook::find(const PatternKey& key) {
     for (std::size_t stage = 0; stage < key.factors.size(); ++stage) {
       casync::Factor& factor = graph.factors[stage];
       const std::uint32_t unit = factor.unit;
-      factor = key.factors[stage].factor(static_cast<std::uint32_t>(stage));
-      factor.unit = unit;
+      factor = key.factors[stage].factor(unit, static_cast<std::uint32_t>(stage));
     }
     entry = std::make_unique<const Pattern>(pattern_of(graph, works_));
   }

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "casync/factors.hpp"
 #include "casync/layout.hpp"
 #include "casync/plan.hpp"
 #include "costs/cluster.hpp"
-#include "planner/problem/factors.hpp"
 #include "planner/problem/machines.hpp"
 #include "sim/works.hpp"
 
@@ -25,6 +25,8 @@
 /// the factors' tasks too.
 namespace hipress::planner {
 
+using casync::Factors;
+using casync::FactorSums;
 using casync::Resource;
 
 /// One task of a pattern. Steps are sorted by their place in the unit (sim/service_order.hpp).

@@ -95,10 +95,8 @@ Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& p
   if (plans::is_raw(gradient, plan, decision)) return {};
   const casync::Algorithm& algorithm =
       plan.algorithms[static_cast<std::size_t>(decision.algorithm)];
-  if (algorithm.is_additive()) return order.given_up(algorithm.name);
-  const casync::Strategy& strategy =
-      casync::carriers(plan.strategy, plan.raw_strategy).of(&algorithm);
-  return order.given_up(algorithm.name, strategy.encodings_of(plan.nodes));
+  const casync::Carriers carriers = casync::carriers(plan.strategy, plan.raw_strategy);
+  return order.given_up(algorithm.name, carriers.encodings_of(algorithm, plan.nodes));
 }
 
 Coarseness coarseness_of(const Problem& problem, const casync::Plan& plan) {
