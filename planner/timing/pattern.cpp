@@ -66,12 +66,11 @@ Pattern finish(Draft draft) {
 
 Step step_of(const TaskGraph& graph, const Task& task, const UnitWorks& works) {
   const casync::Factor* const factor = graph.factor_of(task);
-  Step step = {
-      .work = casync::codes_factors(task) ? works.of(task, graph.factors_of(task)) : works.of(task),
-      .node = graph.representative(task.node),
-      .resource = casync::resource_of(task.kind),
-      .kind = task.kind,
-      .factor = static_cast<std::uint8_t>(factor == nullptr ? 0 : factor->stage + 1)};
+  Step step = {.work = works.of(task, graph.factors_of(task)),
+               .node = graph.representative(task.node),
+               .resource = casync::resource_of(task.kind),
+               .kind = task.kind,
+               .factor = static_cast<std::uint8_t>(factor == nullptr ? 0 : factor->stage + 1)};
   if (step.resource == Resource::kPorts) step.shift = graph.folded ? 0 : task.peer_offset;
   if (task.kind == Kind::kSend) step.delay = works.latency();
   return step;

@@ -101,10 +101,8 @@ class UnitWorks {
  public:
   /// The arguments must outlive it.
   UnitWorks(const Machines& machines, const sim::TaskCosts& costs);
-  std::int64_t of(const casync::Task& task) const { return works_.of(task, path_, speed_); }
-  /// Of an Encode or Decode of a staged codec, for whose unit these stand.
-  std::int64_t of(const casync::Task& task, std::span<const casync::Factor> factors) const {
-    return works_.at_speed(task, works_.staged(task, factors), speed_);
+  std::int64_t of(const casync::Task& task, std::span<const casync::Factor> factors = {}) const {
+    return works_.of(task, path_, speed_, factors);
   }
   std::int64_t latency() const { return works_.latency(path_); }
 
