@@ -61,6 +61,11 @@ StagedUnit::StagedUnit(const casync::Layout& layout, std::uint32_t unit, const m
   }
 }
 
+void StagedUnit::run(const casync::Task& task, std::uint64_t seed, std::uint64_t iteration) {
+  if (task.kind == casync::Kind::kDecode) return decode(seed, iteration);
+  encode(task.stage, seed, iteration);
+}
+
 void StagedUnit::encode(std::uint32_t stage, std::uint64_t seed, std::uint64_t iteration) {
   if (stage > 0) take_mean(stage - 1);
   codec_.encode_stage(static_cast<int>(stage), slices(seed, iteration));
