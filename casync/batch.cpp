@@ -57,7 +57,7 @@ std::vector<Candidate> candidates(const GraphBuilder& builder, const Aggregation
     const Task& task = builder.task(id);
     const bool launches =
         task.kind == Kind::kEncode || task.kind == Kind::kDecode || task.kind == Kind::kMerge;
-    if (!launches || is_staged(task) || slice_bytes(task) >= rule.threshold_bytes) continue;
+    if (!launches || codes_factors(task) || slice_bytes(task) >= rule.threshold_bytes) continue;
     found.push_back({.representative = builder.representative(task.node),
                      .depth = depth[id],
                      .kind = task.kind,

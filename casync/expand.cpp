@@ -193,7 +193,7 @@ class Expansion {
   }
 
   void synchronise(std::uint32_t unit) {
-    if (layout_.units[unit].is_staged()) return add_stages(unit);
+    if (layout_.units[unit].factors > 0) return average_factors(unit);
     const UnitWork work = work_of(unit);
     const TaskId first_of_unit = builder_.size();
     const std::size_t first_edge = builder_.edges().size();
@@ -319,13 +319,13 @@ class Expansion {
 
   /// On every node: an Encode makes the first factor, whose mean all wait for; another Encode makes
   /// the next; the last means are decoded. Factors travel as raw values do.
-  void add_stages(std::uint32_t unit) {
+  void average_factors(std::uint32_t unit) {
     const Unit& what = layout_.units[unit];
     if (keeps_ends_) sends_[unit].assign(plan_.nodes, {});
     std::vector<std::vector<TaskId>> after(representatives());
     const std::vector<TaskId> ready = ready_of(unit);
     for (std::uint32_t node = 0; node < representatives(); ++node) after[node] = {ready[node]};
-    for (std::uint32_t stage = 0; stage < what.stages; ++stage) {
+    for (std::uint32_t stage = 0; stage < what.factors; ++stage) {
       const std::uint32_t factor = what.first_factor + stage;
       UnitWork work{.unit = factor,
                     .elements = elements_on_wire(factor),
@@ -333,7 +333,7 @@ class Expansion {
                     .root = plan_.root,
                     .ready = {}};
       for (std::uint32_t node = 0; node < representatives(); ++node) {
-        Task encode = staged_task(Kind::kEncode, unit, node);
+        Task encode = factor_task(Kind::kEncode, unit, node);
         encode.stage = static_cast<std::uint8_t>(stage);
         const TaskId id = add_behind(after[node], encode,
                                      {slice_of_unit(unit, node), factor_of_unit(factor, node)});
@@ -342,8 +342,8 @@ class Expansion {
       after = average(factor, work);
     }
     for (std::uint32_t node = 0; node < representatives(); ++node) {
-      const std::uint32_t last = what.first_factor + what.stages - 1;
-      const TaskId decode = add_behind(after[node], staged_task(Kind::kDecode, unit, node),
+      const std::uint32_t last = what.first_factor + what.factors - 1;
+      const TaskId decode = add_behind(after[node], factor_task(Kind::kDecode, unit, node),
                                        {factor_of_unit(last, node), slice_of_unit(unit, node)});
       if (keeps_ends_) values_[unit][node] = {decode};
     }
@@ -355,18 +355,16 @@ class Expansion {
     const Unit& unit = layout_.units[factor];
     if (runs_) return unit.elements;
     const Factor& what = layout_.factors[factor - layout_.first_factor];
-    const std::int64_t shorter = what.values - what.mean_values;
-    const std::int64_t multiple = kSliceWord * unit.partitions;
-    return std::max(multiple, (unit.elements - shorter + multiple - 1) / multiple * multiple);
+    return mean_elements(unit.elements, what.values - what.mean_values, unit.partitions);
   }
 
-  Task staged_task(Kind kind, std::uint32_t unit, std::uint32_t node) const {
+  Task factor_task(Kind kind, std::uint32_t unit, std::uint32_t node) const {
     return {.amount = layout_.units[unit].elements,
             .gradient = unit,
             .node = node,
             .kind = kind,
             .algorithm = layout_.units[unit].algorithm,
-            .flags = kStaged};
+            .flags = kFactors};
   }
 
   TaskId add_behind(const std::vector<TaskId>& before, const Task& task, const Operands& operands) {

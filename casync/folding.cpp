@@ -101,10 +101,12 @@ double whole_tasks(const models::Model& model, const Plan& plan) {
     const auto partitions = static_cast<double>((unit.elements + longest - 1) / longest);
     tasks += partitions * unit.strategy->tasks_per_partition(nodes, unit.algorithm != kRaw);
   }
+  for (const std::uint32_t owner : layout.owners()) {
+    tasks += nodes * (layout.units[owner].factors + 1);  // Encodes and a Decode
+  }
   for (const std::uint32_t index : layout.order) {
     const Unit& unit = layout.units[index];
-    if (unit.is_staged()) tasks += nodes * (unit.stages + 1);  // Encodes and a Decode
-    if (layout.is_group(index)) tasks += nodes;                // Joins
+    if (layout.is_group(index)) tasks += nodes;  // Joins
     if (plan.gpus_per_node == 1) continue;
     if (!layout.timetable.is_uniform()) {
       tasks += nodes;                               // LocalBroadcast, and in every step

@@ -16,13 +16,11 @@ std::string quoted(const models::Model& model, std::uint32_t gradient) {
   return "gradient '" + model.gradients[gradient].name + "'";
 }
 
+constexpr std::int64_t kValueBytes = sizeof(float);
+
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
-
-constexpr std::int64_t kValueBytes = sizeof(float);
-
-std::int64_t values_of(const Algorithm::Factor& factor) { return factor.bytes / kValueBytes; }
 
 class LayoutMaker {
  public:
@@ -95,15 +93,16 @@ class LayoutMaker {
                                   std::to_string(decision.partitions));
     }
     const Algorithm* const algorithm = algorithm_of(decision.algorithm);
-    const bool staged = is_staged(algorithm);
-    if (staged) require_stages(g, *algorithm);
+    if (is_additive(algorithm)) require_factors(g, *algorithm);
+    const Factors factors = factors_of(algorithm, gradient);
     const Strategy& strategy =
         shards_in_messages() ? reduction_of(algorithm) : carriers_.of(algorithm);
     const bool whole = is_sharded() || strategy.form == Strategy::Form::kWhole;
     if (is_sharded()) {
       require_messages_of_shards(g);
-    } else if (whole && algorithm != nullptr && !staged)
+    } else if (whole && algorithm != nullptr && factors.empty()) {
       require_half_precision(g, strategy);
+    }
     if (!is_sharded() && algorithm != nullptr && algorithm->own_optimizer) {
       require_encoded(g, strategy);
     }
@@ -117,7 +116,7 @@ class LayoutMaker {
          .strategy = &strategy,
          .members = {g},
          .ready_s = gradient.ready_s,
-         .stages = staged ? static_cast<std::uint32_t>(factors_of(g).size()) : 0});
+         .factors = static_cast<std::uint32_t>(factors.size())});
   }
 
   bool shards_in_messages() const { return is_sharded() && plan_.shards_in_messages(); }
@@ -194,7 +193,8 @@ class LayoutMaker {
   void require_messages_of_shards(std::uint32_t g) const {
     for (const std::int8_t index : {plan_.decisions[g].algorithm, plan_.gather_of(g)}) {
       const Algorithm* const algorithm = algorithm_of(index);
-      if (algorithm == nullptr || (!algorithm->is_staged() && !algorithm->own_optimizer)) continue;
+      if (algorithm == nullptr || (!algorithm->is_additive() && !algorithm->own_optimizer))
+        continue;
       throw std::invalid_argument(quoted(model_, g) + " cannot be compressed with " +
                                   algorithm->name + " by schedule " + plan_.schedule.text() +
                                   ": shards are encoded each for itself; take another algorithm");
@@ -226,17 +226,13 @@ class LayoutMaker {
     return algorithm_at(plan_.algorithms, index);
   }
 
-  std::vector<Algorithm::Factor> factors_of(std::uint32_t g) const {
-    return algorithm_of(plan_.decisions[g].algorithm)->stages(shape_of(model_.gradients[g]));
-  }
-
-  void require_stages(std::uint32_t g, const Algorithm& algorithm) const {
+  void require_factors(std::uint32_t g, const Algorithm& algorithm) const {
     const auto refuse = [&](const std::string& why) {
       throw std::invalid_argument(quoted(model_, g) + " cannot be compressed with " +
                                   algorithm.name + ": " + why);
     };
-    const std::string refusal =
-        algorithm.refusal ? algorithm.refusal(shape_of(model_.gradients[g])) : std::string();
+    const std::vector<std::int64_t> shape = shape_of(model_.gradients[g]);
+    const std::string refusal = algorithm.refusal ? algorithm.refusal(shape) : std::string();
     if (!refusal.empty()) refuse(refusal + "; leave it raw");
     if (carriers_.raw->operation != Operation::kMean) {
       refuse("its factors are averaged, and " + std::string(carriers_.raw->name) +
@@ -245,7 +241,7 @@ class LayoutMaker {
     if (plan_.gpus_per_node > 1) {
       refuse("the GPUs of a node would each have a part of it; plan for one GPU per node");
     }
-    for (const Algorithm::Factor& factor : factors_of(g)) {
+    for (const Algorithm::Factor& factor : algorithm.stages(shape)) {
       if (!factor.additive) refuse("its messages cannot be averaged as they travel");
     }
   }
@@ -365,7 +361,7 @@ class LayoutMaker {
     for (const std::uint32_t g : members) unit.elements += model_.gradients[g].elements;
     if (is_sharded()) {
       unit.name = layers_[part_of(members.front())];
-    } else if (!unit.is_staged()) {
+    } else if (unit.factors == 0) {
       unit.elements = group_elements(unit.elements, plan_.nodes);
     }
     const bool whole = (is_sharded() && !plan_.shards_in_messages()) ||
@@ -379,34 +375,22 @@ class LayoutMaker {
   void add_factors() {
     for (const std::uint32_t index : layout_.order) {
       layout_.units[index].first_factor = static_cast<std::uint32_t>(layout_.units.size());
-      for (std::uint32_t stage = 0; stage < layout_.units[index].stages; ++stage) {
-        add_factor(index, stage);
+      Factors factors;
+      for (const std::uint32_t g : layout_.units[index].members) {
+        join(factors,
+             factors_of(algorithm_of(layout_.units[index].algorithm), model_.gradients[g]));
+      }
+      for (std::uint32_t stage = 0; stage < factors.size(); ++stage) {
+        const Unit& owner = layout_.units[index];
+        layout_.factors.push_back(factors[stage].factor(index, stage));
+        layout_.units.push_back({.name = factor_name(owner.name, stage),
+                                 .elements = factors[stage].most_in(owner.partitions),
+                                 .partitions = owner.partitions,
+                                 .strategy = owner.strategy,
+                                 .members = {},
+                                 .ready_s = owner.ready_s});
       }
     }
-  }
-
-  void add_factor(std::uint32_t index, std::uint32_t stage) {
-    const Unit owner = layout_.units[index];
-    Factor factor{.unit = index, .stage = stage};
-    std::int64_t end = 0;
-    for (const std::uint32_t g : owner.members) {
-      const Algorithm::Factor part = factors_of(g).at(stage);
-      const std::int64_t elements = model_.gradients[g].elements;
-      const std::int64_t values = values_of(part);
-      factor.values += values;
-      factor.mean_values += part.mean_bytes > 0 ? part.mean_bytes / kValueBytes : values;
-      factor.elements += elements;
-      factor.element_ranks += elements * part.rank;
-      factor.value_ranks += values * part.rank;
-      end = round_up(end, kFactorAlignment) + values;
-    }
-    layout_.factors.push_back(factor);
-    layout_.units.push_back({.name = factor_name(owner.name, stage),
-                             .elements = round_up(end, kSliceWord * owner.partitions),
-                             .partitions = owner.partitions,
-                             .strategy = owner.strategy,
-                             .members = {},
-                             .ready_s = owner.ready_s});
   }
 
   const models::Model& model_;
@@ -423,10 +407,18 @@ class LayoutMaker {
 
 std::vector<std::uint32_t> Layout::carried(std::uint32_t unit) const {
   const Unit& what = units[unit];
-  if (!what.is_staged()) return {unit};
-  std::vector<std::uint32_t> carried(what.stages);
+  if (what.factors == 0) return {unit};
+  std::vector<std::uint32_t> carried(what.factors);
   std::iota(carried.begin(), carried.end(), what.first_factor);
   return carried;
+}
+
+std::vector<std::uint32_t> Layout::owners() const {
+  std::vector<std::uint32_t> owners;
+  for (const Factor& factor : factors) {
+    if (factor.stage == 0) owners.push_back(factor.unit);
+  }
+  return owners;
 }
 
 Layout make_layout(const models::Model& model, const Plan& plan) {
@@ -438,11 +430,9 @@ Groupable groupable(const models::Gradient& gradient, std::int8_t algorithm,
   Groupable groupable{.ready = from_seconds(gradient.ready_s),
                       .bytes = gradient.elements * models::size_of(gradient.dtype),
                       .algorithm = algorithm};
-  if (!is_staged(what)) return groupable;
-  groupable.bytes = 0;
-  for (const Algorithm::Factor& factor : what->stages(shape_of(gradient))) {
-    groupable.bytes += factor.bytes;
-  }
+  const Factors factors = factors_of(what, gradient);
+  if (!factors.empty()) groupable.bytes = 0;
+  for (const FactorSums& factor : factors) groupable.bytes += factor.values * kValueBytes;
   return groupable;
 }
 
@@ -534,8 +524,7 @@ std::vector<FactorPart> factor_parts(const Layout& layout, std::uint32_t factor,
   std::vector<FactorPart> parts;
   std::int64_t first = 0;
   for (const std::uint32_t g : owner.members) {
-    const std::int64_t values =
-        values_of(algorithm.stages(shape_of(model.gradients[g])).at(what.stage));
+    const std::int64_t values = factors_of(&algorithm, model.gradients[g]).at(what.stage).values;
     parts.push_back({first, values});
     first = round_up(first + values, kFactorAlignment);
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "casync/factors.hpp"
 #include "casync/layers.hpp"
 #include "casync/plan.hpp"
 #include "models/model.hpp"
@@ -25,12 +26,11 @@ struct Unit {
   std::vector<std::uint32_t> members;  ///< gradients, in the order in which backward completes
                                        ///< them; none if the gradient is part of a group
   double ready_s = 0;                  ///< of the last member
-  std::uint32_t stages = 0;            ///< of a staged codec: as many factors stand for the unit on
-  std::uint32_t first_factor = 0;      ///< the wire, Layout::units[first_factor …)
+  std::uint32_t factors = 0;           ///< so many stand for it on the wire, one per stage,
+  std::uint32_t first_factor = 0;      ///< Layout::units[first_factor …); 0: it travels itself
 
-  bool is_staged() const { return stages > 0; }
   /// Slices of its own values: all are one where factors are cut instead.
-  std::int32_t slices() const { return is_staged() ? 1 : partitions; }
+  std::int32_t slices() const { return factors > 0 ? 1 : partitions; }
 };
 
 /// A member's part of a factor.
@@ -40,7 +40,7 @@ struct FactorPart {
 };
 
 /// All that Task::gradient can be: the model's gradients in input order, then the bulk groups, then
-/// the factors of those that are compressed in stages, of units as backward completes them. Factors
+/// the factors that stand for some of them, of units as backward completes them. Factors
 /// have no members; their values are the members' messages one after the other, each from a
 /// multiple of kFactorAlignment, and then zeros up to slices of one length.
 struct Layout {
@@ -74,14 +74,13 @@ struct Layout {
   }
   /// What travels of a unit with members: it, or its factors by stage.
   std::vector<std::uint32_t> carried(std::uint32_t unit) const;
+  /// Those of whose values factors are made, as backward completes them.
+  std::vector<std::uint32_t> owners() const;
   /// The unit whose values a unit is for: a factor's is the one that it is a message of.
   std::uint32_t owner(std::uint32_t unit) const {
     return is_factor(unit) ? factors[unit - first_factor].unit : unit;
   }
 };
-
-/// Values that each member's part of a factor begins at a multiple of: codecs want 16 bytes.
-inline constexpr std::int64_t kFactorAlignment = 4;
 
 /// Derives it from a model and a plan for it. std::invalid_argument that names the gradient for a
 /// plan that does not fit: another number of decisions, K < 1, an unknown strategy, a root that is

@@ -27,7 +27,7 @@ struct Algorithm {
   /// gradient has to be encoded once: Strategy::Form::kEncoded.
   bool own_optimizer = false;
 
-  /// One stage's message of a staged codec.
+  /// One stage's message of an additive codec.
   struct Factor {
     std::int64_t bytes = 0;  ///< of fp32 numbers
     int rank = 0;            ///< columns
@@ -35,13 +35,15 @@ struct Algorithm {
     /// The mean over steps, of what is not as long in every step; 0: it is.
     std::int64_t mean_bytes = 0;
   };
-  /// Of a staged codec: what it sends for a gradient of those dimensions, stage by stage.
+  /// Where messages are additive: what it sends for a gradient of those dimensions, stage by stage.
   std::function<std::vector<Factor>(std::span<const std::int64_t> shape)> stages = {};
   /// Why it does not compress a gradient of those dimensions; empty text: it does.
   std::function<std::string(std::span<const std::int64_t> shape)> refusal = {};
   /// Less than 1 only in predictions (sim/message_sizes.hpp): what is run has room for all.
   double share = 1;
-  bool is_staged() const { return stages != nullptr; }
+  /// Messages are factors, of whole gradients: they are averaged as raw values are, and nothing on
+  /// the way encodes or decodes.
+  bool is_additive() const { return stages != nullptr; }
 };
 
 /// What an index into `algorithms` stands for (Decision::algorithm); null: raw. std::out_of_range
@@ -50,9 +52,9 @@ inline const Algorithm* algorithm_at(const std::vector<Algorithm>& algorithms, s
   return index == kRaw ? nullptr : &algorithms.at(static_cast<std::size_t>(index));
 }
 
-/// Whether such an algorithm is staged; null: raw.
-inline bool is_staged(const Algorithm* algorithm) {
-  return algorithm != nullptr && algorithm->is_staged();
+/// Whether factors are sent; null: raw, which has none.
+inline bool is_additive(const Algorithm* algorithm) {
+  return algorithm != nullptr && algorithm->is_additive();
 }
 
 /// Which message goes first of those that wait for a port.

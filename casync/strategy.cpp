@@ -63,9 +63,13 @@ Carriers carriers(std::string_view strategy, std::string_view raw_strategy) {
 }
 
 const Strategy& Carriers::of(const Algorithm* algorithm) const {
-  if (algorithm == nullptr || algorithm->is_staged()) return *raw;
+  if (algorithm == nullptr || algorithm->is_additive()) return *raw;
   const bool dense = encoded->form == Strategy::Form::kEncoded && algorithm->half_precision;
   return dense ? *raw : *encoded;
+}
+
+int Carriers::encodings_of(const Algorithm& algorithm, std::uint32_t nodes) const {
+  return algorithm.is_additive() ? 1 : of(&algorithm).encodings_of(nodes);
 }
 
 std::vector<const Strategy*> strategies_for(Operation operation) {

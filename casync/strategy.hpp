@@ -99,8 +99,10 @@ std::span<const Strategy* const> own_strategies();
 struct Carriers {
   const Strategy* encoded = nullptr;
   const Strategy* raw = nullptr;
-  /// What carries a gradient that is compressed so; null: raw, as factors of staged codecs go, too.
+  /// What carries a gradient that is compressed so; null: raw, as factors go, too.
   const Strategy& of(const Algorithm* algorithm) const;
+  /// How often a gradient is then encoded on its way: factors, which travel as raw values do, once.
+  int encodings_of(const Algorithm& algorithm, std::uint32_t nodes) const;
 };
 /// Of a plan with these (Plan::strategy, Plan::raw_strategy, which may be empty).
 /// std::invalid_argument for a name that there is not.

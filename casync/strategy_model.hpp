@@ -69,7 +69,7 @@ struct BoundTerms {
   /// `host`: of each node.
   double (*crossings)(std::span<const std::uint32_t> host);
   /// From the first node's ready time until some node has the mean of a raw slice, which the next
-  /// factor of a staged codec waits for; null: nothing is known.
+  /// stage's encode waits for; null: nothing is known.
   double (*gathered)(const SliceCosts& slice, const Wire& wire) = nullptr;
 };
 

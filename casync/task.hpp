@@ -19,15 +19,15 @@ constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.
 /// in place, and the message of its predecessor:
 ///  - Forward, Backward: computation; a Backward task ends when its gradient is complete.
 ///  - Steps: whole steps of computation, of which none begins or awaits a synchronisation.
-///  - Encode: slice -> message; of a staged codec, all of the gradient, and what has become of
-///    earlier messages -> factor.
+///  - Encode: slice -> message; with kFactors, all of the gradient, and what has become of earlier
+///    factors -> factor.
 ///  - Send, Recv: a message, or with `algorithm == kRaw` the slice itself, from one node to
 ///  another. The
 ///    Recv is the successor of its Send and takes no time of its own: it marks the arrival. A raw
 ///    Recv that has a Merge as successor lands in a buffer for it, any other raw Recv lands in the
 ///    slice.
 ///  - Decode: message -> slice, overwriting or (kAccumulate) adding to it; with kGathers, the sum
-///    of all nodes' messages -> slice; of a staged codec, the means of all factors -> all of the
+///    of all nodes' messages -> slice; with kFactors, the means of all factors -> all of the
 ///    gradient.
 ///  - Merge: adds a raw message to the slice.
 ///  - AllReduce: the mean over all nodes of the slice, by a library's own algorithm; unless
@@ -123,7 +123,7 @@ enum TaskFlags : std::uint8_t {
   kBatched = 16,      ///< member of a batch: its leader, a predecessor, does its work, and it ends
                       ///< when the leader does
   kOfLongSlice = 32,  ///< Send: the slice has kLongElements or more
-  kStaged = 64,       ///< Encode, Decode: of a staged codec
+  kFactors = 64,      ///< Encode, Decode: between all of a gradient and its factors
   kGathers = 128,     ///< Decode: overwrites the slice with the sum of all nodes' messages, added
                       ///< in the order of ranks
 };
@@ -155,7 +155,7 @@ struct Task {
   std::int8_t algorithm = kRaw;  ///< index into Plan::algorithms, or kRaw
   Role role = Role::kWorker;
   TaskFlags flags = kNoFlags;
-  std::uint8_t stage = 0;  ///< Encode of a staged codec: which of its messages it makes
+  std::uint8_t stage = 0;  ///< Encode: which of the codec's messages it makes
   std::uint8_t group = 0;  ///< AllGather, ReduceScatter, AllToAll: place in TaskGraph::groups
 };
 static_assert(sizeof(Task) == 32);
@@ -168,8 +168,8 @@ inline constexpr std::uint32_t kNoIndex = UINT32_MAX;
 /// A Decode of the messages of all nodes.
 inline bool gathers(const Task& task) { return (task.flags & kGathers) != 0; }
 
-/// An Encode or Decode of a staged codec.
-inline bool is_staged(const Task& task) { return (task.flags & kStaged) != 0; }
+/// An Encode or Decode between all of a gradient and its factors.
+inline bool codes_factors(const Task& task) { return (task.flags & kFactors) != 0; }
 
 /// An AllReduce in half precision, which casts before it sums and after.
 inline bool casts(const Task& task) {

@@ -198,12 +198,11 @@ void check(const TaskGraph& graph) {
   check_local_tasks(graph);
 }
 
-std::span<const Factor> TaskGraph::factors_of(const Task& task) const {
-  const auto found = staged_units.find(task.gradient);
+std::span<const Factor> TaskGraph::factors_of_unit(std::uint32_t unit) const {
+  const auto found = staged_units.find(unit);
   if (found == staged_units.end()) return {};
   std::size_t count = 0;
-  while (found->second + count < factors.size() &&
-         factors[found->second + count].unit == task.gradient) {
+  while (found->second + count < factors.size() && factors[found->second + count].unit == unit) {
     ++count;
   }
   return {factors.data() + found->second, count};
@@ -220,7 +219,7 @@ std::string describe(const TaskGraph& graph, TaskId id, const std::string& gradi
                              : "bulk" + std::to_string(unit - graph.first_group);
     if (factor != nullptr) number = factor_name(number, factor->stage);
     text += " " + (gradient_name.empty() ? number : gradient_name);
-    if (is_staged(task) && task.kind == Kind::kEncode) text += "." + std::to_string(task.stage);
+    if (codes_factors(task) && task.kind == Kind::kEncode) text += "." + std::to_string(task.stage);
   }
   if (!is_computation(task) && !is_local(task)) {
     text += "[" + std::to_string(task.partition) + "]";

@@ -21,7 +21,7 @@ struct Buffer {
     kSlice,     ///< a partition of a unit: fp32 values
     kMessage,   ///< written by one task, from which others take it
     kGathered,  ///< the messages of all nodes, which are its parts: the next buffers, by rank
-    kFactor,    ///< a message of a staged codec, whose slices travel as raw values do
+    kFactor,    ///< a message that is averaged, whose slices travel as raw values do
   };
   Kind kind = Kind::kSlice;
   std::int8_t algorithm = kRaw;  ///< whose encoding its bytes are; kRaw: fp32 values
@@ -46,8 +46,8 @@ struct Edges {
   std::vector<TaskId> columns;
 };
 
-/// A message of a unit that is compressed in stages, as a unit of its own: a value of
-/// Task::gradient. What depends on the members' ranks is summed over them.
+/// An additive message of a unit, as a unit of its own: a value of Task::gradient. What depends on
+/// the members' ranks is summed over them.
 struct Factor {
   std::uint32_t unit = 0;  ///< the unit that it is a message of
   std::uint32_t stage = 0;
@@ -104,7 +104,7 @@ struct TaskGraph {
   /// one unit after the other.
   std::uint32_t first_factor = UINT32_MAX;
   std::vector<Factor> factors = {};
-  /// Per unit compressed in stages, its first factor's place in `factors`.
+  /// Per unit that has factors, the place of its first in `factors`.
   std::map<std::uint32_t, std::uint32_t> staged_units = {};
 
   /// Of sharded schedules: whose collectives there are (Task::group).
@@ -117,9 +117,11 @@ struct TaskGraph {
   const Factor* factor_of(const Task& task) const {
     return task.gradient < first_factor ? nullptr : &factors[task.gradient - first_factor];
   }
-  /// The factors of the unit that an Encode or Decode works on, by stage; none if it is not
-  /// compressed in stages.
-  std::span<const Factor> factors_of(const Task& task) const;
+  /// The factors that an Encode or Decode is between its unit and, by stage; none of other tasks.
+  std::span<const Factor> factors_of(const Task& task) const {
+    return codes_factors(task) ? factors_of_unit(task.gradient) : std::span<const Factor>();
+  }
+  std::span<const Factor> factors_of_unit(std::uint32_t unit) const;
   /// The unit whose values a task is for.
   std::uint32_t unit_of(const Task& task) const {
     const Factor* const factor = factor_of(task);

@@ -125,7 +125,7 @@ std::string foreign_costs(const Profile& profile, const std::string& algorithm) 
         "measures them",
         algorithm, 100 * profile.estimate->share_of_memory, profile.name, io::quote(algorithm));
   }
-  const bool any_rank = profile.codecs.at(row).is_staged();
+  const bool any_rank = !profile.codecs.at(row).stages.empty();
   if (any_rank && with_rank(row, {}) == with_rank(algorithm, {})) return {};
   std::string whose = fmt::format("what {} costs", row);
   if (const auto rows = density_rows(profile, algorithm)) {

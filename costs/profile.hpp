@@ -14,8 +14,8 @@
 namespace hipress::costs {
 
 /// Costs of one algorithm on one device; x is elements of the slice. `encode` is as a replay runs
-/// it, with the error feedback that is the algorithm's default. A staged algorithm has costs of
-/// stages, and empty curves.
+/// it, with the error feedback that is the algorithm's default. Where messages are additive there
+/// are costs of stages, and empty curves.
 struct CodecCosts {
   Curve encode;
   Curve decode;
@@ -29,7 +29,6 @@ struct CodecCosts {
   StageCosts decode_stages = {};        ///< the last decode; decode_work() says of what
   bool operator==(const CodecCosts&) const = default;
 
-  bool is_staged() const { return !stages.empty(); }
   /// The costs of kernels that take so many times as long: encodes, and decodes.
   CodecCosts times(double encode_factor, double decode_factor) const;
   CodecCosts times(double factor) const { return times(factor, factor); }

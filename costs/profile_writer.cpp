@@ -112,7 +112,7 @@ void write_kernels(YAML::Emitter& out, const Profile& profile) {
   open_map(out, "codecs");
   for (const auto& [name, costs] : profile.codecs) {
     open_map(out, name);
-    costs.is_staged() ? write_stages(out, costs) : write_curves(out, costs);
+    costs.stages.empty() ? write_curves(out, costs) : write_stages(out, costs);
     out << YAML::EndMap;
   }
   out << YAML::EndMap << YAML::EndMap;

@@ -55,8 +55,8 @@ PlanRow parse_line(std::string_view line, const std::string& default_algorithm) 
   return row;
 }
 
-/// The plan compresses with more than one algorithm, so that a `y` alone would not say which, or in
-/// stages, which no tool takes for granted.
+/// The plan compresses with more than one algorithm, so that a `y` alone would not say which, or
+/// sends factors, which no tool takes for granted.
 bool must_name_algorithms(const models::Model& model, const casync::Plan& plan) {
   std::set<std::int8_t> used;
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
@@ -64,7 +64,7 @@ bool must_name_algorithms(const models::Model& model, const casync::Plan& plan) 
     if (!is_raw(model.gradients[g], plan, decision)) used.insert(decision.algorithm);
   }
   return used.size() > 1 || std::any_of(used.begin(), used.end(), [&](std::int8_t algorithm) {
-           return is_staged(casync::algorithm_at(plan.algorithms, algorithm));
+           return is_additive(casync::algorithm_at(plan.algorithms, algorithm));
          });
 }
 

@@ -50,7 +50,6 @@ void Reference::collect_partitions() {
       partitions_.push_back({.gradient = g,
                              .partition = k,
                              .slice = slice,
-                             .staged = unit.is_staged(),
                              .operation = unit.strategy->operation,
                              .tasks = {}});
     }
@@ -96,8 +95,8 @@ void Reference::collect_tasks() {
 }
 
 std::pair<std::uint32_t, std::uint32_t> Reference::partition_of(const Task& task) const {
-  const std::uint32_t unit = layout_.owner(task.gradient);
-  return {unit, layout_.units[unit].is_staged() ? 0 : task.partition};
+  if (!layout_.is_factor(task.gradient)) return {task.gradient, task.partition};
+  return {layout_.owner(task.gradient), 0};
 }
 
 void Reference::run(std::size_t index, casync::Slice stretch, std::uint64_t iteration,
@@ -125,8 +124,7 @@ void Reference::make_room(std::size_t index) {
   std::size_t lines = 0;
   std::size_t states = 0;
   for (const TaskId id : partitions_[index].tasks) {
-    if (casync::is_staged(graph_[id])) continue;
-    if (graph_[id].kind != Kind::kEncode && !casync::casts(graph_[id])) continue;
+    if (!flow_.fills_message[id] || graph_[id].kind == Kind::kRecv) continue;
     const auto bytes = static_cast<std::size_t>(codec(graph_[id]).encoded_bytes(block_.elements));
     lines += (bytes + sizeof(Line) - 1) / sizeof(Line);
     states += static_cast<std::size_t>(runtime::state_arrays(codec(graph_[id])) * block_.elements);
@@ -147,26 +145,22 @@ void Reference::run_block(std::size_t index, std::uint64_t iteration, casync::Sl
     fill_unit(inputs_, iteration, node, layout_.units[partition.gradient], model_, block_.begin,
               slice(node));
   }
-  if (partition.staged) {
-    prepare_stages(index);
-  } else if (partition.library) {
-    return all_reduce(graph_[partition.tasks.front()]);
-  }
+  reduced_.clear();
+  if (layout_.units[partition.gradient].factors > 0) prepare_factors(index);
   float* state = states_[index].data();
   for (std::size_t position = 0; position < partition.tasks.size(); ++position) {
     held_[position] = run_task(partition.tasks[position], iteration, state);
   }
 }
 
-void Reference::prepare_stages(std::size_t index) {
+void Reference::prepare_factors(std::size_t index) {
   const std::uint32_t unit = partitions_[index].gradient;
   const casync::Unit& what = layout_.units[unit];
   staged_.clear();
   factors_.clear();
-  reduced_.clear();
   for (std::uint32_t node = 0; node < graph_.nodes; ++node) {
     std::vector<std::span<float>> factors;
-    for (std::uint32_t stage = 0; stage < what.stages; ++stage) {
+    for (std::uint32_t stage = 0; stage < what.factors; ++stage) {
       const std::uint32_t factor = what.first_factor + stage;
       std::vector<float>& memory = factors_[{factor, node}];
       memory.resize(static_cast<std::size_t>(layout_.units[factor].elements));
@@ -189,27 +183,26 @@ void Reference::prepare_stages(std::size_t index) {
 
 std::span<std::byte> Reference::run_task(TaskId id, std::uint64_t iteration, float*& state) {
   const Task& task = graph_[id];
+  if (casync::codes_factors(task)) {
+    staged_[task.node].run(task, inputs_.seed, iteration);
+    return {};
+  }
   const TaskId source = flow_.source[id];
   const std::span<std::byte> taken =
       source == casync::kNoIndex ? std::as_writable_bytes(slice(task)) : held_[position_[source]];
   switch (task.kind) {
     case Kind::kEncode:
-      if (!casync::is_staged(task)) return encode(task, iteration, state);
-      staged_[task.node].encode(task.stage, inputs_.seed, iteration);
-      return {};
-    case Kind::kDecode:
-      if (casync::is_staged(task)) {
-        staged_[task.node].decode(inputs_.seed, iteration);
-      } else {
-        runtime::Operands operands{slice(task), taken, {}, {}};
-        if (casync::gathers(task)) {
-          for (const TaskId from : flow_.gathered.at(id)) {
-            operands.gathered.push_back(held_[position_[from]]);
-          }
+      return encode(task, iteration, state);
+    case Kind::kDecode: {
+      runtime::Operands operands{slice(task), taken, {}, {}};
+      if (casync::gathers(task)) {
+        for (const TaskId from : flow_.gathered.at(id)) {
+          operands.gathered.push_back(held_[position_[from]]);
         }
-        runtime::decode(task, graph_.divisor, codec(task), operands);
       }
+      runtime::decode(task, graph_.divisor, codec(task), operands);
       return {};
+    }
     case Kind::kMerge:
       runtime::merge(task, graph_.divisor, {slice(task), taken, {}, {}});
       return {};

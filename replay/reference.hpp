@@ -27,15 +27,15 @@ namespace hipress::replay {
 class Reference {
  public:
   /// One partition of one unit (a gradient, or a bulk group) and its tasks on all nodes, in id
-  /// order.
+  /// order; of a unit that factors stand for, all of it and the tasks of these.
   struct Partition {
     std::uint32_t gradient = 0;  ///< Task::gradient: the unit
     std::uint32_t partition = 0;
     casync::Slice slice;
     bool elementwise = true;  ///< no codec touches it but an AllReduce's cast: every element is on
                               ///< its own
-    bool library = false;  ///< a library sums it, in an order of its own: exact bits are not known
-    bool staged = false;   ///< a staged codec's: all of the unit, and the tasks of its factors, too
+    bool library = false;  ///< a library sums it or its factors, in an order of its own: exact bits
+                           ///< are not known
     kernels::ValueType sums = kernels::ValueType::kFloat32;  ///< of what the library sums
     casync::Operation operation = casync::Operation::kMean;
     std::span<const casync::TaskId> tasks;
@@ -93,7 +93,7 @@ class Reference {
   std::span<float> slice(const casync::Task& task);
   /// The unit whose partition a task is a part of, and its number there.
   std::pair<std::uint32_t, std::uint32_t> partition_of(const casync::Task& task) const;
-  void prepare_stages(std::size_t index);
+  void prepare_factors(std::size_t index);
 
   const casync::TaskGraph& graph_;
   const models::Model& model_;
@@ -108,11 +108,11 @@ class Reference {
       states_;  ///< per partition: those of its Encodes, one after the other
 
   std::vector<std::unique_ptr<kernels::StateStore>> initial_;  ///< per node; empty: nothing
-  /// What staged codecs keep, by partition, node and array.
+  /// What those keep that encode to factors, by partition, node and array.
   std::map<std::tuple<std::size_t, std::uint32_t, std::string>, std::vector<float>> staged_states_;
 
   // Of the block being run.
-  std::vector<runtime::StagedUnit> staged_;  ///< per node, of a staged partition
+  std::vector<runtime::StagedUnit> staged_;  ///< per node, if there are factors
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<float>>
       factors_;                      ///< by unit, node
   std::set<std::uint32_t> reduced_;  ///< factors that a library has summed

@@ -59,7 +59,7 @@ class Estimate {
     for (const std::uint32_t factor : factors()) {
       room_.messages += 2 * ranks_ * kValueBytes * layout_.units[factor].elements;
     }
-    add_staged_states(verify);
+    add_factor_states(verify);
     const runtime::Dataflow flow = runtime::read_dataflow(graph_);
     for (TaskId id = 0; id < graph_.tasks(); ++id) add(id, flow.fills_message[id]);
     const auto tasks = static_cast<std::int64_t>(graph_.tasks());
@@ -79,10 +79,9 @@ class Estimate {
   }
 
   /// The ranks' own, and the reference's share of those of all nodes.
-  void add_staged_states(bool verify) {
-    for (const std::uint32_t unit : layout_.order) {
+  void add_factor_states(bool verify) {
+    for (const std::uint32_t unit : layout_.owners()) {
       const casync::Unit& what = layout_.units[unit];
-      if (!what.is_staged()) continue;
       const kernels::Codec& codec = *plan_.codecs[static_cast<std::size_t>(what.algorithm)];
       for (const std::uint32_t g : what.members) {
         room_.states +=
@@ -97,9 +96,10 @@ class Estimate {
     room_.states += encoded_states_ * ranks_ / graph_.nodes;
     std::vector<std::int64_t> coded;
     for (const casync::Unit& unit : layout_.units) {
-      const bool summed =
-          unit.strategy->form == casync::Strategy::Form::kWhole && !unit.is_staged();
-      if (unit.members.empty() || unit.algorithm == casync::kRaw || summed) continue;
+      if (unit.members.empty() || unit.algorithm == casync::kRaw) continue;
+      const bool casts =
+          casync::algorithm_at(plan_.plan.algorithms, unit.algorithm)->half_precision;
+      if (casts && unit.strategy->form == casync::Strategy::Form::kWhole) continue;
       for (std::int32_t k = 0; k < unit.slices(); ++k) {
         coded.push_back(casync::slice(unit.elements, unit.slices(), k).elements);
       }
@@ -114,7 +114,7 @@ class Estimate {
     const Task& task = graph_[id];
     const bool here = here_.at(task.node);
     if (here) room_.tables += kOwnTaskBytes;
-    if (casync::is_staged(task)) return;
+    if (!fills_message) return;
     if (task.kind == Kind::kEncode) {
       // A program complains of a task whose codec is missing.
       if (static_cast<std::size_t>(task.algorithm) >= plan_.codecs.size()) return;
@@ -122,11 +122,11 @@ class Estimate {
       const kernels::Codec& codec = *plan_.codecs[static_cast<std::size_t>(task.algorithm)];
       const std::int64_t arrays = runtime::state_arrays(codec);
       encoded_states_ += kValueBytes * arrays * elements;
-      if (here && fills_message) room_.messages += codec.encoded_bytes(elements);
+      if (here) room_.messages += codec.encoded_bytes(elements);
       if (here && arrays > 0 && stateful_.emplace(task.node, task.gradient, task.role).second) {
         room_.states += kValueBytes * arrays * layout_.units[task.gradient].elements;
       }
-    } else if (here && fills_message) {
+    } else if (here) {
       room_.messages += task.amount;
     }
   }

@@ -27,7 +27,7 @@ constexpr std::int64_t kStretch = 1 << 20;
 
 /// How far, of its norm, a gradient may be from the reference whose factors a library sums in an
 /// order of its own: roundings of 2^-24 that an ill-conditioned factor enlarges.
-constexpr double kStagedTolerance = 1e-3;
+constexpr double kDecodedTolerance = 1e-3;
 
 std::span<const float> part_of(std::span<const float> gradient, casync::Slice slice) {
   return gradient.subspan(static_cast<std::size_t>(slice.begin),
@@ -211,8 +211,9 @@ Verifier::Finding Verifier::check_share(std::uint64_t iteration, const Digests& 
     const Reference::Partition& partition = partition_of(stretch);
     const std::span<const float> have = part_of(units[partition.gradient], stretch.slice);
     const Finding finding = !partition.library ? check(index, iteration, digests)
-                            : partition.staged ? check_staged(index, iteration, digests, have)
-                                               : check_library(index, iteration, digests, have);
+                            : partition.elementwise
+                                ? check_library(index, iteration, digests, have)
+                                : check_decoded(index, iteration, digests, have);
     if (finding.stretch >= 0) return finding;
   }
   return {};
@@ -264,8 +265,8 @@ Verifier::Finding Verifier::check_library(std::size_t index, std::uint64_t itera
   return compare_ranks(index, digests, have);
 }
 
-Verifier::Finding Verifier::check_staged(std::size_t index, std::uint64_t iteration,
-                                         const Digests& digests, std::span<const float> have) {
+Verifier::Finding Verifier::check_decoded(std::size_t index, std::uint64_t iteration,
+                                          const Digests& digests, std::span<const float> have) {
   const Stretch& stretch = stretches_[index];
   text_.clear();
   reference_.run(stretch.partition, stretch.slice, iteration, [&](const Reference::Block& block) {
@@ -275,12 +276,12 @@ Verifier::Finding Verifier::check_staged(std::size_t index, std::uint64_t iterat
       difference += (have[i] - expected) * (have[i] - expected);
       norm += expected * expected;
     }
-    if (!std::isfinite(norm) || difference <= kStagedTolerance * kStagedTolerance * norm) return;
+    if (!std::isfinite(norm) || difference <= kDecodedTolerance * kDecodedTolerance * norm) return;
     text_ = fmt::format(
         "{}: what the library's sums decode to is {:.3g} of its norm from the "
         "reference, more than {:g}",
         place(partition_of(stretch), stretch.slice.begin, ""), std::sqrt(difference / norm),
-        kStagedTolerance);
+        kDecodedTolerance);
   });
   return compare_ranks(index, digests, have);
 }

@@ -70,9 +70,9 @@ class Verifier {
   /// Where a library has summed: this rank's values have the bits of all others', and are right.
   Finding check_library(std::size_t index, std::uint64_t iteration, const Digests& digests,
                         std::span<const float> have);
-  /// The same of a staged codec's, whose factors a library sums: close to the reference.
-  Finding check_staged(std::size_t index, std::uint64_t iteration, const Digests& digests,
-                       std::span<const float> have);
+  /// The same of what is decoded from factors that a library sums: close to the reference.
+  Finding check_decoded(std::size_t index, std::uint64_t iteration, const Digests& digests,
+                        std::span<const float> have);
   /// Whether all ranks have the bits of this one.
   Finding compare_ranks(std::size_t index, const Digests& digests, std::span<const float> have);
   /// The node that a node must end like: of a broadcast the first to receive, of what neighbours

@@ -25,7 +25,7 @@ namespace {
 std::string diagnose_algorithm(const models::Model& model, const casync::Plan& plan) {
   const std::vector<std::string> used = plans::used_algorithms(model, plan);
   if (used.size() != 1 || used.front() == plans::PlanContext{.model = model}.algorithm) return {};
-  if (is_staged(used.front())) return {};  // the text says it
+  if (is_additive(used.front())) return {};  // the text says it
   return fmt::format(
       "the plan compresses with {}, which its text does not say: take `output` X.yaml, or replay "
       "with `algorithm` {}",

@@ -17,7 +17,7 @@ using casync::TaskId;
 }
 
 bool needs_message(const Task& task) {
-  if (casync::is_staged(task) || casync::gathers(task)) return false;
+  if (casync::codes_factors(task) || casync::gathers(task)) return false;
   return task.kind == Kind::kDecode || task.kind == Kind::kMerge || task.kind == Kind::kRecv ||
          (task.kind == Kind::kSend && task.algorithm != casync::kRaw);
 }
@@ -113,7 +113,7 @@ casync::Slice slice_of(const TaskGraph& graph, TaskId id, const casync::Layout& 
   }
   if (task.kind == Kind::kJoin) return {};
   const casync::Unit& unit = layout.units[task.gradient];
-  if (casync::is_staged(task) != unit.is_staged()) {
+  if (casync::codes_factors(task) != (unit.factors > 0)) {
     reject(graph, id, "and the plan do not agree on whether it is compressed in stages");
   }
   if (task.partition >= static_cast<std::uint32_t>(unit.slices())) {

@@ -31,10 +31,10 @@ Dataflow read_dataflow(const casync::TaskGraph& graph);
 /// The Recv of a Send.
 casync::TaskId receive_of(const casync::TaskGraph& graph, casync::TaskId send);
 
-/// The slice of its unit that a task acts on: of a staged codec all of it; empty for a Join, which
-/// acts on nothing. Throws
-/// std::invalid_argument that names the task if the unit or the partition does not exist, or if the
-/// task's amount is not the slice's (a batch leader's: its members' and its own).
+/// The slice of its unit that a task acts on: all of it if it codes factors; empty for a Join,
+/// which acts on nothing. Throws std::invalid_argument that names the task if the unit or the
+/// partition does not exist, or if the task's amount is not the slice's (a batch leader's: its
+/// members' and its own).
 casync::Slice slice_of(const casync::TaskGraph& graph, casync::TaskId id,
                        const casync::Layout& layout);
 

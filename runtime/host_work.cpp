@@ -56,7 +56,7 @@ void HostWork::prepare_states(kernels::StateStore& states, bool keeps_undo) {
   undo_of_.assign(states_.size(), kNoIndex);
   for (std::uint32_t index = 0; index < states_.size(); ++index) {
     const LocalTask& local = program_.tasks()[index];
-    if (local.task.kind != Kind::kEncode || casync::is_staged(local.task)) continue;
+    if (local.task.kind != Kind::kEncode || local.message == kNoIndex) continue;
     const auto algorithm = static_cast<std::size_t>(local.task.algorithm);
     const kernels::Codec& codec = *program_.plan().codecs[algorithm];
     if (state_arrays(codec) == 0) continue;
@@ -93,11 +93,10 @@ void HostWork::prepare_stages(kernels::StateStore& states, bool keeps_undo) {
   const auto state_of = [&](const std::string& name, std::int64_t elements) {
     return states.get(name, static_cast<std::uint32_t>(casync::Role::kWorker), elements, 1);
   };
-  for (const std::uint32_t unit : layout.order) {
+  for (const std::uint32_t unit : layout.owners()) {
     const casync::Unit& what = layout.units[unit];
-    if (!what.is_staged()) continue;
     std::vector<std::span<float>> factors(units_.begin() + what.first_factor,
-                                          units_.begin() + what.first_factor + what.stages);
+                                          units_.begin() + what.first_factor + what.factors);
     const StagedUnit& staged =
         staged_
             .try_emplace(unit, layout, unit, program_.model(), program_.plan(), units_[unit],
@@ -119,7 +118,7 @@ std::vector<Factor> HostWork::factors() const {
 
 void HostWork::run(std::uint32_t index, const When& when) {
   const LocalTask& local = program_.tasks()[index];
-  if (casync::is_staged(local.task)) return encode_or_decode(local, when);
+  if (casync::codes_factors(local.task)) return code_factors(local, when);
   std::vector<std::uint32_t> batch{index};
   const auto members = program_.members(local);
   batch.insert(batch.end(), members.begin(), members.end());
@@ -183,14 +182,12 @@ void HostWork::merge(std::span<const std::uint32_t> batch, const When& when) {
   }
 }
 
-void HostWork::encode_or_decode(const LocalTask& local, const When& when) {
-  StagedUnit& unit = staged_.at(local.task.gradient);
-  if (local.task.kind == Kind::kDecode) return unit.decode(seed_, when.step);
+void HostWork::code_factors(const LocalTask& local, const When& when) {
   const auto kept = undo_of_staged_.find(local.task.gradient);
-  if (kept != undo_of_staged_.end()) {
+  if (local.task.kind == Kind::kEncode && kept != undo_of_staged_.end()) {
     for (const std::uint32_t encoder : kept->second) undo_.keep(encoder, when.iteration);
   }
-  unit.encode(local.task.stage, seed_, when.step);
+  staged_.at(local.task.gradient).run(local.task, seed_, when.step);
 }
 
 void HostWork::all_reduce(const LocalTask& local, transport::Collective& library) const {

@@ -57,8 +57,8 @@ class HostWork {
   void encode(std::span<const std::uint32_t> batch, const When& when);
   void decode(std::span<const std::uint32_t> batch, const When& when);
   void merge(std::span<const std::uint32_t> batch, const When& when);
-  /// Of a staged codec.
-  void encode_or_decode(const LocalTask& local, const When& when);
+  /// What is between a unit and its factors.
+  void code_factors(const LocalTask& local, const When& when);
   Operands operands(std::uint32_t index, const When& when) const;
   std::span<float> slice(const LocalTask& local) const;
   /// What of it is in use: of a factor, what it has in this iteration.

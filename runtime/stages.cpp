@@ -39,7 +39,7 @@ StagedUnit::StagedUnit(const casync::Layout& layout, std::uint32_t unit, const m
     parts_.push_back(std::move(part));
   }
   std::int64_t own = kAlignment;  // to begin at a multiple
-  for (std::uint32_t stage = 0; stage < what.stages; ++stage) {
+  for (std::uint32_t stage = 0; stage < what.factors; ++stage) {
     const std::vector<casync::FactorPart> on_wire =
         casync::factor_parts(layout, what.first_factor + stage, model, plan.plan);
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -53,12 +53,17 @@ StagedUnit::StagedUnit(const casync::Layout& layout, std::uint32_t unit, const m
   own_.resize(static_cast<std::size_t>(own));
   const auto address = reinterpret_cast<std::uintptr_t>(own_.data()) / sizeof(float);
   float* next = own_.data() + (kAlignment - address % kAlignment) % kAlignment;
-  for (std::uint32_t stage = 0; stage < what.stages; ++stage) {
+  for (std::uint32_t stage = 0; stage < what.factors; ++stage) {
     for (Part& part : parts_) {
       part.factors.push_back(next);
       next += aligned(part.on_wire[stage].values);
     }
   }
+}
+
+void StagedUnit::run(const casync::Task& task, std::uint64_t seed, std::uint64_t iteration) {
+  if (task.kind == casync::Kind::kDecode) return decode(seed, iteration);
+  encode(task.stage, seed, iteration);
 }
 
 void StagedUnit::encode(std::uint32_t stage, std::uint64_t seed, std::uint64_t iteration) {

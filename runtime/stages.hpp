@@ -15,7 +15,7 @@
 
 namespace hipress::runtime {
 
-/// One node's work on a unit that is compressed in stages: what its Encodes and its Decode do.
+/// One node's work on a unit that factors stand for: what its Encodes and its Decode do.
 class StagedUnit {
  public:
   /// Gives an array of so many numbers that are kept between iterations, zero when new, by a name
@@ -30,19 +30,17 @@ class StagedUnit {
              const plans::ResolvedPlan& plan, std::span<float> values,
              std::vector<std::span<float>> factors, const StateOf& state_of);
 
-  /// Makes the factor of a stage, of the values and the means of the factors before it.
-  void encode(std::uint32_t stage, std::uint64_t seed, std::uint64_t iteration);
+  /// An Encode makes the factor of its stage, of the values and the means of the factors before it.
+  /// The Decode leaves what the means of all decode to in the values.
+  void run(const casync::Task& task, std::uint64_t seed, std::uint64_t iteration);
 
-  /// Leaves what the means of the factors decode to in the values.
-  void decode(std::uint64_t seed, std::uint64_t iteration);
-
-  /// Appends what the last decode() used of its gradients' factors.
+  /// Appends what the last Decode used of its gradients' factors.
   void collect_factors(std::vector<Factor>& factors) const;
 
   /// Each array that is kept between iterations, with the elements of the unit that it belongs to.
   std::vector<Undo::Encoder> encoders() const;
 
-  /// How much of each slice of a stage's factor is in use since its last encode().
+  /// How much of each slice of a stage's factor is in use since its last Encode.
   std::int64_t slice_values(std::uint32_t stage) const { return slices_[stage].used; }
 
  private:
@@ -64,6 +62,8 @@ class StagedUnit {
     std::vector<float*> states;               ///< per array of the codec
   };
 
+  void encode(std::uint32_t stage, std::uint64_t seed, std::uint64_t iteration);
+  void decode(std::uint64_t seed, std::uint64_t iteration);
   void place(std::uint32_t stage, std::uint64_t iteration);
   /// Calls `copy` with each stretch of a part's factor that lies in one piece on the wire.
   template <class Copy>

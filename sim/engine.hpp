@@ -486,8 +486,8 @@ class Engine {
   }
 
   std::int64_t codec_work(const Task& task) {
-    if (casync::is_staged(task)) {
-      return core_.works.staged(task, core_.graph.factors_of(task));
+    if (casync::codes_factors(task)) {
+      return core_.works.codec(task, core_.graph.factors_of_unit(task.gradient));
     }
     const std::uint32_t flags = task.flags & (casync::kAccumulate | casync::kDivideOwn);
     const auto sort = static_cast<std::uint32_t>(task.kind) | flags << 8 |

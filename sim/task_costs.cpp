@@ -2,9 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "io/error.hpp"
 
 namespace hipress::sim {
+namespace {
+
+/// What a task with so many of that unit takes, if that is a time that it may take.
+Picoseconds checked(const casync::Task& task, std::string_view unit, double seconds) {
+  if (seconds >= 0 && seconds <= kLongest_s) return casync::from_seconds(seconds);
+  throw io::InputError(
+      fmt::format("{} of {} {} costs {} s by this profile; it must be 0 s to {:g} s",
+                  casync::to_string(task.kind), task.amount, unit, seconds, kLongest_s));
+}
+
+}  // namespace
 
 TaskCosts::TaskCosts(const costs::Profile& profile,
                      const std::vector<casync::Algorithm>& algorithms)
@@ -28,30 +41,27 @@ double TaskCosts::memory_bytes(const casync::Task& task) const {
 }
 
 Picoseconds TaskCosts::codec_time(const casync::Task& task, std::uint32_t divisor,
-                                  std::uint32_t gpus) const {
+                                  std::uint32_t gpus,
+                                  std::span<const casync::Factor> factors) const {
   if ((task.flags & casync::kBatched) != 0) return Picoseconds{0};  // its leader's time
   const std::int64_t elements = (task.amount + gpus - 1) / gpus;
-  double seconds = 0;
-  if (task.kind == casync::Kind::kMerge) {
-    seconds = merge_(elements);
-  } else {
-    const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(task.algorithm)];
-    seconds = task.kind == casync::Kind::kEncode
-                  ? codec.encode_s(elements, casync::encodes_quotients(task, divisor))
-              : (task.flags & casync::kAccumulate) != 0 ? codec.decode_add(elements)
-                                                        : codec.decode(elements);
-    if (casync::gathers(task)) seconds += (divisor - 1) * codec.decode_add(elements);
-  }
-  if (!(seconds >= 0 && seconds <= kLongest_s)) {
-    throw io::InputError(
-        fmt::format("{} of {} elements costs {} s by this profile; it must be 0 s to {:g} s",
-                    casync::to_string(task.kind), task.amount, seconds, kLongest_s));
-  }
-  return casync::from_seconds(seconds);
+  return checked(task, "elements",
+                 factors.empty() ? slice_s(task, elements, divisor) : stage_s(task, factors));
 }
 
-Picoseconds TaskCosts::stage_time(const casync::Task& task,
-                                  std::span<const casync::Factor> factors) const {
+double TaskCosts::slice_s(const casync::Task& task, std::int64_t elements,
+                          std::uint32_t divisor) const {
+  if (task.kind == casync::Kind::kMerge) return merge_(elements);
+  const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(task.algorithm)];
+  double seconds = task.kind == casync::Kind::kEncode
+                       ? codec.encode_s(elements, casync::encodes_quotients(task, divisor))
+                   : (task.flags & casync::kAccumulate) != 0 ? codec.decode_add(elements)
+                                                             : codec.decode(elements);
+  if (casync::gathers(task)) seconds += (divisor - 1) * codec.decode_add(elements);
+  return seconds;
+}
+
+double TaskCosts::stage_s(const casync::Task& task, std::span<const casync::Factor> factors) const {
   const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(task.algorithm)];
   if (codec.stages.size() != factors.size()) {
     throw io::InputError(
@@ -67,25 +77,12 @@ Picoseconds TaskCosts::stage_time(const casync::Task& task,
     work.values += one.values;
     work.value_ranks += one.value_ranks;
   }
-  const double seconds = (encodes ? codec.stages[task.stage] : codec.decode_stages).seconds(work);
-  if (!(seconds >= 0 && seconds <= kLongest_s)) {
-    throw io::InputError(
-        fmt::format("{} in stages of {} elements costs {} s by this profile; it must be 0 s to "
-                    "{:g} s",
-                    casync::to_string(task.kind), task.amount, seconds, kLongest_s));
-  }
-  return casync::from_seconds(seconds);
+  return (encodes ? codec.stages[task.stage] : codec.decode_stages).seconds(work);
 }
 
 Picoseconds TaskCosts::all_reduce_time(const casync::Task& task, std::uint32_t nodes,
                                        const costs::LinkCosts& link, std::uint32_t gpus) const {
-  const double seconds = all_reduce_.seconds(nodes, task.amount, link);
-  if (!(seconds >= 0 && seconds <= kLongest_s)) {
-    throw io::InputError(
-        fmt::format("AllReduce of {} bytes costs {} s by this profile; it must be 0 s to {:g} s",
-                    task.amount, seconds, kLongest_s));
-  }
-  const Picoseconds library = casync::from_seconds(seconds);
+  const Picoseconds library = checked(task, "bytes", all_reduce_.seconds(nodes, task.amount, link));
   if (!casync::casts(task)) return library;
   return codec_time(casync::cast_of(task, casync::Kind::kEncode), nodes, gpus) + library +
          codec_time(casync::cast_of(task, casync::Kind::kDecode), nodes, gpus);
@@ -98,12 +95,7 @@ Picoseconds TaskCosts::group_time(const casync::Task& task, std::uint32_t nodes,
                          : task.kind == casync::Kind::kReduceScatter
                              ? shards_.reduce_scatter_s(nodes, task.amount, link)
                              : shards_.all_to_all_s(nodes, task.amount, link);
-  if (!(seconds >= 0 && seconds <= kLongest_s)) {
-    throw io::InputError(
-        fmt::format("{} of {} bytes costs {} s by this profile; it must be 0 s to {:g} s",
-                    casync::to_string(task.kind), task.amount, seconds, kLongest_s));
-  }
-  return casync::from_seconds(seconds);
+  return checked(task, "bytes", seconds);
 }
 
 }  // namespace hipress::sim

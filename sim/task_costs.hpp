@@ -27,12 +27,10 @@ class TaskCosts {
   TaskCosts(const costs::Profile& profile, const std::vector<casync::Algorithm>& algorithms);
   /// Time of an Encode, Decode or Merge of `task.amount` elements alone on its codec stream, cut
   /// among that many GPUs that work at once; `divisor` is the graph's. A batched one costs nothing,
-  /// its leader what all of the batch does.
-  Picoseconds codec_time(const casync::Task& task, std::uint32_t divisor,
-                         std::uint32_t gpus = 1) const;
-  /// Time of an Encode or Decode of a staged codec, for whose unit `factors` stand. InputError if
-  /// the profile does not say what the algorithm's stages cost.
-  Picoseconds stage_time(const casync::Task& task, std::span<const casync::Factor> factors) const;
+  /// its leader what all of the batch does. `factors` are TaskGraph::factors_of() it. InputError if
+  /// the profile does not say what as many stages cost.
+  Picoseconds codec_time(const casync::Task& task, std::uint32_t divisor, std::uint32_t gpus = 1,
+                         std::span<const casync::Factor> factors = {}) const;
   /// Time of an AllReduce over `nodes` nodes with nothing else on that link: the library's for the
   /// task's bytes, and where it casts, an encode before and a decode after at compute speed 1, each
   /// cut among that many GPUs.
@@ -48,6 +46,9 @@ class TaskCosts {
                          const costs::LinkCosts& link) const;
 
  private:
+  double slice_s(const casync::Task& task, std::int64_t elements, std::uint32_t divisor) const;
+  double stage_s(const casync::Task& task, std::span<const casync::Factor> factors) const;
+
   std::vector<costs::CodecCosts> codecs_;
   std::vector<costs::Traffic> traffic_;  // per element; all 0: not known
   costs::Curve merge_;

@@ -104,9 +104,8 @@ class Tally {
       case casync::Resource::kCodec: {
         node.codec += length(id);
         const costs::Cluster& cluster = scenario_.cluster;
-        const Picoseconds nominal = costs_.codec_time(task, graph_.divisor, cluster.gpus_per_node);
-        add_cores(task.node,
-                  static_cast<double>(nominal.count()) / cluster.compute_speed[task.node]);
+        const std::int64_t nominal = works_.codec(task, graph_.factors_of(task));
+        add_cores(task.node, static_cast<double>(nominal) / cluster.compute_speed[task.node]);
       }
     }
   }

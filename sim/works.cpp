@@ -41,14 +41,15 @@ void Works::add(costs::Path path) {
                                             checked(empty, link.latency_s)};
 }
 
-std::int64_t Works::of(const Task& task, costs::Path path, double speed) const {
+std::int64_t Works::of(const Task& task, costs::Path path, double speed,
+                       std::span<const casync::Factor> factors) const {
   switch (casync::resource_of(task.kind)) {
     case casync::Resource::kPorts:
       return task.kind == Kind::kAllReduce ? all_reduce(task) : message(task, path);
     case casync::Resource::kLocal:
       return local(task);
     case casync::Resource::kCodec:
-      return at_speed(task, codec(task), speed);
+      return at_speed(task, codec(task, factors), speed);
     case casync::Resource::kCompute:
       return at_speed(task, computation(task), speed);
     case casync::Resource::kCollective:  // of graphs alone

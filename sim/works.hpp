@@ -22,8 +22,9 @@ class Works {
   /// `divisor` is the graph's. The arguments must outlive it.
   Works(const TaskCosts& costs, const costs::Cluster& cluster, std::uint32_t divisor);
 
-  /// A task on a node of that compute speed; a Send along that path.
-  std::int64_t of(const casync::Task& task, costs::Path path, double speed) const;
+  /// A task on a node of that compute speed; a Send along that path. `factors` as of codec().
+  std::int64_t of(const casync::Task& task, costs::Path path, double speed,
+                  std::span<const casync::Factor> factors = {}) const;
 
   /// Of a Send: o + bytes/B, for which it occupies both its ports.
   std::int64_t message(const casync::Task& send, costs::Path path) const {
@@ -45,15 +46,12 @@ class Works {
   std::int64_t all_reduce(const casync::Task& task) const {
     return costs_.all_reduce_time(task, cluster_.nodes, ring_, cluster_.gpus_per_node).count();
   }
-  /// Of an Encode, Decode or Merge at speed 1.
-  std::int64_t codec(const casync::Task& task) const {
-    return costs_.codec_time(task, divisor_, cluster_.gpus_per_node).count();
+  /// Of an Encode, Decode or Merge at speed 1; `factors` are TaskGraph::factors_of() it.
+  std::int64_t codec(const casync::Task& task, std::span<const casync::Factor> factors = {}) const {
+    return costs_.codec_time(task, divisor_, cluster_.gpus_per_node, factors).count();
   }
-  /// The same of a staged codec; `factors` are the task's unit's.
-  std::int64_t staged(const casync::Task& task, std::span<const casync::Factor> factors) const {
-    return costs_.stage_time(task, factors).count();
-  }
-  /// Bytes that an Encode, Decode or Merge reads and writes; 0: not known, as of staged codecs.
+  /// Bytes that an Encode, Decode or Merge reads and writes; 0: not known, as where there are
+  /// factors.
   double memory_bytes(const casync::Task& task) const { return costs_.memory_bytes(task); }
   /// Of a Forward or Backward at speed 1.
   std::int64_t computation(const casync::Task& task) const;

@@ -441,8 +441,8 @@ class GraphReader {
       const bool fits = task.gradient < graph.first_factor ||
                         task.gradient - graph.first_factor < graph.factors.size();
       const bool has_need = graph.need_places.empty() || task.gradient < graph.need_places.size();
-      const bool staged = !casync::is_staged(task) || !graph.factors_of(task).empty();
-      if (!fits || !has_need || !staged) {
+      const bool has_factors = !casync::codes_factors(task) || !graph.factors_of(task).empty();
+      if (!fits || !has_need || !has_factors) {
         fail(task.node, fmt::format("{} does not fit the graph", casync::describe(graph, id)));
       }
     }

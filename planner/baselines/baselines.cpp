@@ -163,7 +163,7 @@ namespace {
 
 /// Low rank is not measured by every profile, and is for one GPU per node.
 bool is_left_out(const BaselineRow& row, const Machines& machines) {
-  if (row.algorithm.empty() || !is_staged(std::string(row.algorithm))) return false;
+  if (row.algorithm.empty() || !is_additive(std::string(row.algorithm))) return false;
   const bool whole_nodes = machines.cluster.gpus_per_node > 1 && !as_collectives_see(machines);
   return whole_nodes || !has_costs(row, machines.profile);
 }

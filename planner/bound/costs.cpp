@@ -106,7 +106,6 @@ std::vector<Form> forms_of(const Machines& machines,
   for (std::size_t i = 0; i < algorithms.size(); ++i) {
     Form& form = forms[i + 1];
     form.algorithm = &algorithms[i];
-    if (form.algorithm->is_staged()) continue;
     const costs::CodecCosts& codec = machines.profile.codec(algorithms[i].name);
     form.encode = least(codec.encode);
     form.decode = least(codec.decode);

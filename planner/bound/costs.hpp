@@ -65,8 +65,8 @@ struct Form {
   std::int64_t bytes(std::int64_t elements) const;
 };
 
-/// What is sent raw, and with each of the algorithms, costs at the least; nothing is said of those
-/// in stages. The algorithms must outlive it. InputError if the profile lacks one.
+/// What is sent raw, and with each of the algorithms, costs at the least; of stages, and so of
+/// factors, nothing is said. The algorithms must outlive it. InputError if the profile lacks one.
 std::vector<Form> forms_of(const Machines& machines,
                            const std::vector<casync::Algorithm>& algorithms,
                            const ReadyTimes& ready);

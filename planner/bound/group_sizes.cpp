@@ -82,7 +82,7 @@ std::vector<std::vector<double>> group_sizes(const models::Model& model, const C
   }));
   for (std::size_t i = 0; i < choices.algorithms.size(); ++i) {
     const casync::Algorithm& algorithm = choices.algorithms[i];
-    if (!algorithm.is_staged()) continue;
+    if (!algorithm.is_additive()) continue;
     const auto index = static_cast<std::int8_t>(i);
     sizes[i + 1] = windows.groups_of([&](std::size_t place) -> std::int64_t {
       const std::uint32_t g = ready.order[place];

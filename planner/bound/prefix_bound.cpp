@@ -64,7 +64,7 @@ PrefixOption PrefixBound::read(const PlacedUnit& unit) {
     }
   }
   read_tails(unit, one);
-  if (unit.pattern->is_staged()) count_least_of_nodes(one);
+  if (!unit.pattern->has_own_servers()) count_least_of_nodes(one);
   return one;
 }
 

@@ -43,7 +43,8 @@ OptionWork WorkMaker::alone(std::size_t place, const casync::Decision& decision)
   const std::int64_t elements = model_.gradients[g].elements;
   const casync::Strategy& strategy = strategy_of(decision);
   const Form& form = forms_[form_of(decision)];
-  if (is_staged(decision)) return staged(place, decision, strategy);
+  const Factors factors = factors_of(form.algorithm, model_.gradients[g]);
+  if (!factors.empty()) return averaged(place, decision, factors, strategy);
   if (strategy.form == casync::Strategy::Form::kWhole) {
     return all_reduced(place, elements * static_cast<std::int64_t>(sizeof(float)));
   }
@@ -158,7 +159,8 @@ OptionWork WorkMaker::in_group(std::size_t place, const casync::Decision& decisi
   const std::int64_t elements = model_.gradients[g].elements;
   const casync::Strategy& strategy = strategy_of(decision);
   const Form& form = forms_[form_of(decision)];
-  if (is_staged(decision)) return staged_in_group(place, decision, strategy, share);
+  const Factors factors = factors_of(form.algorithm, model_.gradients[g]);
+  if (!factors.empty()) return averaged_in_group(place, decision, factors, strategy, share);
   OptionWork work;
   if (strategy.form == casync::Strategy::Form::kWhole) {
     const std::int64_t bytes = elements * static_cast<std::int64_t>(sizeof(float));

@@ -160,18 +160,15 @@ VisitBound::Option VisitBound::of_least(std::size_t place, const OptionWork& lea
 }
 
 bool VisitBound::is_affordable(const PatternKey& key) const {
-  const bool staged = !key.factors.empty();
-  const double of_codec = key.partitions * key.strategy->tasks_per_partition(
-                                               nodes_, key.algorithm != casync::kRaw && !staged);
-  const double expected = staged ? static_cast<double>(key.factors.size()) * of_codec +
-                                       nodes_ * (1 + static_cast<double>(key.factors.size()))
-                                 : of_codec;
+  const bool encoded = key.algorithm != casync::kRaw && key.factors.empty();
+  const double carried = key.partitions * key.strategy->tasks_per_partition(nodes_, encoded);
+  const auto factors = static_cast<double>(key.factors.size());
+  const double expected = factors == 0 ? carried : factors * carried + nodes_ * (1 + factors);
   return expected <= kMaxStepsOfOption && steps_ + static_cast<std::size_t>(expected) <= kMaxSteps;
 }
 
 VisitBound::Option VisitBound::read(std::size_t place, const PatternKey& key) {
   Option option;
-  const bool staged = !key.factors.empty();
   const Pattern& pattern = book_.find(key);
   steps_ += pattern.count();
   const std::vector<std::int64_t> heads = step_heads(pattern, ports_in_order_);
@@ -187,8 +184,7 @@ VisitBound::Option VisitBound::read(std::size_t place, const PatternKey& key) {
     const auto work = static_cast<double>(step.work);
     const Visit visit = {head, work, static_cast<double>(tails[i]) - work};
     add_mean(step, visit, lists);
-    // Who serves a factor's partitions depends on other gradients.
-    if (!staged) add_to_nodes(step, visit, ready_.order[place], lists);
+    if (pattern.has_own_servers()) add_to_nodes(step, visit, ready_.order[place], lists);
   }
   book_.trim(kMaxPatternBytes);
   finish(std::move(lists), option);
@@ -258,7 +254,7 @@ const VisitBound::Option* VisitBound::whole_group(std::int8_t algorithm, std::in
                           .strategy = &carriers_.of(form.algorithm),
                           .fidelity = Fidelity::kWhole};
   const bool whole = key.strategy->form == casync::Strategy::Form::kWhole;
-  if (whole || is_staged(form.algorithm) || joins_batches(key) || !is_affordable(key))
+  if (whole || is_additive(form.algorithm) || joins_batches(key) || !is_affordable(key))
     return nullptr;
   Pattern pattern = book_.find(key);
   book_.trim(kMaxPatternBytes);

@@ -5,22 +5,24 @@
 #include <tuple>
 #include <vector>
 
+#include "casync/factors.hpp"
 #include "casync/strategy.hpp"
 #include "models/model.hpp"
 #include "planner/bound/costs.hpp"
 #include "planner/bound/ready_times.hpp"
 #include "planner/bound/work.hpp"
 #include "planner/choices/choices.hpp"
-#include "planner/problem/factors.hpp"
 
 namespace hipress::planner {
 
+using casync::Factors;
+using casync::FactorSums;
 using casync::SliceCosts;
 using casync::Slices;
 
 /// The least work of the options of a scheme's gradients: what is sent in slices (sliced_work.cpp),
-/// whole by a library's all-reduce (work_maker.cpp), or in stages (staged_work.cpp). What is looked
-/// up once for all gradients is looked up here.
+/// whole by a library's all-reduce (work_maker.cpp), or as factors (factor_work.cpp). What is
+/// looked up once for all gradients is looked up here.
 class WorkMaker {
  public:
   WorkMaker(const models::Model& model, const Machines& machines, const Choices& choices,
@@ -33,9 +35,6 @@ class WorkMaker {
   }
   const casync::Strategy& strategy_of(const casync::Decision& decision) const {
     return carriers_.of(forms_[form_of(decision)].algorithm);
-  }
-  bool is_staged(const casync::Decision& decision) const {
-    return casync::is_staged(forms_[form_of(decision)].algorithm);
   }
   bool batched(std::int64_t elements) const {
     return elements * static_cast<std::int64_t>(sizeof(float)) < scheme_.batch.threshold_bytes;
@@ -61,11 +60,11 @@ class WorkMaker {
   };
   StageTimes stage_times(const Factors& factors, const casync::Decision& decision) const;
   static void require_stages(const costs::CodecCosts& codec, std::size_t stages);
-  /// A gradient that is compressed in stages: after each encode its factor travels as raw values
-  /// do, and every node's next encode waits for its mean. Who serves a factor's partitions depends
-  /// on the other gradients, so every node counts with what the one with least of it has.
-  OptionWork staged(std::size_t place, const casync::Decision& decision,
-                    const casync::Strategy& strategy);
+  /// A gradient that factors stand for: after each encode its factor travels as raw values do, and
+  /// every node's next encode waits for its mean. Who serves a factor's partitions depends on the
+  /// other gradients, so every node counts with what the one with least of it has.
+  OptionWork averaged(std::size_t place, const casync::Decision& decision, const Factors& factors,
+                      const casync::Strategy& strategy);
   static bool is_whole(const casync::Strategy& strategy) {
     return strategy.form == casync::Strategy::Form::kWhole;
   }
@@ -89,7 +88,7 @@ class WorkMaker {
     return !costs::is_hierarchical(machines_.cluster) && port_limit(machines_).credit == 0;
   }
   void finish(std::size_t place, const Relative& relative, OptionWork& work) const;
-  /// The same of a staged codec, whose last means are decoded behind the chain.
+  /// The same where the last means of factors are decoded behind the chain.
   void finish_stages(std::size_t place, const casync::Strategy& strategy, const StageTimes& times,
                      Relative& chain, OptionWork& work) const;
   Relative relative(const Form& form, std::int64_t elements, std::int64_t partitions,
@@ -115,10 +114,11 @@ class WorkMaker {
   /// with the last factor the last node, has its mean.
   double stage_in_group(const FactorSums& factor, const casync::Strategy& strategy,
                         bool last) const;
-  /// The same of a group that is compressed in stages, whose costs are linear: what grows with the
+  /// The same of a group that factors stand for, whose costs are linear: what grows with the
   /// members' sizes is their own. It takes at least as long as one with this gradient alone.
-  OptionWork staged_in_group(std::size_t place, const casync::Decision& decision,
-                             const casync::Strategy& strategy, double share);
+  OptionWork averaged_in_group(std::size_t place, const casync::Decision& decision,
+                               const Factors& factors, const casync::Strategy& strategy,
+                               double share);
   /// A slice of so many elements or more.
   SliceCosts costs_of_at_least(const Form& form, std::int64_t elements) const;
   double local_slope() const {

@@ -314,8 +314,7 @@ std::vector<std::string> lossless_algorithms(const costs::Profile& profile,
                                              const models::Model& model) {
   std::vector<std::string> names;
   for (const auto& [name, costs] : profile.codecs) {
-    if (costs.is_staged() || kernels::program_file(name)) continue;
-    if (!kernels::names_algorithm(name)) continue;
+    if (kernels::program_file(name) || !kernels::names_algorithm(name)) continue;
     const bool is_cast = std::ranges::any_of(
         model.gradients,
         [&own = name](const models::Gradient& g) { return own == plans::cast_of(g.dtype); });

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "casync/factors.hpp"
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
-#include "planner/problem/factors.hpp"
 #include "planner/rules/alone.hpp"
 #include "plans/plan_builder.hpp"
 #include "sim/message_sizes.hpp"
@@ -36,18 +36,15 @@ std::vector<std::int32_t> ladder(const Problem& problem, std::int64_t elements) 
   return counts;
 }
 
-/// The elements of a gradient that partitions are made of: of one that is compressed in stages,
-/// those of its smallest factor; 0: no plan compresses it so.
+/// The elements of a gradient that partitions are made of: where factors are sent, those of the
+/// smallest; 0: no plan compresses it so.
 std::int64_t sliced(const Problem& problem, const Choices& choices,
                     const models::Gradient& gradient, std::int8_t algorithm) {
   const casync::Algorithm* const what = casync::algorithm_at(choices.algorithms, algorithm);
-  if (!is_staged(what)) return gradient.elements;
-  if (!refusal(problem, gradient, *what).empty()) return 0;
-  const Factors factors = factors_of(what, gradient);
-  const auto smallest = std::min_element(
-      factors.begin(), factors.end(),
-      [](const FactorSums& a, const FactorSums& b) { return a.values < b.values; });
-  return smallest == factors.end() ? 0 : smallest->values;
+  if (what != nullptr && !refusal(problem, gradient, *what).empty()) return 0;
+  const casync::Factors factors = factors_of(what, gradient);
+  const auto smallest = std::ranges::min_element(factors, {}, &casync::FactorSums::values);
+  return smallest == factors.end() ? gradient.elements : smallest->values;
 }
 
 bool same(const casync::Decision& a, const casync::Decision& b) {
@@ -76,7 +73,7 @@ std::int8_t as_it_is(std::vector<casync::Algorithm>& algorithms, const models::G
 void add_whole(const Problem& problem, Choices& choices) {
   if (problem.nodes == 1) return;
   for (const std::string& name : problem.algorithms) {
-    if (!is_staged(name)) continue;
+    if (!is_additive(name)) continue;
     const std::int8_t algorithm = index_of(choices.algorithms, name);
     for (std::size_t g = 0; g < choices.gradients.size(); ++g) {
       const models::Gradient& gradient = problem.model.gradients[g];

@@ -71,18 +71,18 @@ const std::string& first_lossy(const std::vector<std::string>& names) {
 std::vector<std::string> of_slices(const std::vector<std::string>& names) {
   std::vector<std::string> kept;
   std::copy_if(names.begin(), names.end(), std::back_inserter(kept),
-               [](const std::string& name) { return !is_staged(name); });
+               [](const std::string& name) { return !is_additive(name); });
   return kept;
 }
 
-bool is_staged(const std::string& algorithm) {
+bool is_additive(const std::string& algorithm) {
   const kernels::AlgorithmRow* const row = kernels::find_algorithm(algorithm);
   return row != nullptr && row->additive;
 }
 
 std::string refusal(const Problem& problem, const models::Gradient& gradient,
                     const casync::Algorithm& algorithm) {
-  if (!algorithm.is_staged()) {
+  if (!algorithm.is_additive()) {
     return sends_raw_alone(problem.strategy) ? problem.strategy + " adds gradients as they travel"
                                              : "";
   }
@@ -95,7 +95,7 @@ std::string refusal(const Problem& problem, const models::Gradient& gradient,
 bool may_compress(const Problem& problem) {
   if (problem.nodes == 1 || problem.algorithms.empty()) return false;
   return !sends_raw_alone(problem.strategy) ||
-         std::any_of(problem.algorithms.begin(), problem.algorithms.end(), is_staged);
+         std::any_of(problem.algorithms.begin(), problem.algorithms.end(), is_additive);
 }
 
 casync::Algorithm algorithm(const std::string& name) {

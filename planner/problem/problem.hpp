@@ -77,14 +77,14 @@ bool allows(const Problem& problem, const casync::Plan& plan);
 std::vector<std::string> strategies_of(const Problem& problem);
 
 /// Whether the strategy, a row of casync::strategies() or "best", can carry nothing but raw values:
-/// gradients that are not compressed, and factors of those that are compressed in stages.
+/// gradients that are not compressed, and factors.
 bool sends_raw_alone(const std::string& strategy);
 
 /// Whether a gradient is not fp32, so that a strategy that sends_raw_alone() cannot carry it.
 bool has_half_precision(const models::Model& model);
 
-/// The algorithm of that name sends factors of whole gradients, stage by stage.
-bool is_staged(const std::string& algorithm);
+/// The algorithm of that name sends factors of whole gradients, which are averaged.
+bool is_additive(const std::string& algorithm);
 
 /// Why no plan of the problem can compress the gradient with that algorithm; empty: one can.
 std::string refusal(const Problem& problem, const models::Gradient& gradient,
@@ -104,7 +104,7 @@ casync::Plan in_one_strategy(casync::Plan plan);
 /// cast to half precision, or the first if all are. `names` must not be empty.
 const std::string& first_lossy(const std::vector<std::string>& names);
 
-/// Those that send messages of slices, which SeCoPa's formulas are about: without stages.
+/// Those that send messages of slices, which SeCoPa's formulas are about, and not factors.
 std::vector<std::string> of_slices(const std::vector<std::string>& names);
 
 /// What a plan must know of the algorithm called `name`. std::invalid_argument that lists the

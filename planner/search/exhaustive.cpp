@@ -131,13 +131,13 @@ class BranchAndBound {
     const Scheme& plans = choices_.schemes[scheme];
     const casync::Strategy& raw = *casync::carriers(plans.strategy, plans.raw_strategy).raw;
     return simulations_.timed_by_units({scheme, {}}) && plans.bulk.threshold_bytes == 0 &&
-           !(raw.form == casync::Strategy::Form::kWhole && has_stages());
+           !(raw.form == casync::Strategy::Form::kWhole && has_factors());
   }
 
-  bool has_stages() const {
+  bool has_factors() const {
     return std::ranges::any_of(choices_.gradients, [&](const auto& options) {
       return std::ranges::any_of(options, [&](const casync::Decision& decision) {
-        return is_staged(casync::algorithm_at(choices_.algorithms, decision.algorithm));
+        return is_additive(casync::algorithm_at(choices_.algorithms, decision.algorithm));
       });
     });
   }

@@ -16,28 +16,28 @@ bool few_tasks(const Problem& problem) {
          kMaxExactTasks;
 }
 
-/// Options with K = N, or where there are none the first; those that send it as it is first. Of an
-/// algorithm with stages that has none with K = N, the last.
+/// Options with K = N, or where there are none the first; those that send it as it is first. Of
+/// factors that may be too small for K = N, the last.
 std::vector<std::uint16_t> whole_options(const Problem& problem, const Choices& choices,
                                          const std::vector<casync::Decision>& options) {
   const auto is_whole = [&](const casync::Decision& option) {
     return option.partitions == static_cast<std::int32_t>(problem.nodes);
   };
-  std::vector<std::uint16_t> found, staged;
+  std::vector<std::uint16_t> found, smaller;
   for (std::uint16_t i = 0; i < options.size(); ++i) {
     if (is_whole(options[i])) found.push_back(i);
     const std::int8_t algorithm = options[i].algorithm;
-    if (!is_staged(casync::algorithm_at(choices.algorithms, algorithm))) continue;
+    if (!is_additive(casync::algorithm_at(choices.algorithms, algorithm))) continue;
     const auto of_it = [&](const casync::Decision& other) { return other.algorithm == algorithm; };
     const auto whole = [&](const casync::Decision& other) {
       return of_it(other) && is_whole(other);
     };
     const auto rest = options.begin() + i + 1;
     if (std::any_of(options.begin(), options.end(), whole)) continue;
-    if (std::none_of(rest, options.end(), of_it)) staged.push_back(i);
+    if (std::none_of(rest, options.end(), of_it)) smaller.push_back(i);
   }
   if (found.empty()) found.push_back(0);
-  found.insert(found.end(), staged.begin(), staged.end());
+  found.insert(found.end(), smaller.begin(), smaller.end());
   return found;
 }
 

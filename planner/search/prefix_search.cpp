@@ -243,8 +243,7 @@ void Walk::push(const PrefixOption& option) {
   PlacedUnit& unit = prefix_.units.emplace_back(bound_.any().units[place]);
   unit.pattern = option.pattern;
   unit.tails = option.tails->data();
-  unit.first_factor = option.pattern->is_staged() ? factors_.back() : 0;
-  factors_.push_back(factors_.back() + option.pattern->stages);
+  factors_.push_back(unit.take_factors(factors_.back()));
   candidate_.options[ready_.order[place]] = option.option;
   bound_.push(option);
 }
@@ -285,7 +284,7 @@ Print Walk::print_of(const TimelineState& state) {
     const std::uint32_t open = state.open[unit - state.oldest];
     print.add(unit, open);
     if (open > 0) {
-      print.add(candidate_.options[ready_.order[unit]], prefix_.units[unit].first_factor);
+      print.add(candidate_.options[ready_.order[unit]], prefix_.units[unit].carried);
       add_all(print, std::span(waits, steps));
     }
     waits += steps;

@@ -97,13 +97,16 @@ Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
   schedule.transfer_order = choices_.schemes[candidate.scheme].transfer_order;
   schedule.units.reserve(units_.size());
   auto longest = static_cast<double>(compute_end_);
+  // As casync::Layout: behind all gradients and groups, as backward completes their units.
+  auto factor = static_cast<std::uint32_t>(order_.size());
+  for (const Unit& unit : units_) factor += unit.index >= order_.size() ? 1 : 0;
   for (const Unit& unit : units_) {
     schedule.units.push_back({.ready = ready_[unit.position],
                               .round = round_[unit.position],
                               .index = unit.index,
                               .need = unit.position,
-                              .first_factor = unit.first_factor,
                               .pattern = &pattern(unit, candidate.scheme, fidelity)});
+    factor = schedule.units.back().take_factors(factor);
     longest += schedule.units.back().pattern->longest;
   }
   require_countable(longest);
@@ -179,18 +182,6 @@ void Evaluator::lay_out(const Candidate& candidate) {
       units_.push_back({place, g, problem_.model.gradients[g].elements, decision,
                         sent(g, decision.algorithm).factors});
     }
-  }
-  number_factors();
-}
-
-/// As casync::Layout: behind all gradients and groups, as backward completes their units.
-void Evaluator::number_factors() {
-  auto next = static_cast<std::uint32_t>(order_.size());
-  for (const Unit& unit : units_) next += unit.index >= order_.size() ? 1 : 0;
-  for (Unit& unit : units_) {
-    if (unit.factors.empty()) continue;
-    unit.first_factor = next;
-    next += static_cast<std::uint32_t>(unit.factors.size());
   }
 }
 

@@ -71,16 +71,14 @@ class Evaluator {
     std::uint32_t index;     ///< a gradient's, or from their number on a group's
     std::int64_t elements;
     casync::Decision decision;
-    Factors factors = {};            ///< if it is compressed in stages
-    std::uint32_t first_factor = 0;  ///< Task::gradient of the first
+    Factors factors = {};  ///< that stand for it
   };
   Schedule schedule(const Candidate& candidate, Fidelity fidelity);
   void lay_out(const Candidate& candidate);
   void group(const Candidate& candidate);
-  void number_factors();
   /// What a gradient sends with an algorithm, as far as the rule for bulk groups sees it.
   struct Sent {
-    Factors factors;  ///< if it is compressed in stages
+    Factors factors;
     std::int64_t bytes = 0;
   };
   const Sent& sent(std::uint32_t g, std::int8_t algorithm);

@@ -66,12 +66,11 @@ Pattern finish(Draft draft) {
 
 Step step_of(const TaskGraph& graph, const Task& task, const UnitWorks& works) {
   const casync::Factor* const factor = graph.factor_of(task);
-  Step step = {
-      .work = casync::is_staged(task) ? works.of(task, graph.factors_of(task)) : works.of(task),
-      .node = graph.representative(task.node),
-      .resource = casync::resource_of(task.kind),
-      .kind = task.kind,
-      .factor = static_cast<std::uint8_t>(factor == nullptr ? 0 : factor->stage + 1)};
+  Step step = {.work = works.of(task, graph.factors_of(task)),
+               .node = graph.representative(task.node),
+               .resource = casync::resource_of(task.kind),
+               .kind = task.kind,
+               .factor = static_cast<std::uint8_t>(factor == nullptr ? 0 : factor->stage + 1)};
   if (step.resource == Resource::kPorts) step.shift = graph.folded ? 0 : task.peer_offset;
   if (task.kind == Kind::kSend) step.delay = works.latency();
   return step;
@@ -111,8 +110,8 @@ Pattern pattern_of(const TaskGraph& graph, const UnitWorks& works) {
     while (i < kept.size() && graph[kept[i]].kind != Kind::kAllReduce) ++i;
     if (i < kept.size()) pattern.collectives.push_back(i);
   }
-  if (!graph.factors.empty()) pattern.first_factor = graph.first_factor;
-  pattern.stages = static_cast<std::uint32_t>(graph.factors.size());
+  if (!graph.factors.empty()) pattern.carried = graph.first_factor;
+  pattern.factors = static_cast<std::uint32_t>(graph.factors.size());
   return pattern;
 }
 
@@ -155,15 +154,15 @@ class CoarseDraft final : public casync::CoarsePattern {
   CoarseDraft(const PatternKey& key, const casync::Algorithm* algorithm, const Machines& machines,
               const UnitWorks& works)
       : key_(key),
+        algorithm_(algorithm),
         works_(works),
         nodes_(machines.cluster.nodes),
-        gpus_(machines.cluster.gpus_per_node) {
-    if (key.factors.empty()) unit_ = costs_of(key.elements, algorithm);
-  }
+        gpus_(machines.cluster.gpus_per_node) {}
 
   /// The strategy must have a coarse pattern.
   Pattern take() {
-    if (!key_.factors.empty()) return staged();
+    if (!key_.factors.empty()) return averaged();
+    const casync::CoarseCosts unit = costs_of(key_.elements, algorithm_);
     casync::StepIds start, ends;
     const std::int64_t bytes = key_.elements * static_cast<std::int64_t>(sizeof(float));
     const Step local = {.work = works_.of({.amount = bytes, .kind = Kind::kLocalReduce}),
@@ -172,7 +171,7 @@ class CoarseDraft final : public casync::CoarsePattern {
     if (nodes_ > 1 && key_.strategy->form == casync::Strategy::Form::kWhole) {
       return all_reduced(start, local, bytes);
     }
-    if (nodes_ > 1) ends = key_.strategy->coarse(*this, unit_, start);
+    if (nodes_ > 1) ends = key_.strategy->coarse(*this, unit, start);
     if (gpus_ > 1) draft_.add(local, ends.empty() ? start : ends);
     return finish(std::move(draft_));
   }
@@ -213,13 +212,13 @@ class CoarseDraft final : public casync::CoarsePattern {
   }
 
   /// An encode and the raw strategy's phases for each factor, and a decode.
-  Pattern staged() {
+  Pattern averaged() {
     const std::vector<casync::Factor> factors = as_factors(key_.factors);
     const auto code = [&](Kind kind, std::size_t stage, const casync::StepIds& after) {
       const Task task = {.amount = key_.elements,
                          .kind = kind,
                          .algorithm = key_.algorithm,
-                         .flags = casync::kStaged,
+                         .flags = casync::kFactors,
                          .stage = static_cast<std::uint8_t>(stage)};
       return draft_.add({.work = works_.of(task, factors)}, after);
     };
@@ -244,8 +243,8 @@ class CoarseDraft final : public casync::CoarsePattern {
     code(Kind::kDecode, 0, ends);
     Pattern pattern = finish(std::move(draft_));
     pattern.collectives = std::move(collectives);
-    pattern.first_factor = 1;
-    pattern.stages = static_cast<std::uint32_t>(factors.size());
+    pattern.carried = 1;
+    pattern.factors = static_cast<std::uint32_t>(factors.size());
     return pattern;
   }
 
@@ -260,9 +259,9 @@ class CoarseDraft final : public casync::CoarsePattern {
   }
 
   const PatternKey& key_;
+  const casync::Algorithm* const algorithm_;
   const UnitWorks& works_;
   const std::uint32_t nodes_, gpus_;
-  casync::CoarseCosts unit_;  // ps
   Draft draft_;
 };
 
@@ -305,8 +304,7 @@ const Pattern& PatternBook::find(const PatternKey& key) {
     for (std::size_t stage = 0; stage < key.factors.size(); ++stage) {
       casync::Factor& factor = graph.factors[stage];
       const std::uint32_t unit = factor.unit;
-      factor = key.factors[stage].factor(static_cast<std::uint32_t>(stage));
-      factor.unit = unit;
+      factor = key.factors[stage].factor(unit, static_cast<std::uint32_t>(stage));
     }
     entry = std::make_unique<const Pattern>(pattern_of(graph, works_));
   }

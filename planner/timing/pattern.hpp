@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "casync/factors.hpp"
 #include "casync/layout.hpp"
 #include "casync/plan.hpp"
 #include "costs/cluster.hpp"
-#include "planner/problem/factors.hpp"
 #include "planner/problem/machines.hpp"
 #include "sim/works.hpp"
 
@@ -21,10 +21,11 @@
 /// A plan changes in one gradient from one candidate to the next, so expanding a whole graph for
 /// each is mostly repetition. A *pattern* is the tasks of one unit (a gradient or bulk group) of
 /// some size, algorithm, K and strategy, without computation, with their work in picoseconds; it is
-/// made once and used wherever such a unit occurs. Of a unit that is compressed in stages it has
-/// the factors' tasks too.
+/// made once and used wherever such a unit occurs. It has the tasks of the unit's factors, too.
 namespace hipress::planner {
 
+using casync::Factors;
+using casync::FactorSums;
 using casync::Resource;
 
 /// One task of a pattern. Steps are sorted by their place in the unit (sim/service_order.hpp).
@@ -51,12 +52,14 @@ struct Pattern {
   /// Per all-reduce, one or by stage, the AllReduce of the first node; those of the others follow
   /// it. Each waits for its node's one that comes before it in casync::collective_order().
   std::vector<std::uint32_t> collectives = {};
-  /// Task::gradient of the first factor in the graph that it was made of; 0: it has no stages.
-  std::uint32_t first_factor = 0;
-  std::uint32_t stages = 0;
+  /// PlacedUnit::carried in the graph that it was made of, whose one gradient is 0.
+  std::uint32_t carried = 0;
+  std::uint32_t factors = 0;  ///< that stand for the unit
 
   bool is_collective() const { return !collectives.empty(); }
-  bool is_staged() const { return first_factor > 0; }
+  /// Which node serves a partition depends on the gradient alone: of factors it depends on how many
+  /// those of the gradients before it have.
+  bool has_own_servers() const { return factors == 0; }
   std::uint32_t count() const { return static_cast<std::uint32_t>(waits.size()); }
   std::size_t bytes() const {
     return steps.capacity() * sizeof(Step) + waits.capacity() * sizeof(waits[0]) +
@@ -81,7 +84,7 @@ struct PatternKey {
   std::int8_t algorithm = casync::kRaw;
   const casync::Strategy* strategy = nullptr;
   Fidelity fidelity = Fidelity::kCoarse;
-  Factors factors = {};  ///< of a unit that is compressed in stages; `strategy` is that of raw ones
+  Factors factors = {};  ///< that stand for the unit; `strategy` is theirs
 
   auto tie() const {
     return std::tie(elements, partitions, algorithm, strategy, fidelity, factors);
@@ -99,10 +102,8 @@ class UnitWorks {
  public:
   /// The arguments must outlive it.
   UnitWorks(const Machines& machines, const sim::TaskCosts& costs);
-  std::int64_t of(const casync::Task& task) const { return works_.of(task, path_, speed_); }
-  /// Of an Encode or Decode of a staged codec, for whose unit these stand.
-  std::int64_t of(const casync::Task& task, std::span<const casync::Factor> factors) const {
-    return works_.at_speed(task, works_.staged(task, factors), speed_);
+  std::int64_t of(const casync::Task& task, std::span<const casync::Factor> factors = {}) const {
+    return works_.of(task, path_, speed_, factors);
   }
   std::int64_t latency() const { return works_.latency(path_); }
 

@@ -213,7 +213,7 @@ void Timeline::place_units() {
                  .waits = waits_.data() + offset_[i],
                  .rotation = placed.rotation(schedule_->representatives),
                  .index = placed.index,
-                 .first_factor = placed.first_factor,
+                 .carried = placed.carried,
                  .is_collective = placed.pattern->is_collective()};
   }
   place_collectives();
@@ -426,8 +426,7 @@ void Timeline::make_ready(std::uint32_t number, std::uint32_t number_of_step) {
   const Unit& unit = units_[number];
   const Step& step = unit.steps[number_of_step];
   const std::uint32_t node = node_of(unit, step);
-  const std::uint32_t gradient =
-      step.factor == 0 ? unit.index : unit.first_factor + step.factor - 1;
+  const std::uint32_t gradient = step.factor == 0 ? unit.index : unit.carried + step.factor - 1;
   Entry entry = {sim::key_by_ready(now_, gradient), number_of_step, number};
   if (step.resource != Resource::kPorts) {
     const std::uint32_t stream = number_of_stream(step.resource, node);

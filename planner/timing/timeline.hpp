@@ -27,22 +27,25 @@ struct PlacedUnit {
                             ///< of events of its own
   std::uint32_t index = 0;  ///< Task::gradient of its tasks
   std::uint32_t need = 0;   ///< TaskGraph::need_places of it
-  std::uint32_t first_factor = 0;  ///< Task::gradient of its first factor, if it has stages
+  std::uint32_t carried = 0;  ///< Task::gradient of what travels: itself, or its first factor
   const Pattern* pattern = nullptr;
   /// Per step of the pattern, or null: ps from its start to the iteration's end, at the least. Runs
   /// with a limit end sooner with it.
   const std::int64_t* tails = nullptr;
   bool operator==(const PlacedUnit&) const = default;
 
-  /// How far its nodes are rotated against the pattern's, by the gradient's index, or the factors'.
+  /// The next factor of the schedule is its first, if it has some; returns which is next then.
+  std::uint32_t take_factors(std::uint32_t next) {
+    carried = pattern->factors > 0 ? next : index;
+    return next + pattern->factors;
+  }
+  /// How far its nodes are rotated against the pattern's, by the index of what travels.
   std::uint32_t rotation(std::uint32_t representatives) const {
-    if (!pattern->is_staged()) return index % representatives;
-    return (first_factor + representatives - pattern->first_factor % representatives) %
-           representatives;
+    return (carried - pattern->carried) % representatives;
   }
   /// Task::gradient of the step's task.
   std::uint32_t gradient_of(const Step& step) const {
-    return step.factor == 0 ? index : first_factor + step.factor - 1;
+    return step.factor == 0 ? index : carried + step.factor - 1;
   }
 };
 
@@ -187,7 +190,7 @@ class Timeline {
     std::uint32_t open = 0;          // steps that are not done
     std::uint32_t rotation = 0;      // its peer_offset, less than the representatives
     std::uint32_t index = 0;
-    std::uint32_t first_factor = 0;
+    std::uint32_t carried = 0;
     bool is_collective = false;
   };
 

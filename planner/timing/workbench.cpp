@@ -72,7 +72,7 @@ std::string describe_option(const models::Model& model, const casync::Plan& plan
       casync::algorithm_at(plan.algorithms, decision.algorithm);
   const std::string name =
       plans::is_raw(model.gradients[g], plan, decision) ? "raw" : algorithm->name;
-  const bool by_raw_strategy = algorithm == nullptr || algorithm->is_staged();
+  const bool by_raw_strategy = algorithm == nullptr || algorithm->is_additive();
   if (by_raw_strategy && sends_raw_alone(raw_strategy_of(plan))) {
     return fmt::format("{}, {}", name, raw_strategy_of(plan));
   }
@@ -95,10 +95,8 @@ Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& p
   if (plans::is_raw(gradient, plan, decision)) return {};
   const casync::Algorithm& algorithm =
       plan.algorithms[static_cast<std::size_t>(decision.algorithm)];
-  if (algorithm.is_staged()) return order.given_up(algorithm.name);
-  const casync::Strategy& strategy =
-      casync::carriers(plan.strategy, plan.raw_strategy).of(&algorithm);
-  return order.given_up(algorithm.name, strategy.encodings_of(plan.nodes));
+  const casync::Carriers carriers = casync::carriers(plan.strategy, plan.raw_strategy);
+  return order.given_up(algorithm.name, carriers.encodings_of(algorithm, plan.nodes));
 }
 
 Coarseness coarseness_of(const Problem& problem, const casync::Plan& plan) {

@@ -73,7 +73,7 @@ TEST_CASE("each stage waits for the mean of the stage before it, and the decode 
     if (task.kind == Kind::kEncode) encodes.at(task.stage).push_back(id);
     if (task.kind == Kind::kDecode) decodes.push_back(id);
     if (task.kind == Kind::kEncode || task.kind == Kind::kDecode) {
-      CHECK(is_staged(task));
+      CHECK(codes_factors(task));
       CHECK(task.amount == 6000);
     }
   }
@@ -216,7 +216,7 @@ TEST_CASE("stages go with batches, without pipelining, and back to back") {
   const TaskGraph batched = expand(model, plan);
   check(batched);
   for (TaskId id = 0; id < batched.tasks(); ++id) {
-    if (is_staged(batched[id])) CHECK((batched[id].flags & (kLeader | kBatched)) == 0);
+    if (codes_factors(batched[id])) CHECK((batched[id].flags & (kLeader | kBatched)) == 0);
   }
   plan.pipelining = false;
   check(expand(model, plan));

@@ -44,15 +44,14 @@ Candidate random_candidate(const Choices& choices, RandomMatrices& random) {
   return candidate;
 }
 
-bool is_staged(const Choices& choices, const casync::Decision& decision) {
-  return decision.algorithm != casync::kRaw &&
-         choices.algorithms[static_cast<std::size_t>(decision.algorithm)].is_staged();
+bool sends_factors(const Choices& choices, const casync::Decision& decision) {
+  return is_additive(casync::algorithm_at(choices.algorithms, decision.algorithm));
 }
 
 int count_staged(const Choices& choices, const Candidate& candidate) {
   int count = 0;
   for (std::size_t g = 0; g < candidate.options.size(); ++g) {
-    count += is_staged(choices, choices.gradients[g][candidate.options[g]]) ? 1 : 0;
+    count += sends_factors(choices, choices.gradients[g][candidate.options[g]]) ? 1 : 0;
   }
   return count;
 }
@@ -270,11 +269,7 @@ TEST_CASE("search timeline mixes low rank with the others, and is never worse fo
     const double bound_s = lower_bound(problem.model, *problem.machines, choices).seconds;
     CHECK(bound_s <= time_s);
     for (const casync::Decision& decision : found.plan.decisions) {
-      used +=
-          decision.algorithm != casync::kRaw &&
-                  found.plan.algorithms[static_cast<std::size_t>(decision.algorithm)].is_staged()
-              ? 1
-              : 0;
+      used += is_additive(casync::algorithm_at(found.plan.algorithms, decision.algorithm)) ? 1 : 0;
     }
     Problem raw = problem;
     raw.algorithms.clear();
@@ -320,7 +315,7 @@ TEST_CASE("a choice whose codec refuses a gradient's shape is not offered for it
   const auto offers = [&](std::size_t g) {
     const Choices choices = make_choices(problem);
     return std::ranges::any_of(choices.gradients[g], [&](const casync::Decision& decision) {
-      return is_staged(choices, decision);
+      return sends_factors(choices, decision);
     });
   };
   CHECK(offers(0));
@@ -332,7 +327,7 @@ TEST_CASE("a choice whose codec refuses a gradient's shape is not offered for it
     CHECK_FALSE(offers(1));
     const Choices choices = make_choices(problem);
     for (const casync::Decision& decision : choices.gradients[0]) {
-      CHECK((decision.algorithm == casync::kRaw || is_staged(choices, decision)));
+      CHECK((decision.algorithm == casync::kRaw || sends_factors(choices, decision)));
     }
   }
   SECTION("of ranks that would not make it smaller") {
@@ -388,7 +383,7 @@ TEST_CASE("SeCoPa's formulas leave low rank out, and refuse to have nothing else
   problem.algorithms = {"powersgd(rank=4)", "onebit"};
   const SearchResult found = search_secopa(problem);
   for (const casync::Algorithm& algorithm : found.plan.algorithms) {
-    CHECK_FALSE(algorithm.is_staged());
+    CHECK_FALSE(algorithm.is_additive());
   }
   CHECK_THAT(found.diagnostics.back(), Catch::Contains("they are left out"));
   problem.algorithms = {"powersgd(rank=4)"};

@@ -116,6 +116,19 @@ TEST_CASE("cores that four encoding nodes share are all in use until the first m
   CHECK(alone.iteration_us() == Approx(2.5));
 }
 
+TEST_CASE("what codes factors uses cores as what codes slices does") {
+  // Encode (3) then decode (2), as above: 5 core-us in 5 us on 2 cores.
+  Case alone(test_model({32}), "ring", 1, 0, 1);
+  alone.scenario.cluster.cores_per_host = 2;
+  alone.scenario.plan.algorithms[0].stages = [](std::span<const std::int64_t>) {
+    return std::vector<casync::Algorithm::Factor>{{.bytes = 64}};
+  };
+  costs::CodecCosts& costs = alone.scenario.profile.codecs["byte"];
+  costs = {.stages = {{.a_s = 3e-6}}, .decode_stages = {.a_s = 2e-6}};
+  CHECK(alone.utilisation().hosts.at(0).utilisation == Approx(0.5));
+  CHECK(alone.iteration_us() == Approx(5));
+}
+
 TEST_CASE("transfers use cores at both ends") {
   // Raw pair, 10^6 elements = 4 ms a message each way with o = 0, 0.5 core-seconds a second of it:
   // each of two hosts pays 1/4 of a core throughout.

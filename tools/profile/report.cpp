@@ -28,26 +28,49 @@ constexpr std::int64_t kRows = 1 << 11;
 constexpr int kRank = 4;
 constexpr std::int64_t kFactor = kRows * kRank;
 
-/// All encodes of a step, of factors of kFactor values.
+/// All encodes of a step, where there are stages of factors of kFactor values.
 double encode_rate(const costs::CodecCosts& costs) {
-  if (!costs.is_staged()) return rate(costs.encode);
-  double seconds = 0;
+  double seconds = costs.encode(kElements);
   for (const auto& stage : costs.stages)
     seconds += costs::stage_seconds(stage, kElements, kFactor, kRank);
   return rate_of(seconds);
 }
 
 double decode_rate(const costs::CodecCosts& costs) {
-  if (!costs.is_staged()) return rate(costs.decode);
   const auto factors = static_cast<std::int64_t>(costs.stages.size()) * kFactor;
-  return rate_of(costs::stage_seconds(costs.decode_stages, kElements, factors, kRank));
+  return rate_of(costs.decode(kElements) +
+                 costs::stage_seconds(costs.decode_stages, kElements, factors, kRank));
 }
 
-io::Document to_json_staged(const costs::CodecCosts& costs) {
-  return {{"encode_Bps", encode_rate(costs)},
-          {"decode_Bps", decode_rate(costs)},
-          {"stages", costs.stages.size()},
-          {"rank", kRank}};
+io::Document codec_json(const std::string& name, const costs::CodecCosts& costs,
+                        const costs::Profile& profile) {
+  io::Document json = {{"encode_Bps", encode_rate(costs)}, {"decode_Bps", decode_rate(costs)}};
+  if (!costs.stages.empty()) {
+    json["stages"] = costs.stages.size();
+    json["rank"] = kRank;
+    return json;
+  }
+  json["decode_add_Bps"] = rate(costs.decode_add);
+  json["encode_factor_quotients"] = costs.encode_factor_quotients;
+  json["message_share"] = costs.message_share;
+  // A CPU measures no slices that are too large for its caches.
+  if (profile.device != "cuda") return json;
+  const auto traffic = costs::least_traffic(name);
+  if (!traffic) return json;
+  const auto share = [&](const costs::Curve& work, double bytes_per_element) {
+    return costs::share_of_bandwidth(work, bytes_per_element, profile.memory_bandwidth);
+  };
+  json["encode_of_ceiling"] = share(costs.encode, traffic->encode);
+  json["decode_of_ceiling"] = share(costs.decode, traffic->decode);
+  return json;
+}
+
+/// A decode-and-add, or where there is none of what matrix the stages' rates are.
+std::string describe_other(const costs::CodecCosts& costs) {
+  const std::size_t stages = costs.stages.size();
+  if (stages == 0) return fmt::format("{:12.2f}", rate(costs.decode_add) / 1e9);
+  return fmt::format("{:>12}   {} x {}, rank {}, {} of encode", "", kRows, kRows, kRank,
+                     stages == 1 ? "one stage" : fmt::format("{} stages", stages));
 }
 
 io::Document overlap_json(const costs::OverlapFactors& overlap) {
@@ -114,26 +137,7 @@ void print_spread(const costs::Profile& profile) {
 
 io::Document to_json(const costs::Profile& profile, const std::string& path) {
   io::Document codecs = io::Document::object();
-  for (const auto& [name, costs] : profile.codecs) {
-    if (costs.is_staged()) {
-      codecs[name] = to_json_staged(costs);
-      continue;
-    }
-    codecs[name] = {{"encode_Bps", rate(costs.encode)},
-                    {"decode_Bps", rate(costs.decode)},
-                    {"decode_add_Bps", rate(costs.decode_add)},
-                    {"encode_factor_quotients", costs.encode_factor_quotients},
-                    {"message_share", costs.message_share}};
-    // A CPU measures no slices that are too large for its caches.
-    if (profile.device != "cuda") continue;
-    const auto traffic = costs::least_traffic(name);
-    if (!traffic) continue;
-    const auto share = [&](const costs::Curve& work, double bytes_per_element) {
-      return costs::share_of_bandwidth(work, bytes_per_element, profile.memory_bandwidth);
-    };
-    codecs[name]["encode_of_ceiling"] = share(costs.encode, traffic->encode);
-    codecs[name]["decode_of_ceiling"] = share(costs.decode, traffic->decode);
-  }
+  for (const auto& [name, costs] : profile.codecs) codecs[name] = codec_json(name, costs, profile);
   io::Document links = io::Document::list();
   for (const NcclRow& row : nccl_rows(profile)) {
     links.push_back({{"test", row.test},
@@ -174,16 +178,8 @@ void print(const costs::Profile& profile, const std::string& path) {
   fmt::print("{}\n\n{:12} {:>12} {:>12} {:>12}   GB/s of gradient, slices of 2^22 elements\n",
              profile.hardware, "codec", "encode", "decode", "decode+add");
   for (const auto& [name, costs] : profile.codecs) {
-    const double encode = encode_rate(costs) / 1e9, decode = decode_rate(costs) / 1e9;
-    if (costs.is_staged()) {
-      fmt::print(
-          "{:12} {:12.2f} {:12.2f} {:>12}   {} x {}, rank {}, {} of encode\n", name, encode, decode,
-          "", kRows, kRows, kRank,
-          costs.stages.size() == 1 ? "one stage" : fmt::format("{} stages", costs.stages.size()));
-      continue;
-    }
-    fmt::print("{:12} {:12.2f} {:12.2f} {:12.2f}\n", name, encode, decode,
-               rate(costs.decode_add) / 1e9);
+    fmt::print("{:12} {:12.2f} {:12.2f} {}\n", name, encode_rate(costs) / 1e9,
+               decode_rate(costs) / 1e9, describe_other(costs));
   }
   using io::format_bit_rate, io::format_duration;
   fmt::print("{:12} {:>12} {:>12} {:12.2f}\n\n", "raw merge", "", "", rate(profile.merge) / 1e9);

@@ -1,4 +1,4 @@
-// What is compressed in stages, whose factors travel as raw values do.
+// What factors stand for, which travel as raw values do.
 
 #include <fmt/format.h>
 
@@ -37,10 +37,8 @@ void WorkMaker::require_stages(const costs::CodecCosts& codec, std::size_t stage
                   codec.stages.size(), stages));
 }
 
-OptionWork WorkMaker::staged(std::size_t place, const casync::Decision& decision,
-                             const casync::Strategy& strategy) {
-  const std::uint32_t g = ready_.order[place];
-  const Factors factors = factors_of(forms_[form_of(decision)].algorithm, model_.gradients[g]);
+OptionWork WorkMaker::averaged(std::size_t place, const casync::Decision& decision,
+                               const Factors& factors, const casync::Strategy& strategy) {
   const StageTimes times = stage_times(factors, decision);
   OptionWork work;
   Relative chain;
@@ -136,10 +134,9 @@ double WorkMaker::stage_in_group(const FactorSums& factor, const casync::Strateg
   return strategy.bound->gathered == nullptr ? 0 : strategy.bound->gathered(slices.first, wire_);
 }
 
-OptionWork WorkMaker::staged_in_group(std::size_t place, const casync::Decision& decision,
-                                      const casync::Strategy& strategy, double share) {
-  const std::uint32_t g = ready_.order[place];
-  const Factors factors = factors_of(forms_[form_of(decision)].algorithm, model_.gradients[g]);
+OptionWork WorkMaker::averaged_in_group(std::size_t place, const casync::Decision& decision,
+                                        const Factors& factors, const casync::Strategy& strategy,
+                                        double share) {
   const StageTimes times = stage_times(factors, decision);
   const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(decision.algorithm)];
   // Rounding of the group's times, of which a member has its share, is not more than 2 ps.

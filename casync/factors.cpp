@@ -1,9 +1,9 @@
-#include "planner/problem/factors.hpp"
+#include "casync/factors.hpp"
 
 #include <algorithm>
 #include <cstddef>
 
-namespace hipress::planner {
+namespace hipress::casync {
 namespace {
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
@@ -12,14 +12,16 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
 
 }  // namespace
 
-std::int64_t FactorSums::elements_in(std::int64_t partitions) const {
-  const std::int64_t multiple = casync::kSliceWord * partitions;
-  const std::int64_t shorter = values - mean_values;
-  return std::max(multiple, round_up(round_up(end, multiple) - shorter, multiple));
+std::int64_t FactorSums::most_in(std::int64_t partitions) const {
+  return round_up(end, kSliceWord * partitions);
 }
 
-casync::Factor FactorSums::factor(std::uint32_t stage) const {
-  return {.unit = 0,
+std::int64_t FactorSums::elements_in(std::int64_t partitions) const {
+  return mean_elements(most_in(partitions), values - mean_values, partitions);
+}
+
+Factor FactorSums::factor(std::uint32_t unit, std::uint32_t stage) const {
+  return {.unit = unit,
           .stage = stage,
           .values = values,
           .elements = elements,
@@ -28,10 +30,10 @@ casync::Factor FactorSums::factor(std::uint32_t stage) const {
           .mean_values = mean_values};
 }
 
-Factors factors_of(const casync::Algorithm* algorithm, const models::Gradient& gradient) {
+Factors factors_of(const Algorithm* algorithm, const models::Gradient& gradient) {
   Factors factors;
-  if (!is_staged(algorithm)) return factors;
-  for (const casync::Algorithm::Factor& one : algorithm->stages(shape_of(gradient))) {
+  if (!is_additive(algorithm)) return factors;
+  for (const Algorithm::Factor& one : algorithm->stages(shape_of(gradient))) {
     constexpr std::int64_t kValueBytes = sizeof(float);
     const std::int64_t values = one.bytes / kValueBytes;
     factors.push_back({.end = values,
@@ -48,7 +50,7 @@ void join(Factors& group, const Factors& member) {
   group.resize(member.size());
   for (std::size_t stage = 0; stage < member.size(); ++stage) {
     FactorSums& sums = group[stage];
-    sums.end = round_up(sums.end, casync::kFactorAlignment) + member[stage].values;
+    sums.end = round_up(sums.end, kFactorAlignment) + member[stage].values;
     sums.values += member[stage].values;
     sums.elements += member[stage].elements;
     sums.element_ranks += member[stage].element_ranks;
@@ -57,12 +59,17 @@ void join(Factors& group, const Factors& member) {
   }
 }
 
-std::vector<casync::Factor> as_factors(const Factors& factors) {
-  std::vector<casync::Factor> list;
+std::vector<Factor> as_factors(const Factors& factors) {
+  std::vector<Factor> list;
   for (std::uint32_t stage = 0; stage < factors.size(); ++stage) {
-    list.push_back(factors[stage].factor(stage));
+    list.push_back(factors[stage].factor(0, stage));
   }
   return list;
 }
 
-}  // namespace hipress::planner
+std::int64_t mean_elements(std::int64_t most, std::int64_t fewer, std::int64_t partitions) {
+  const std::int64_t multiple = kSliceWord * partitions;
+  return std::max(multiple, round_up(most - fewer, multiple));
+}
+
+}  // namespace hipress::casync
