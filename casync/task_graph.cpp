@@ -214,15 +214,17 @@ std::string describe(const TaskGraph& graph, TaskId id, const std::string& gradi
   if (task.kind != Kind::kForward && task.kind != Kind::kSteps) {
     const Factor* const factor = graph.factor_of(task);
     const std::uint32_t unit = graph.unit_of(task);
-    std::string number = unit < graph.first_group
-                             ? "g" + std::to_string(unit)
-                             : "bulk" + std::to_string(unit - graph.first_group);
+    const bool is_group = unit >= graph.first_group;
+    std::string number = is_group ? "bulk" : "g";
+    number.append(std::to_string(is_group ? unit - graph.first_group : unit));
     if (factor != nullptr) number = factor_name(number, factor->stage);
-    text += " " + (gradient_name.empty() ? number : gradient_name);
-    if (codes_factors(task) && task.kind == Kind::kEncode) text += "." + std::to_string(task.stage);
+    text.append(" ").append(gradient_name.empty() ? number : gradient_name);
+    if (codes_factors(task) && task.kind == Kind::kEncode) {
+      text.append(".").append(std::to_string(task.stage));
+    }
   }
   if (!is_computation(task) && !is_local(task)) {
-    text += "[" + std::to_string(task.partition) + "]";
+    text.append("[").append(std::to_string(task.partition)).append("]");
   }
   text += " on node " + std::to_string(task.node);
   if (task.kind == Kind::kSend) text += " to node " + std::to_string(graph.peer(task));

@@ -29,8 +29,11 @@ std::unique_ptr<transport::Endpoint> connect(const CommandLine& line,
   const auto node = static_cast<std::uint32_t>(launch->rank);
   require_room(room_of(job.graph, job.model, job.plan, {&node, 1}, true), 1,
                io::available_memory());
-  transport::JobOptions options{
-      .rank = launch->rank, .size = launch->size, .plan = plan, .timeout_s = line.replay.timeout_s};
+  transport::JobOptions options;
+  options.rank = launch->rank;
+  options.size = launch->size;
+  options.plan = plan;
+  options.timeout_s = line.replay.timeout_s;
   line.job.apply(options);
   return job::connect_rank(transport, options, runtime::collectives_of(job.graph));
 }

@@ -49,13 +49,13 @@ std::unique_ptr<transport::Endpoint> connect(const CommandLine& line,
   if (!launch || launch->size == 1) return nullptr;
   tools::require_rendezvous(*launch, line.job);
   constexpr int kCollectives = 1;
-  transport::JobOptions options{
-      .rank = launch->rank,
-      .size = launch->size,
-      .plan = fmt::format("profile {} {} {} {} {} {} {}", fmt::join(line.algorithms, ","),
-                          base ? base->fingerprint : "new", line.anew, line.quick, passes_of(line),
-                          line.device, line.transport),
-      .timeout_s = line.timeout_s};
+  transport::JobOptions options;
+  options.rank = launch->rank;
+  options.size = launch->size;
+  options.plan = fmt::format("profile {} {} {} {} {} {} {}", fmt::join(line.algorithms, ","),
+                             base ? base->fingerprint : "new", line.anew, line.quick,
+                             passes_of(line), line.device, line.transport);
+  options.timeout_s = line.timeout_s;
   line.job.apply(options);
   return job::connect_rank(
       line.transport == "nccl" ? std::string(transport::kDefaultTransport) : line.transport,
