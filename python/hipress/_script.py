@@ -187,8 +187,8 @@ class Script:
         return "written"
 
     def _write_early(self) -> None:
-        """Writes the model file once all steps that were asked for were measured, of every model: a script that is ended afterwards
-        keeps it. What cannot be written is left to finish(), which says why."""
+        """Writes the model file as soon as the requested steps of every trained model were measured, so that a script which is ended
+        afterwards keeps its capture. If it cannot be written, finish() says why."""
         trained = self.trained()
         if self.rank != 0 or not trained or not all(candidate.capture.is_complete for candidate in trained):
             return
