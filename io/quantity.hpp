@@ -29,9 +29,9 @@ std::int64_t parse_integer(std::string_view text, std::string_view what, std::in
 /// A plain finite decimal number ("0.5", "1e-3"), with `what` naming it in the error.
 double parse_number(std::string_view text, std::string_view what);
 
-// And back, in the largest unit that keeps the number at least 1 ("12.5GB/s", "1.83ms"), with that
-// many significant digits; what the parsers above read back to within the digits shown. 17 digits
-// keep every bit of a double.
+// These write a quantity in the largest unit that keeps the number at least 1 ("12.5GB/s",
+// "1.83ms"), with the given number of significant digits. The parsers above read it back to within
+// these digits. 17 digits keep every bit of a double.
 std::string format_bandwidth(double bytes_per_s, int digits = 4);
 std::string format_duration(double seconds, int digits = 4);
 

@@ -61,9 +61,9 @@ struct Model {
 /// The last ready time, which is the length of backward: max over gradients, 0 for an empty model.
 double backward_s(const Model& model);
 
-/// What a step computes before its last backward: the optimizer of the step before, all forward
-/// passes, and all backward passes but the last. None of it waits for a synchronisation, or is
-/// waited for by one of the same step.
+/// What a step computes before its last backward: the previous step's optimizer, all forward
+/// passes, and all backward passes but the last. None of it waits for a synchronisation, and no
+/// synchronisation of the same step waits for it.
 double before_backward_s(const Model& model);
 
 /// Cores that a rank keeps busy, on average over what before_backward_s() is, and over backward.

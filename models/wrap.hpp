@@ -10,14 +10,15 @@ namespace hipress::models {
 inline constexpr std::string_view kRootLayer = "(root)";
 
 /// Makes what a rule wraps the model's layers (Gradient::layer), by the names of its gradients:
-/// `blocks.3.mlp.weight` is a parameter of module `blocks.3.mlp`. All that is wrapped nowhere is of
-/// kRootLayer.
+/// `blocks.3.mlp.weight` is a parameter of module `blocks.3.mlp`. Gradients outside all wrapped
+/// modules belong to kRootLayer.
 ///
 /// Patterns with commas between them, "transformer.h.*, lm_head", wrap each module whose name they
-/// match component by component, where * stands for any part of one. A parameter is of the
-/// innermost one. A number of elements, "100M", wraps as FSDP1's size_based_auto_wrap_policy does:
-/// from the inside out each module that has so many, without those wrapped in it, and that is no
-/// list, whose children are all numbers.
+/// match component by component, where * stands for any part of one. A parameter belongs to the
+/// innermost wrapped module. A number of elements, "100M", wraps as FSDP1's
+/// size_based_auto_wrap_policy does. From the inside out, it wraps each module that has this many
+/// elements besides those wrapped within it. Lists are never wrapped; a list is a module whose
+/// children are all numbers.
 ///
 /// io::InputError that names `wrap` for a rule that is neither, and for one that wraps nothing.
 void wrap(std::string_view rule, Model& model);

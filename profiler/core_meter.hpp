@@ -9,11 +9,11 @@
 
 namespace hipress::profiler {
 
-/// Tells how much of the cores others use: a thread on each counts, and leaves its core to whoever
-/// waits for it as a codec thread does, after a turn (runtime::kTurn) or, as long codec tasks
-/// (casync::kLongElements), at once. By what is missing from the
-/// counts, since a good part of what a network takes of the cores, its interrupts, is charged to
-/// whom they interrupt or to nobody.
+/// Measures how much of the cores others use. A thread on each core counts. It leaves its core to
+/// whoever waits for it, as a codec thread does: after a turn (runtime::kTurn), or at once, as long
+/// codec tasks do (casync::kLongElements). The meter reads what is missing from the counts. The
+/// kernel's own accounts will not do: much of what a network takes of the cores are interrupts,
+/// which are charged to the interrupted thread or to nobody.
 class CoreMeter {
  public:
   /// When those that count leave their core.

@@ -15,11 +15,11 @@
 
 namespace hipress::profiler {
 
-/// How much codecs, transfers and computation of every class slow each other down on a device, each
-/// way; transfers as the options move messages: copies to and from pinned memory, or over NCCL
-/// between neighbours, with all ranks at once. What the device cannot compute is named in `notes`,
-/// and has the mean of the other classes' factors. transport::PeerError where a rank or its NCCL
-/// fails.
+/// Measures how much codecs, transfers and computation of every class slow each other on a device,
+/// in both directions. Transfers move as the options say: copies to and from pinned memory, or
+/// messages over NCCL between neighbours, on all ranks at once. A class that the device cannot
+/// compute gets the mean of the other classes' factors, and `notes` names it. transport::PeerError
+/// if a rank or its NCCL fails.
 costs::OverlapFactors measure_overlap(const Options& options, const Progress& progress,
                                       std::vector<std::string>& notes);
 

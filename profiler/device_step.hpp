@@ -17,9 +17,9 @@ struct StepCheck {
   double unslowed_s = 0;   ///< the same as if nothing slowed anything
 };
 
-/// Runs made-up steps of several mixes, whose kernels come in turn as a model's layers do, and
-/// simulates them from what each part takes alone. Says of classes that the device cannot compute
-/// nothing: their share goes to the others.
+/// Runs made-up steps of several mixes, whose kernels alternate as a model's layers do, and
+/// simulates them from the time that each part takes alone. A class that the device cannot compute
+/// is left out; its share goes to the other classes.
 std::vector<StepCheck> check_steps(OverlapBench& bench, const Options& options,
                                    const costs::OverlapFactors& factors);
 

@@ -34,9 +34,10 @@ class DeviceTimer {
   /// are loaded and connections made.
   void run(const Lane& lane);
 
-  /// Enqueues all works, each on a stream of its own, to start together once all are enqueued: so
-  /// long the device is held, or the host's enqueuing would be timed. Returns the seconds until the
-  /// last is over. No work may be more launches than a stream takes without waiting (about 1000).
+  /// Enqueues all works, each on a stream of its own, and lets them start together once all are
+  /// enqueued. The device is held until then, because otherwise the host's enqueuing would be
+  /// timed. Returns the seconds until the last work is over. No work may have more launches than a
+  /// stream takes without waiting (about 1000).
   double together(const std::vector<Lane>& lanes);
   /// The same, but the seconds until each is over.
   std::vector<double> ends_together(const std::vector<Lane>& lanes);

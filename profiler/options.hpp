@@ -25,9 +25,9 @@ enum class Part : std::uint8_t {
   kCores,    ///< what transfers cost the CPU, on links that are known: for such a machine, too
 };
 
-/// What runs at once where a device's overlap is measured. Larger: a launch lasts longer than the
-/// host takes to enqueue it, so that the device sets the pace; smaller: less memory and time, where
-/// a test has no GPU to measure.
+/// Sizes of the works whose overlap on a device is measured. Larger: a launch lasts longer than
+/// the host takes to enqueue it, so that the device sets the pace. Smaller: less memory and time,
+/// for tests without a GPU.
 struct OverlapSizes {
   std::int64_t rows = 4096;  ///< of the square matrices of computation; a multiple of 64
   /// Of the codec's slice and, in fp32, of a message; fewer where memory is short.
@@ -57,10 +57,10 @@ struct Options {
   /// What moves messages between devices; null: `transport`, through pinned host memory.
   transport::NcclLibrary* nccl = nullptr;
   double timeout_s = 60;  ///< without progress for so long, a measurement ends
-  /// What is not measured anew is taken from here: with links anew kernels, memory, cores and the
-  /// CPU work of transfers; with kernels anew links, cores and whether they are shared; with cores
-  /// anew all but the CPU work of transfers. What runs kernels belongs to these, and so does a
-  /// device's overlap. null: all is measured.
+  /// The profile that everything not measured anew is taken from. With links anew, that is kernels,
+  /// memory, cores and the CPU work of transfers; with kernels anew, links, cores and whether they
+  /// are shared; with cores anew, everything but the CPU work of transfers. The hardware that runs
+  /// kernels belongs to the kernels, and so does a device's overlap. null: everything is measured.
   const costs::Profile* base = nullptr;
   Part anew = Part::kLinks;   ///< with a base
   OverlapSizes overlap = {};  ///< with a device

@@ -13,9 +13,10 @@ namespace hipress::profiler {
 /// or the profile is wrong. io::InputError for no or an unknown algorithm, or fewer than two nodes.
 costs::Profile measure(const Options& options, const Progress& progress);
 
-/// The same between probes of this machine, which the profile then has: again, up to `again` times,
-/// where these say that its speed changed by more than the profile's spread explains. If it never
-/// stays as it is, the spread is widened, and a note says so. `probe` is collective in a job.
+/// The same, between two probes of this machine, which the profile then contains. Measures again,
+/// up to `again` times, if the probes say that the machine's speed changed by more than the
+/// profile's spread explains. If the speed never stays the same, the spread is widened, and a note
+/// says so. `probe` is collective in a job.
 costs::Profile measure_while_steady(const Options& options, const Progress& progress,
                                     const std::function<costs::Probes()>& probe, int again);
 

@@ -23,16 +23,16 @@ costs::Sample summarise(std::int64_t x, std::vector<double> seconds);
 /// The same of times measured in passes, minutes or seconds apart: the mean of the passes' medians,
 /// as every state that the machine was in counts, and percentiles of all times together.
 costs::Sample summarise_passes(std::int64_t x, const std::vector<std::vector<double>>& passes);
-/// The same of all times of some iterations together, and their mean, as what a prediction needs is
-/// the sum of many such times: the median of the iterations' means, since a machine that is slow
-/// for some of them says nothing about the others. A time beyond twice the median counts as that,
-/// since what is rare tells nothing about so few (Interruptions does).
+/// Statistics of all times of some iterations together, and their mean, because a prediction sums
+/// up many such times. The mean is the median of the iterations' means: a machine that is slow in
+/// some iterations says nothing about the others. A time beyond twice the median counts as twice
+/// the median, because so few samples say nothing about rare events (Interruptions does).
 costs::Sample summarise_iterations(std::int64_t x,
                                    const std::vector<std::vector<double>>& iterations);
 
-/// What takes a core for longer than the tasks that it keeps from it, now and then: an interrupt, a
-/// host that lends the core to another machine. Which task it hits is chance, so all that was
-/// measured on these cores is taken to suffer alike.
+/// Events that take a core away from tasks now and then for longer than the tasks last: an
+/// interrupt, or a host that lends the core to another machine. Which task is hit is chance, so all
+/// tasks that were measured on these cores are charged alike.
 class Interruptions {
  public:
   /// One that is longer counts as that: a machine that was stopped says nothing.
@@ -79,9 +79,9 @@ Repetitions usual(const Options& options);
 /// The rank that measures what is one rank's alone: this process's, or the first of its threads.
 int own_rank(const Options& options);
 
-/// Waits for the other processes of a job, if there are any. Between measurements that each rank
-/// makes alone, so that one whose device is slower never keeps the others waiting for longer than
-/// one of them takes, which must stay below `timeout_s`.
+/// Waits for the other processes of a job, if there are any. It is called between measurements that
+/// each rank makes alone. Ranks with a slower device then never keep the others waiting for longer
+/// than one measurement takes, which must be less than `timeout_s`.
 void keep_step(const Options& options);
 
 /// Calls `body` as every rank of the job that measures, with an endpoint for control: of this

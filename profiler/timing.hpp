@@ -12,9 +12,9 @@ struct StoppingRule {
   int steady_times = 5;
   double steady = 0.05;
   int warmup_most = 100;
-  // Then times are taken until the median is known to within `precision`: the 95 % confidence
-  // interval of order statistics lies so close around it. At least `least` times, at most `most`,
-  // and no more than take `budget_s` together.
+  // Times are taken until the median is known to within `precision`: until the 95 % confidence
+  // interval of order statistics is that narrow. At least `least` times, at most `most`, and no
+  // more than take `budget_s` together.
   double precision = 0.01;
   int least = 11;
   int most = 500;

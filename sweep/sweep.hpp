@@ -67,8 +67,8 @@ struct Simulating {
 };
 
 /// A sweep, or a shard of it. The baselines of a point are plan `none`, which sends every gradient
-/// alone, and, if it can be planned, `ddp`; with everything else, but for plan, algorithm and
-/// partitions, as the point has it. They are simulated once for all their points.
+/// alone, and `ddp` if it can be planned. Apart from plan, algorithm and partitions, they have the
+/// values of the point. They are simulated once for all points that share them.
 class Sweep {
  public:
   /// Loads what the spec names, and resolves or makes every plan; those of Planning::names are

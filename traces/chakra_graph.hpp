@@ -24,8 +24,8 @@ struct ChakraGraph {
 };
 
 /// Writes FOLDER/hipress.{rank}.et, one file per node, and makes the folder if it is missing.
-/// std::invalid_argument for a folded graph and a timeline of another one; io::InputError where the
-/// folder cannot be written to.
+/// Throws std::invalid_argument for a folded graph, or for a timeline of another graph, and
+/// io::InputError if the folder cannot be written to.
 void write_chakra_graph(const std::string& folder, const ChakraGraph& what);
 
 /// Reads what write_chakra_graph() wrote: the same tasks, edges, times. io::InputError that names

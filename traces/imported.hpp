@@ -34,9 +34,9 @@ struct TracedStep {
   std::optional<double> forward_s = {};
   /// Forward and backward passes until gradients are synchronised.
   int micro_steps = 1;
-  // HTA's definitions, in the window of the step: the union of computation kernels, the union of
-  // communication kernels, what of that no computation covers, and what no activity of the GPU
-  // covers.
+  // HTA's definitions, in the window of the step: the union of compute kernels, the union of
+  // communication kernels, the part of the latter that no compute kernel covers, and the time that
+  // no activity of the GPU covers.
   std::optional<double> compute_s = {};
   std::optional<double> communication_s = {};
   std::optional<double> exposed_communication_s = {};
@@ -100,10 +100,10 @@ struct ImportOptions {
   bool every_all_reduce = false;
 };
 
-/// The model of a trace: its gradients, or its buckets where single gradients have no sizes; times
-/// are medians over the steps that have the layout of the last. io::Unmet, naming what is missing
-/// or does not add up, if the sizes are not told, or elements are not conserved: over steps, and
-/// from gradients to buckets. `diagnostics` gets what a reader of the model must know.
+/// The model of a trace: its gradients, or its buckets if single gradients have no sizes. Times are
+/// medians over the steps that have the same layout as the last step. Throws io::Unmet, which names
+/// what is missing, if sizes are not told, or if elements are not conserved over steps, or from
+/// gradients to buckets. `diagnostics` gets what a reader of the model must know.
 ImportedModel model_of(const Imported& trace, const std::string& name, const ImportOptions& options,
                        std::vector<std::string>& diagnostics);
 

@@ -18,10 +18,10 @@ namespace hipress::traces {
 
 /// Makes the steps of a job out of the events of PyTorch's profiler, which come in any order.
 ///
-/// An operator launches an activity of the GPU where a call of the runtime lies within it, on its
-/// thread, and has the activity's correlation. What a step launched is the step's, however late the
-/// GPU does it. A job that trains with a plan has no collectives:
-/// its hook submits buckets, and waits for all of a step, in ranges named hipress::submit(...) and
+/// An operator launches an activity of the GPU if a call of the runtime lies within it, on its
+/// thread, and has the activity's correlation. An activity belongs to the step that launched it,
+/// however late the GPU runs it. A job that trains with a plan has no collectives: its hook submits
+/// buckets, and waits for all of a step, in ranges named hipress::submit(...) and
 /// hipress::wait(...).
 class ProfilerTrace {
  public:

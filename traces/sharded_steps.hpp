@@ -21,9 +21,9 @@ struct CommonSharding {
   Sharding sharding;               ///< the last one's, with medians of times
 };
 
-/// Leaves out steps without reductions, and those at the ends that are cut off. io::Unmet, with
-/// what is missing, if no step has layers, or steps reduce different numbers of elements. Sentences
-/// about what is left out or assumed go to `diagnostics`.
+/// Leaves out steps without reductions, and incomplete steps at both ends. Throws io::Unmet, with
+/// what is missing, if no step has layers, or if steps reduce different numbers of elements.
+/// Sentences about what is left out or assumed go to `diagnostics`.
 CommonSharding common_sharding(const std::vector<NamedSharding>& steps,
                                std::vector<std::string>& diagnostics);
 

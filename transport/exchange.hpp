@@ -61,8 +61,8 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   void finish();
   void post();
   /// No event is delivered and no memory of the owner is touched after this. The state remains
-  /// until all who take part have been heard to begin the last iteration: those who had posted
-  /// their receives may do so when this rank is through.
+  /// until all participants have been heard to begin the last iteration: a rank that had posted its
+  /// receives may begin it after this rank is through.
   void retire() noexcept;
 
   // For the receiver of `peer`.

@@ -11,11 +11,11 @@
 namespace hipress::transport {
 
 /// A folder that the ranks share, with a file per entry. A file appears under its name only when it
-/// is complete, and never in the place of another one, also on NFS. Files have mode 0600. What is
-/// read must be a regular file of this process's user that others may not write, as no one else can
-/// make one; a link, a pipe, a folder, or a file of another user's is an error, and not followed,
-/// waited for or read. Whoever may write to the folder, or owns it, can remove files, so that the
-/// job does not start, but not forge one.
+/// is complete, and never replaces another one, also on NFS. Files have mode 0600. A file is read
+/// only if it is a regular file of this process's user that others may not write, because nobody
+/// else can make one. A link, a pipe, a folder or a file of another user is an error; it is not
+/// followed, waited for or read. Whoever may write to the folder, or owns it, can remove files, so
+/// that the job does not start. Nobody else can forge one.
 class FileStore : public Store {
  public:
   /// std::runtime_error that says why the folder will not do: there is none, or everybody may

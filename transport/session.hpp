@@ -95,10 +95,10 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
   void lost(Peer& peer);
   /// Ends the job if this rank is in an all-reduce that the peer left before.
   void require_all_reduces(const Peer& peer);
-  /// Null if this rank has prepared and destroyed it, and heard all others begin its last
-  /// iteration. What says only what a peer could receive may come that late: its manifest, as this
-  /// rank may be through before the peer has prepared if neither sends anything to the other, and
-  /// its posted receives.
+  /// Null if this rank has prepared and destroyed the exchange, and has heard that all others began
+  /// its last iteration. Two kinds of records may come that late, because they only say what a peer
+  /// could receive: its posted receives, and its manifest. If neither sends anything to the other,
+  /// this rank may be through before the peer has prepared.
   std::shared_ptr<ExchangeState> exchange(std::uint32_t id);
   /// The same, for what `sender` only says of an iteration that this rank has to take part in:
   /// PeerError, with this rank as the culprit.

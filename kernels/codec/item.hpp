@@ -28,9 +28,9 @@ struct DrawKey {
   std::int64_t first_element = 0;  ///< global index of the slice's element 0
 };
 
-/// A slice's residual that was left half done: `State::data` holds the values that were encoded
-/// last, and what their message decodes to, under `wire`, is still to be taken from them. The next
-/// encode does that in passing, Codec::settle() at any time.
+/// A slice's residual that is only half computed: `State::data` holds the values that were encoded
+/// last. What their message decodes to, under `wire`, has yet to be subtracted. The next encode
+/// does that in passing; Codec::settle() does it at any time.
 struct Deferred {
   alignas(8) std::byte wire[48] = {};
   bool owed = false;  ///< false: State::data is the residual itself
@@ -42,10 +42,10 @@ struct Deferred {
 struct State {
   float* data = nullptr;  ///< null: the algorithm keeps none, or it is switched off
   std::int64_t stride = 0;
-  /// Lets an encode leave its residual half done, which saves a pass over the slice; belongs to
-  /// exactly this slice. Null: data is the residual after every encode. The one difference: a slice
-  /// with a NaN or infinity leaves the residual as it was when it is null, and as it was but for
-  /// the rounding of v = x + residual when it is not.
+  /// Lets an encode leave its residual half computed, which saves a pass over the slice; belongs to
+  /// exactly this slice. Null: data is the residual after every encode. There is one difference in
+  /// values. A slice with a NaN or infinity leaves the residual unchanged if this is null;
+  /// otherwise it changes it by the rounding of v = x + residual.
   Deferred* deferred = nullptr;
 };
 

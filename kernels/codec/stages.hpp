@@ -42,16 +42,16 @@ struct StagedSlice {
   Shape shape;
   void* values = nullptr;  ///< of `type`; every encode reads them, the decode writes them
   ValueType type = ValueType::kFloat32;
-  /// Per stage, 16-byte aligned, Stage::bytes long: what encode_stage() writes, and, of additive
-  /// messages, the mean over all nodes in its place before the next stage begins. A later stage may
-  /// replace the mean by what it makes of it, which is the same on all nodes.
+  /// For each stage, Stage::bytes of memory, aligned to 16 bytes: what encode_stage() writes. For
+  /// additive messages, the mean over all nodes replaces it before the next stage begins. A later
+  /// stage may replace the mean by a result that is the same on all nodes.
   std::span<float* const> factors;
   /// Per array of Codec::states(), what the last step left there.
   std::span<float* const> states;
   DrawKey key;  ///< `step`, and of what is drawn alike on all nodes `seed` and `gradient`
-  /// Where messages are as long as the data make them (CodecTraits::varies): the bytes of the one
-  /// message, which an encode writes and a decode reads; in memory of the host, and of codecs for
-  /// the host alone. Null elsewhere.
+  /// The length in bytes of the one message, for codecs whose messages vary in length
+  /// (CodecTraits::varies): an encode writes it and a decode reads it. It lies in host memory, and
+  /// exists for host codecs only; null elsewhere.
   std::int64_t* message_bytes = nullptr;
 };
 

@@ -77,10 +77,9 @@ enum class Feedback {
 
 /// The encoder of one slice with codes of kPlanes bits.
 ///
-/// Measuring passes first. The codes are made in the one after which nothing is missing for them,
-/// or in a pass of their own: the last. A residual that is brought up to date at once must wait for
-/// that last pass even where the codes need not, since one NaN at the end of the slice leaves all
-/// of it as it was.
+/// Measuring passes come first. The codes are made in the first pass in which everything they need
+/// is known, or in a last pass of their own. A residual that is updated at once always needs that
+/// last pass, because one NaN at the end of the slice must leave the whole residual as it was.
 template <class Algorithm, class F, int kPlanes, Feedback kFeedback>
 class SliceEncoder {
  public:

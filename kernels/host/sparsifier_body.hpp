@@ -385,17 +385,17 @@ class SparsifierEncoder {
     return exponent < kMin ? kMin : exponent > kMax ? kMax : exponent;
   }
 
-  /// What the smallest entry sent will be multiplied by until the next encode, if it was by
-  /// `growth` since the last. Accumulators that began with nothing grow by 2, 3/2, 4/3 …: from 1 +
-  /// 1/t follows 1 + 1/(t + 1). Half of what they shrink by may be chance.
+  /// The factor by which the smallest sent entry will change until the next encode, if it changed
+  /// by `growth` since the last one. Accumulators that began with zeros grow by 2, 3/2, 4/3 …: 1 +
+  /// 1/t is followed by 1 + 1/(t + 1). If they shrink, half of the change is taken to be chance.
   HIPRESS_LANES static float expected_growth(float growth) {
     if (growth <= 1) return 0.5f + 0.5f * growth;
     return 1 + 0.95f * (1 - 1 / (growth < 2 ? growth : 2));
   }
 
-  /// For the next encode, given the smallest entry sent (0: the threshold): a threshold that
-  /// collects half as many entries again as are wanted, and more where they are few, as their
-  /// number then varies by more.
+  /// The threshold for the next encode, given the smallest sent entry (0: the threshold). It aims
+  /// at one and a half times as many entries as are sent, and at more if these are few, because
+  /// small numbers vary more.
   HIPRESS_LANES SparsifierHint next_hint(std::uint32_t least) const {
     SparsifierHint hint{SparsifierHint::kMagic, 0, least > 0 ? least : threshold_};
     if (count_ < 1 || collected_ < count_) return hint;

@@ -6,12 +6,13 @@
 
 #include "kernels/lossless/code.hpp"
 
-/// An entropy coder for bytes: canonical Huffman codes of at most 11 bits, in four streams that are
-/// coded and decoded side by side, since one alone waits for itself.
+/// An entropy coder for bytes: canonical Huffman codes of at most 11 bits. The bytes are coded in
+/// four streams that are decoded side by side, because decoding a single stream would wait for its
+/// own previous symbol.
 ///
 /// D. A. Huffman, "A method for the construction of minimum-redundancy codes", 1952. A decoder
-/// looks up 11 bits at a time and takes all symbols from them that are complete, at most four:
-/// bytes that cost 2.6 bits, as exponents of normal numbers do, come four to a step.
+/// looks up 11 bits at a time and takes all complete symbols from them, at most four. Bytes that
+/// cost 2.6 bits, as the exponents of normal numbers do, come four to a step.
 namespace hipress::kernels::lossless {
 
 /// Bits of each symbol's code; 0: it does not occur. A complete prefix code.

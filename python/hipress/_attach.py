@@ -41,7 +41,8 @@ def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "oneb
     What follows is of DistributedDataParallel alone:
 
     topology    ring, ps, allreduce or allgather; default: the plan file's, or ring
-    model       the model YAML that the plan was made of, as hipress.capture writes it: bulk groups then see its ready times
+    model       the model YAML that the plan was made of, as hipress.capture writes it. A plan with a rule for bulk groups needs its
+                ready times: without them it groups gradients as if all were ready at once, which a warning says
     timeout     seconds without progress after which the job has failed: a rank that evaluates or saves meanwhile must come
                 back within it; default: that of DDP's process group. A rank whose process ends is noticed at once
     rendezvous  where ranks meet: file:///shared/folder or redis://host:port; default: PyTorch's own key-value store

@@ -1,6 +1,7 @@
 """Measures when gradients are ready."""
 
 import collections.abc
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -87,7 +88,8 @@ def _nothing(*_: object) -> None:
 
 
 class Capture:
-    """A context manager: trains as always inside it, and writes a model YAML at its end.
+    """A context manager: trains as always inside it, and writes a model YAML as soon as the steps that `steps` asks for were
+    measured, or else at its end. The file appears at once and complete.
 
         with hipress.capture(model, "model.yaml", optimizer=optimizer):
             for _ in range(20):
@@ -116,7 +118,7 @@ class Capture:
     bucket_mb  bucket_cap_mb of the DistributedDataParallel that will train with the plan: it hands the gradients of a bucket over
                together
     warmup     steps at the beginning that are left out
-    steps      how many are measured after those, at most; None: all
+    steps      how many are measured after those, at most; None: all, and the file is written at the end
     called     the modules that are called, where that is not `model` but parts of it
     memory     also measure what computation moves in memory: beside every second step, whose times do not count, another core copies
     say        takes what the user must know; default: warnings.warn"""
@@ -156,6 +158,8 @@ class Capture:
         self._unseen = _Unseen()
         self._probe = _memory.MemoryProbe(torch.get_num_threads()) if memory and not cuda else None
         self._own = []  # what DDP and the hook do themselves, once measured
+        self.when_complete = self._write_output  # called once, between two steps
+        self._told = self._written = False
 
     def __enter__(self) -> "Capture":
         self.start()
@@ -163,8 +167,14 @@ class Capture:
 
     def __exit__(self, kind: Optional[Type[BaseException]], *_: object) -> None:
         self.stop()
-        if kind is None and self.output is not None:
+        if kind is None and self.output is not None and not self._written:
             self.write(self.output)
+
+    def _write_output(self) -> None:
+        if self.output is not None:
+            with contextlib.suppress(ValueError):  # which the end raises, unless later steps mend it
+                self.write(self.output)
+                self._written = True
 
     def start(self) -> None:
         """Registers the hooks."""
@@ -212,6 +222,11 @@ class Capture:
         return self._updates + self._updated
 
     @property
+    def is_complete(self) -> bool:
+        """Whether the steps that were asked for were measured."""
+        return self._started and self._is_done()
+
+    @property
     def sees_nothing(self) -> str:
         """Why no backward pass was seen; empty if one was."""
         return "" if self._passes else self._unseen.reason()
@@ -246,7 +261,10 @@ class Capture:
     def _on_call(self, _module, inputs, named=None) -> None:
         if self._running and not _is_in_backward():  # which an exception has ended
             self._running, self._pending = False, None
-        if self._running or not torch.is_grad_enabled() or self._is_done():
+        if self._running or not torch.is_grad_enabled():
+            return
+        if self._is_done():
+            self._tell()
             return
         self._unseen.called = True
         version = self._parameters_version()
@@ -331,6 +349,13 @@ class Capture:
             if len(self._passes) > passes:  # by its closure
                 began = list(self._passes[-1].ready.values())[-1]
             self._passes[-1].steps.append((began, self._clock.mark()))
+        self._tell()
+
+    def _tell(self) -> None:
+        """Says once that all steps were measured: outside of backward, in which what is measured then could not run."""
+        if self.is_complete and not (self._told or self._running or _is_in_backward()):
+            self._told = True
+            self.when_complete()
 
     def _on_clearing(self) -> None:
         self._cleared = True

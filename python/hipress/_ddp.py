@@ -216,6 +216,18 @@ def _said_by(plan: str, key: str, otherwise: str) -> str:
     return otherwise
 
 
+def _warn_of_missing_times(plan: str, has_times: bool) -> None:
+    """The rule of a plan's bulk groups depends on ready times."""
+    if has_times or not plan.endswith((".yaml", ".yml")) or not os.path.isfile(plan):
+        return
+    rule = re.search(r"^bulk:(.*(?:\n[ \t]+.*)*)", pathlib.Path(plan).read_text(errors="replace"), re.MULTILINE)
+    threshold = re.search(r"\bthreshold: *[\"']?([\d.]+)", rule[1]) if rule else None
+    if threshold and float(threshold[1]) > 0:
+        warn(f"{plan} groups small gradients by when they are ready, and no ready times were given: gradients are then grouped as if "
+             "all were ready at once, so groups differ from those that the plan's prediction is of, and early gradients may wait for "
+             'late ones. Give the captured model that the plan was made of: hipress.attach(ddp, plan=..., model="model.yaml")')
+
+
 def _machine() -> str:
     """The same for all processes that share this kernel, this /tmp and this network's loopback."""
     found = [socket.gethostname()]
@@ -434,6 +446,7 @@ class Hook:
         if job.rank == 0:
             for note in engine.notes.splitlines():
                 warn(note)
+            _warn_of_missing_times(plan, any(order.values()))
             _warn_of_large_buckets(ddp, parameters)
 
     def _begin(self, engine: Any, numbers: Dict[int, int], job: Any, device: int) -> None:

@@ -230,8 +230,8 @@ class ShardedHook:
         return self.messages.failure
 
     def decide(self, plan: Plan) -> None:
-        """Gives the units what the plan decides, agrees with the other ranks on it, and makes the groups that it needs.
-        InvalidRequest where ranks differ."""
+        """Takes over what the plan decides for each unit, checks that all ranks have the same, and makes the process groups that the
+        plan needs. InvalidRequest if ranks differ."""
         for unit in self.units:
             plan.decide(unit)
             for algorithm in (unit.gather, unit.reduction):
@@ -286,8 +286,8 @@ class ShardedHook:
         self.undone_by(functools.partial(setattr, owner, attribute, getattr(owner, attribute)))
 
     def discard(self) -> None:
-        """Says that the gradients of the last step are not applied. Codecs that keep no residual, such as int8block and int4block,
-        have nothing to take back; InvalidRequest for others, which cannot."""
+        """Says that the gradients of the last step are not applied. Codecs without residuals, such as int8block and int4block, have
+        nothing to restore. InvalidRequest for codecs with residuals, which a sharded model cannot restore."""
         keeping = [algorithm for algorithm, codec in self.messages.codecs.items() if codec.keeps]
         if keeping:
             raise InvalidRequest(f"{keeping[0]} keeps residuals, which a sharded model does not take back: "

@@ -49,8 +49,8 @@ def _umask() -> int:
 
 
 def ready_times(path) -> dict:
-    """Seconds after the start of backward by gradient, in the file's order; those of a bucket are ready with the last of them.
-    InvalidRequest, a ValueError, with file and line for what is no model, and hipress.Error where it cannot be read."""
+    """The ready time of each gradient, in seconds after the start of backward, in the file's order. Gradients of a bucket are ready
+    with the last of them. InvalidRequest, a ValueError, with file and line if the file is no model; hipress.Error if it cannot be read."""
     from . import _engine
     library = _library.library()
     model, count = ctypes.c_void_p(), ctypes.c_size_t()

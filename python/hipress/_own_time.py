@@ -81,9 +81,9 @@ def _at_once(_state: object, bucket: dist.GradBucket) -> torch.futures.Future[to
 
 
 def measure(parameters: List[torch.Tensor], bucket_bytes: int, within_ddp: bool = False) -> Optional[OwnTime]:
-    """Of the host's gradients like these; `within_ddp`: what a DistributedDataParallel does is known, and only the hook's is asked.
-    None where it cannot be measured: this process is in a process group with others, which would have to take part, or in one that does
-    not move the host's memory; the gradients are too large; or there is no library."""
+    """Measures it for gradients of these sizes in host memory. With `within_ddp`, what a DistributedDataParallel does is known
+    already, and only the hook's own time is measured. None if it cannot be measured: this process is in a process group with others,
+    which would have to take part, or in one that does not move host memory; the gradients are too large; or there is no library."""
     size = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
     if not dist.is_available() or size > _MOST_BYTES or (dist.is_initialized() and dist.get_world_size() > 1):
         return None

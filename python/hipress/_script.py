@@ -59,6 +59,7 @@ class Script:
         self.optimizers = []
         self.candidates, self.refused = [], []
         self.rank = None  # of the last model that was found
+        self.written = None  # the candidate whose model file was written before the script's end
         self.seen = weakref.WeakSet()
         if self.handle is not None:
             self.handle.remove()
@@ -132,6 +133,7 @@ class Script:
         except ValueError as error:
             self.refused.append(f"{type(module).__name__}: {error}")
             return
+        capture.when_complete = self._write_early
         capture.start()
         self.candidates.append(_Candidate(module, capture))
 
@@ -172,22 +174,44 @@ class Script:
         self.handle.remove()
         if not self.candidates and not self.refused:
             return "nothing"
-        if self.rank != 0 or not self._claim():
+        if self.rank != 0 or self.written is None and not self._claim():
             return "other"
         trained = self.trained()
         try:
             chosen = self._chosen(trained)
-            chosen.capture.write(self.settings["output"])
+            if chosen is not self.written:
+                self._write(chosen, chosen.capture.text(), trained)
         except ValueError as error:
             _say(str(error))
             return "wrong" if isinstance(error, _NoSuchModule) else "failed"
+        return "written"
+
+    def _write_early(self) -> None:
+        """Writes the model file as soon as the requested steps of every trained model were measured, so that a script which is ended
+        afterwards keeps its capture. If it cannot be written, finish() says why."""
+        trained = self.trained()
+        if self.rank != 0 or not trained or not all(candidate.capture.is_complete for candidate in trained):
+            return
+        self.handle.remove()  # what is measured now calls modules of its own
+        try:
+            chosen = self._chosen(trained)
+            text = chosen.capture.text()
+        except ValueError:
+            return
+        if self._claim():
+            self._write(chosen, text, trained)
+            self.written = chosen
+
+    def _write(self, chosen: _Candidate, text: str, trained: list) -> None:
+        from hipress import _model_file
+
+        _model_file.write_whole(self.settings["output"], text)
         others = [other.describe(index) for index, other in enumerate(trained) if other is not chosen]
         if others:
             _say(f"wrote {self.settings['output']}, of {chosen.describe(trained.index(chosen))}. Also trained: "
                  f"{', '.join(others)}. --module with an index or name takes another")
         else:
             _say(f"wrote {self.settings['output']}")
-        return "written"
 
     def _claim(self) -> bool:
         """Of processes that are no ranks of a group, the first that ends writes."""

@@ -31,8 +31,8 @@ class Unit:
 
 
 class Messages:
-    """What the collectives of a job's units share: codecs, draws, the groups of an exchange in two steps, and what went wrong.
-    `shard` is the number of ranks that have all shards between them."""
+    """What the collectives of all units of a job share: codecs, random draws, the process groups of an exchange in two steps, and
+    the failure, if there was one. `shard` is the number of ranks that hold all shards together."""
 
     def __init__(self, seed: int, shard: int) -> None:
         self.seed, self.shard = seed, shard

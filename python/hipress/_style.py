@@ -46,8 +46,8 @@ def own_axes(axes: Optional[Any]) -> Any:
 
 
 def styles(names: Sequence[str]) -> Dict[str, Dict[str, Any]]:
-    """How the line of each name is drawn: `ddp` black and dashed, `ddp_fp16` blue and dotted, in front, wherever they are; others in
-    turn, each thinner than the one before, so that lines in one place are all seen."""
+    """How the line of each name is drawn. `ddp` is always black and dashed, `ddp_fp16` blue and dotted, and both lie in front. Others
+    follow in turn, each thinner than the one before, so that all lines in one place can be seen."""
     found: Dict[str, Dict[str, Any]] = {
         "ddp": {"color": "#000000", "marker": "s", "linestyle": "--", "linewidth": 1.6, "markersize": 5, "zorder": 4},
         "ddp_fp16": {"color": "#0072b2", "marker": "^", "linestyle": ":", "linewidth": 1.8, "markersize": 5, "zorder": 4}}

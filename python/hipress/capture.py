@@ -3,7 +3,8 @@ python -m hipress.capture [--output model.yaml] [--steps 20] -m MODULE ARGUMENTS
 
 Runs a training script as it is, and writes a model YAML of what it trains: shapes, ready times, forward and optimizer times, and
 the micro-steps of a step. Of several models that optimizers train, it takes the one with the most elements, and names the others.
-Of the ranks of a launcher or of torch.multiprocessing, the first writes it. See hipress.capture for what is measured.
+Of the ranks of a launcher or of torch.multiprocessing, the first writes it. With --steps the file is written as soon as these
+steps were measured: a script that is ended after that keeps it. See hipress.capture for what is measured.
 
 The run is a measurement: ranks of a DistributedDataParallel do not average, but train each for itself. Do not use what it
 trains."""
@@ -20,7 +21,8 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", default="model.yaml", help="file to write (default: %(default)s)")
     parser.add_argument("--warmup", type=int, default=2, help="steps that are left out at the beginning (default: %(default)s)")
-    parser.add_argument("--steps", type=int, help="steps that are measured after those, at most (default: all)")
+    parser.add_argument("--steps", type=int, help="steps that are measured after those, at most; the file is then written (default: "
+                        "all, and the file is written at the end)")
     parser.add_argument("--module", help="the trained module to write, where there are several: its variable, class or index "
                         "(default: that with the most elements)")
     parser.add_argument("--bucket-mb", type=float, default=1,

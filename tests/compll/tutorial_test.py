@@ -13,7 +13,7 @@ import tempfile
 
 def main(page, tools, cache):
     text = pathlib.Path(page).read_text(encoding="utf-8")
-    program, commands = re.findall(r"```\n(.*?)```", text.split("## An algorithm of one's own")[1], re.S)
+    program, commands = re.findall(r"```(?:sh)?\n(.*?)```", text.split("## An algorithm of one's own")[1], re.S)
     environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", HIPRESS_CACHE=cache)
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, "tern.pse").write_text(program, encoding="utf-8")

@@ -4,6 +4,7 @@ import os
 import pathlib
 import tempfile
 import unittest
+import warnings
 
 import ranks
 from ranks import network, run, wrapped
@@ -59,7 +60,46 @@ def refusals(_rank, path):
     return {kind: refused(call) for kind, call in calls.items()}
 
 
+#: Rules of bulk groups; whether a model file is given, and with ready times; and how many warnings that brings.
+BULK = {"rule": ("bulk: {threshold: 64KiB, wait: 4ms}\n", None, 1), "lines": ("bulk:\n  limit: 4MiB\n  threshold: 64KiB\n", None, 1),
+        "untimed": ("bulk: {threshold: 64KiB}\n", 0, 1), "timed": ("bulk: {threshold: 64KiB, wait: 4ms}\n", 1, 0),
+        "by hand": ("bulk: {groups: [[0.bias, 0.weight]]}\n", None, 0), "none": ("", None, 0)}
+
+
+def write_grouped(folder) -> None:
+    """A plan for each row of BULK, and its model file, if it has one."""
+    sizes = {name: value.numel() for name, value in reversed(list(network().named_parameters()))}
+    for kind, (bulk, ready_ms, _) in BULK.items():
+        for name, head, rest in (("plan", f"schema: hipress.plan/1\nmodel: small\ntopology: ps\nnodes: 2\n{bulk}",
+                                  lambda _: "algorithm: none, K: 2"),
+                                 ("model", "name: small\n", lambda index: f"ready: {index * (ready_ms or 0)}ms")):
+            pathlib.Path(folder, f"{name} {kind}.yaml").write_text(head + "gradients:\n" + "".join(
+                f"- {{name: {one}, elements: {elements}, {rest(index)}}}\n" for index, (one, elements) in enumerate(sizes.items())))
+
+
+def warned_of_times(_rank, folder):
+    """What attach() warns of with each of the plans."""
+    texts = {}
+    for kind, (_, ready_ms, _) in BULK.items():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = None if ready_ms is None else f"{folder}/model {kind}.yaml"
+            hipress.attach(wrapped(network()), f"{folder}/plan {kind}.yaml", model=model).close()
+        texts[kind] = [str(warning.message) for warning in caught]
+    return texts
+
+
 class Attach(unittest.TestCase):
+    def test_a_plan_that_groups_by_ready_times_asks_for_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            write_grouped(folder)
+            first, second = run(2, warned_of_times, folder)
+        self.assertEqual({kind: len(texts) for kind, texts in first.items()}, {kind: count for kind, (_, _, count) in BULK.items()})
+        for kind in ("rule", "lines", "untimed"):
+            self.assertIn("grouped as if all were ready at once", first[kind][0])
+            self.assertIn('model="model.yaml"', first[kind][0])
+        self.assertFalse(any(second.values()))  # rank 0 says it for all
+
     def test_each_kind_of_model_is_told_apart(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "plan.yaml")

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -201,6 +202,53 @@ class Script(unittest.TestCase):
         self.assertFalse(self.output.exists())
         self.capture(self.script(TRAIN + "raise SystemExit(0)\n"))
         self.assertTrue(self.output.exists())
+
+    def killed(self, text: str, *arguments):
+        """What a capture says of a script that kills its own process, as nobody can catch."""
+        done = subprocess.run([sys.executable, "-B", "-W", "ignore", "-m", "hipress.capture", "--output", self.output, *arguments,
+                               self.script(text)], capture_output=True, text=True, check=False, cwd=self.folder)
+        self.assertEqual(done.returncode, -signal.SIGKILL, done.stderr)
+        return done.stderr
+
+    def test_a_script_that_is_killed_after_its_steps_keeps_its_capture(self):
+        # Of 2 steps of warm-up, 3 that are measured, and one more, which ends the last of these.
+        kill = "\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
+        long = TRAIN.replace("range(6)", "range(12)")
+        said = self.killed(long + kill, "--steps", "3")
+        self.assertEqual(said, f"hipress.capture: wrote {self.output}\n")
+        self.assertIn("Captured from 3 steps", self.output.read_text())
+        self.assertEqual(len(self.shapes()), 4)
+        self.assertEqual([path.name for path in self.folder.glob(".*")], [])  # no half file
+
+    def test_a_script_that_is_killed_before_leaves_what_there_was(self):
+        kill = "\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
+        self.output.write_text("before")
+        self.assertEqual(self.killed(TRAIN + kill), "")  # all steps: none is the last
+        self.assertEqual(self.killed(TRAIN + kill, "--steps", "9"), "")
+        self.assertEqual(self.output.read_text(), "before")
+
+    def test_what_is_written_early_is_what_the_end_would_write(self):
+        """Once, of the largest model, by the first process; and the script draws the same random numbers as without."""
+        path = self.script(GAN.replace("range(8)", "range(20)"))
+        done = self.capture("--steps", "2", path)
+        self.assertEqual(done.stderr.count("wrote"), 1)
+        self.assertIn("of module 1 (generator, Sequential, 706 elements). Also trained: module 0", done.stderr)
+        self.assertIn("Captured from 2 steps", self.output.read_text())
+        drawn = "import torch\ntorch.manual_seed(3)\n" + TRAIN.replace("range(6)", "range(12)") + "print(torch.rand(1).item())\n"
+        self.assertEqual(self.capture("--steps", "3", self.script(drawn)).stdout, self.capture(self.script(drawn)).stdout)
+        worker = self.script(WORKER.replace("range(6)", "range(12)"))
+        done = self.capture("--steps", "3", worker, "spawn", "2", str(self.folder))
+        self.assertEqual(done.stderr.count(f"hipress.capture: wrote {self.output}"), 1, done.stderr)
+        self.assertIn("Captured from 3 steps", self.output.read_text())
+
+    def test_a_capture_in_a_script_writes_after_its_steps(self):
+        text = "import hipress, os\n" + TRAIN.replace("for _ in range(6):\n", (
+            "context = hipress.capture(model, 'inside.yaml', optimizer=optimizer, steps=3)\ncontext.__enter__()\n"
+            "for step in range(12):\n    print(step, os.path.exists('inside.yaml'))\n"))
+        done = subprocess.run([sys.executable, "-B", "-W", "ignore", self.script(text)], capture_output=True, text=True, check=True,
+                              cwd=self.folder)
+        # Step 6's optimizer has ended step 5, the last of three after two.
+        self.assertEqual(done.stdout.split("\n")[:12], [f"{step} {step > 6}" for step in range(12)])
 
     def test_bad_numbers_are_refused(self):
         path = self.script(TRAIN)

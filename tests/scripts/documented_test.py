@@ -1,78 +1,202 @@
-"""Runs the blocks of sh on pages of how-to as printed, each page in a folder of its own that has the tree's folders:
-documented_test.py FOLDER_OF_TOOLS"""
+"""Every command of every page: run as printed, or checked and listed with the reason why it is not run.
 
-import os
+    documented_test.py [-v] FOLDER_OF_TOOLS            pages are complete, and those that take seconds do what they say
+    documented_test.py [-v] FOLDER_OF_TOOLS PAGE       what a page with a long test says works as printed
+"""
+
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+import documented_pages as documented
+from documented_pages import NOT_RUN, PAGES, ROOT
+
+PAGE = sys.argv.pop() if sys.argv[-1].endswith(".md") else None
 TOOLS = pathlib.Path(sys.argv.pop()).resolve()
-#: Blocks that each page has; those of other how-to pages need a cluster, and are of pages that other tests run.
-PAGES = {"ask.md": 6, "cluster.md": 2, "model.md": 1, "trace.md": 1, "fsdp.md": 1, "slow-links.md": 2}
-#: They have no block of sh.
-REST = {"algorithm.md": "tests/compll/tutorial_test.py", "slurm.md": "tests/launch/slurm_test.py"}
 
 
-class DocumentedTest(unittest.TestCase):
-    def run_page(self, name: str) -> str:
-        blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs/how-to" / name).read_text(), re.MULTILINE | re.DOTALL)
-        self.assertEqual(len(blocks), PAGES[name])
+def ask(case: unittest.TestCase, printed: str, place: pathlib.Path) -> None:
+    case.assertIn("if one thing were 10 % better:", printed)
+    case.assertIn("break-even over bandwidth", printed)
+    for name, size in (("sweep.csv", 1000), ("sweep.png", 10000), ("SeCoPaPlan.txt", 100)):
+        case.assertGreater((place / name).stat().st_size, size)
+
+
+def readme(case: unittest.TestCase, printed: str, _place: pathlib.Path) -> None:
+    """The command answers with lines like those that the page shows."""
+    shown = next(block.text for block in documented.blocks("README.md") if block.language == "")
+
+    def words(text: str) -> list:
+        return re.sub(r"[\d.]+(ms|s| %)?", "#", re.sub(r"baseline \w+", "baseline", text)).splitlines()
+
+    case.assertEqual(words(printed)[:3], words(shown))
+
+
+def prints(*texts: str, files: tuple = ()):
+    """A check that a page's commands print these texts, and leave these files, which are not empty."""
+    def check(case: unittest.TestCase, printed: str, place: pathlib.Path) -> None:
+        for text in texts:
+            case.assertIn(text, printed)
+        for name in files:
+            case.assertGreater((place / name).stat().st_size, 100, name)
+    return check
+
+
+def verified(count: int):
+    """A check that so many replays verified their values."""
+    def check(case: unittest.TestCase, printed: str, _place: pathlib.Path) -> None:
+        case.assertEqual(printed.count("verified: yes"), count, printed)
+    return check
+
+
+#: What must have come of a page's commands.
+CHECKS = {
+    "README.md": readme,
+    "docs/broadcast.md": prints("verified: yes", "from", files=("weights.yaml", "broadcast.png")),
+    "docs/cluster.md": verified(1),
+    "docs/evaluation.md": prints("HiPress", "ZeRO"),
+    "docs/executor.md": prints("verified: yes", files=("out/rank0/1.f32", "out/rank1/0.f32")),
+    "docs/how-to/algorithm.md": prints("verified: yes", files=("plan.yaml",)),
+    "docs/how-to/ask.md": ask,
+    "docs/how-to/cluster.md": prints("8 nodes × 4 GPUs", "16 nodes × 8 GPUs"),
+    "docs/how-to/fsdp.md": prints("fsdp"),
+    "docs/how-to/model.md": prints("plan.yaml: 3 gradients"),
+    "docs/how-to/slow-links.md": prints("local(steps=100, fragments=8, overlap=1)"),
+    "docs/how-to/trace.md": prints("the traced job can gain at most"),
+    "docs/local-updates.md": prints("text, 2 ranks, local(steps=20", "local(steps=100, fragments=8, overlap=1)"),
+    "docs/low-rank.md": prints("verified: yes", files=("low_rank.csv", "low_rank.png")),
+    "docs/planner.md": prints("break-even over bandwidth"),
+    "docs/profiler.md": prints(files=("sampled.yaml",)),
+    "docs/sharded-training.md": prints("verified: yes", files=("model.yaml", "plan.yaml", "step.json")),
+    "docs/simulator.md": prints(files=("sweep.csv", "sweep.png", "break_even.png", "part4.csv")),
+    "docs/sosp21.md": prints(files=("sosp21.png",)),
+    "docs/sparse.md": prints("verified: yes", files=("plan.yaml", "sparse.png")),
+    "docs/traces.md": prints("the traced job can gain at most 4.7 %", files=("graph/hipress.0.et", "graph/hipress.3.et")),
+}
+
+
+class PageTest(unittest.TestCase):
+    """Pages do what they say."""
+
+    def check(self, page: str) -> None:
+        module = documented.lacking(page)
+        if module:
+            self.skipTest(f"{page}: no {module} for this python3")
         with tempfile.TemporaryDirectory() as folder:
-            for linked in ("scripts", "tests"):
-                pathlib.Path(folder, linked).symlink_to(ROOT / linked)
-            # Copied, since a command goes there and back.
-            shutil.copytree(ROOT / "examples", pathlib.Path(folder, "examples"))
-            done = subprocess.run(["sh", "-e", "-c", "\n".join(blocks)], cwd=folder, capture_output=True, text=True, timeout=500,
-                                  env={**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}"}, check=False)
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            self.files = {path.name: path.stat().st_size for path in pathlib.Path(folder).iterdir()}
-        return done.stdout
+            place = pathlib.Path(folder)
+            CHECKS[page](self, documented.run(page, place, TOOLS), place)
 
-    def test_readme(self):
-        """Its command answers with three lines like those that it shows."""
-        command, shown = re.search(r"^    build/release/bin/(hipress-plan .*)\n\n```\n(.*?)```", (ROOT / "README.md").read_text(),
-                                   re.MULTILINE | re.DOTALL).groups()
-        with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(command.split(), cwd=folder, capture_output=True, text=True, timeout=300, check=True,
-                                  env={**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}"})
+    @unittest.skipUnless(PAGE, "of a page with a long test")
+    def test_the_page(self):
+        self.check(PAGE)
 
-        def words(text: str) -> list:
-            return re.sub(r"[\d.]+(ms|s| %)?", "#", re.sub(r"baseline \w+", "baseline", text)).splitlines()
+    @unittest.skipIf(PAGE, "one page was asked for")
+    def test_pages_that_take_seconds(self):
+        for name, page in PAGES.items():
+            if not page.long and not page.test:
+                with self.subTest(page=name):
+                    self.check(name)
 
-        self.assertEqual(words(done.stdout)[:3], words(shown))
 
-    def test_ask(self):
-        said = self.run_page("ask.md")
-        self.assertIn("if one thing were 10 % better:", said)
-        self.assertIn("break-even over bandwidth", said)
-        self.assertTrue(self.files["sweep.csv"] > 1000 and self.files["sweep.png"] > 10000 and self.files["SeCoPaPlan.txt"] > 100)
+@unittest.skipIf(PAGE, "one page was asked for")
+class CompleteTest(unittest.TestCase):
+    """No command is left out."""
 
-    def test_cluster(self):
-        said = self.run_page("cluster.md")
-        self.assertIn("8 nodes × 4 GPUs", said)
-        self.assertIn("16 nodes × 8 GPUs", said)
+    def test_commands_stand_in_blocks_of_sh(self):
+        found = [f"{block.where}: put the command into a block of sh" for page in documented.pages()
+                 for block in documented.blocks(page) if block.language in ("", "indented", "bash", "shell", "console")
+                 and documented.is_program(block.text.split()[0].lstrip("$ ") if block.text.split() else "")]
+        self.assertEqual(found, [])
 
-    def test_model(self):
-        self.assertRegex(self.run_page("model.md"), "plan.yaml: 3 gradients")
+    def test_every_block_is_run_or_listed_with_a_reason(self):
+        found = set()
+        for page in documented.pages():
+            for block in documented.blocks(page):
+                if block.language == "sh" and not block.reason:
+                    found.add(page)
+                    self.assertIn(page, PAGES, f"{block.where}: run the page (PAGES), or say why not (NOT_RUN)")
+        self.assertEqual(set(PAGES) - found, set(), "nothing on these pages is run")
+        self.assertEqual(set(CHECKS), {name for name, page in PAGES.items() if not page.test})
 
-    def test_trace(self):
-        self.assertIn("the traced job can gain at most", self.run_page("trace.md"))
+    def test_reasons_are_of_blocks_that_are_there(self):
+        for page, reasons in NOT_RUN.items():
+            texts = [block.text for block in documented.blocks(page) if block.language == "sh"]
+            for beginning, reason in reasons.items():
+                with self.subTest(page=page, block=beginning):
+                    self.assertTrue(any(text.startswith(beginning) for text in texts))
+                    self.assertTrue(not reason.test or (ROOT / reason.test).is_file(), reason.test)
 
-    def test_fsdp(self):
-        self.assertIn("fsdp", self.run_page("fsdp.md"))
+    def test_pages_of_other_tests_are_named_there(self):
+        for name, page in PAGES.items():
+            if page.test:
+                text = (ROOT / page.test).read_text(encoding="utf-8")
+                self.assertTrue(pathlib.Path(name).name in text or pathlib.Path(name).stem in page.test, name)
 
-    def test_slow_links(self):
-        self.assertRegex(self.run_page("slow-links.md"), r"local\(steps=100, fragments=8, overlap=1\)")
+    def test_what_is_not_run_has_programs_options_and_files_that_are_there(self):
+        self.assertEqual([fault for page in documented.pages() for fault in documented.faults(page, TOOLS)], [])
 
-    def test_every_page_is_run_or_another_test_runs_it(self):
-        self.assertEqual({path.name for path in (ROOT / "docs/how-to").glob("*.md")}, {*PAGES, *REST})
-        for test in REST.values():
-            self.assertTrue((ROOT / test).is_file())
+    def test_options_in_running_text_exist(self):
+        found = []
+        for page in documented.pages():
+            text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+            for span in re.findall(r"`((?:hipress-|scripts/)[^`]*)`", text):
+                try:
+                    found += [f"{page}: `{span}`: {fault}" for words in documented.commands(span.replace("…", "").replace("\n", " "))
+                              if documented.is_program(words[0]) for fault in documented.unknown(words, TOOLS)]
+                except ValueError:  # a quotation that is not closed: no command
+                    pass
+        self.assertEqual(found, [])
+
+    def test_commands_in_comments_and_docstrings_have_options_that_exist(self):
+        """Lines of sources that begin with a program of ours."""
+        found = []
+        for pattern in ("scripts/**/*.py", "scripts/*.sh", "examples/**/*.*", "python/**/*.py", "bench/*.cpp", "*/*.hpp", "tools/**/*.hpp"):
+            for path in sorted(ROOT.glob(pattern)):
+                if not path.is_file() or path.suffix not in (".py", ".sh", ".hpp", ".cpp", ".yaml", ".sbatch"):
+                    continue
+                for line in path.read_text(encoding="utf-8").splitlines():
+                    command = re.match(r"\s*(?:#|//)?\s+((?:hipress-\w+|scripts/\w+\.(?:sh|py)) (?!\().*)", line)
+                    if not command or "--" not in command[1] or re.search(r"[\"'`]\W*$", line):
+                        continue
+                    words = re.sub(r"  .*|[\[\]…\\]", " ", command[1]).replace("|", " ").replace("'", "").split()
+                    found += [f"{path.relative_to(ROOT)}: {fault}" for fault in documented.unknown(words, TOOLS)]
+        self.assertEqual(found, [])
+
+
+class ReadingTest(unittest.TestCase):
+    """What is read of pages."""
+
+    def test_blocks(self):
+        text = "# X\n\n    scripts/a.sh\n    b\n\n    c\n\ntext\n    no block\n\n```sh\nd\n\ne\n```\n\n```\nf\n```\n\n    g\n"
+        self.assertEqual([(block.line, block.language, block.text) for block in documented.blocks("x.md", text)],
+                         [(3, "indented", "scripts/a.sh\nb\n\nc"), (11, "sh", "d\n\ne"), (17, "", "f"), (21, "indented", "g")])
+
+    def test_commands(self):
+        text = ("cat > a.yaml <<'END'\nnot: one\nEND\nA=1 hipress-x --b 'c; d' | e > f   # --no\nfor x in 1 2; do\n  g \\\n    $x &\n"
+                "done\n(h && i)\nJ=$(k l)\n")
+        self.assertEqual(list(documented.commands(text)), [
+            ["cat", ">", "a.yaml"], ["hipress-x", "--b", "c; d"], ["e", ">", "f"], ["for", "x", "in", "1", "2"], ["g", "$x"],
+            ["h"], ["i"], ["k", "l"]])
+
+    def test_what_is_wrong_is_found(self):
+        for command, fault in (("hipress-plan --inputs x", "hipress-plan has no option --inputs"),
+                               ("hipress-sim sweep --slurms 4", "hipress-sim sweep has no option --slurms"),
+                               ("hipress-plans --input x", "hipress-plans is no tool"), ("scripts/no.py", "scripts/no.py is not there"),
+                               ("scripts/validate.sh --quicker", "scripts/validate.sh has no option --quicker"),
+                               ("rm -r x", "rm is no program that this test knows"),
+                               ("cmake --preset relaese", "relaese is no preset")):
+            self.assertEqual(documented.unknown(command.split(), TOOLS), [fault])
+        made = {"b.yaml"}
+        self.assertEqual(documented.missing("x a.yaml b.yaml --output c.yaml examples/sweep.yaml".split(), made),
+                         ["a.yaml is neither there nor made before"])
+        self.assertEqual(made, {"b.yaml", "c.yaml"})
+
+    def test_a_failing_command_fails_its_page(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.object(documented, "script_of", lambda _: "false\necho on"):
+            self.assertRaises(AssertionError, documented.run, "README.md", pathlib.Path(folder), TOOLS)
 
 
 if __name__ == "__main__":
