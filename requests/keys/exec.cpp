@@ -30,7 +30,7 @@ constexpr ResultKey kKeys[] = {
     {"drift.transport", "number?", "The transport"},
     {"drifted", "boolean?",
      "Whether one of them is beyond the profile's spread, or the speed changed during the replay"},
-    {"reprobed_iteration_s", "number?", "With `--reprobe`: predicted with costs scaled by `drift`"},
+    {"reprobed_iteration_s", "number?", "With `reprobe`: predicted with costs scaled by `drift`"},
     {"reprobed_iteration_s_p10", "number?", "The start of its interval"},
     {"reprobed_iteration_s_p90", "number?", "The end of its interval"},
     {"reprobed_relative_error", "number?", "Its error"},
@@ -52,6 +52,6 @@ constexpr ResultKey kKeys[] = {
 
 }  // namespace
 
-constinit const ResultForm kExecForm = {"exec", "A replay", "Of `hipress-exec`", kKeys};
+constinit const ResultForm kExecForm = {"exec", "A replay", "Of hipress-exec", kKeys};
 
 }  // namespace hipress::requests

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "requests/keys/keys.hpp"
+#include "requests/keys/key.hpp"
 
-/// The forms of results: adding one is one file, and one row in keys.cpp.
+/// The forms of results: adding one is one file, a line here and one in keys.cpp.
 namespace hipress::requests {
 
 /// What results have where factors are by class of computation (mix_document.hpp).

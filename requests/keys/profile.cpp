@@ -68,7 +68,7 @@ constexpr ResultKey kKeys[] = {
 
 }  // namespace
 
-constinit const ResultForm kProfileForm = {"profile", "What was measured", "Of `hipress-profile`",
+constinit const ResultForm kProfileForm = {"profile", "What was measured", "Of hipress-profile",
                                            kKeys};
 
 }  // namespace hipress::requests

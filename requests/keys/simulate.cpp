@@ -126,6 +126,6 @@ constexpr ResultKey kChakraKeys[] = {
 constinit const ResultForm kSimulateForm = {"simulate", "A simulated iteration",
                                             "Of a simulate request", kKeys};
 constinit const ResultForm kChakraForm = {"simulate", "A simulated Chakra graph",
-                                          "Of `hipress-sim --chakra`", kChakraKeys};
+                                          "Of hipress-sim with `chakra`", kChakraKeys};
 
 }  // namespace hipress::requests
