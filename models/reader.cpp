@@ -333,7 +333,7 @@ void add_own_time(const io::YamlNode& hook, Model& model) {
     order.push_back(&gradient);
     all += bytes(gradient);
   }
-  std::ranges::stable_sort(order, {}, [](const Gradient* one) { return one->ready_s; });
+  std::ranges::stable_sort(order, {}, [](const Gradient* each) { return each->ready_s; });
   for (std::size_t first = 0, last = 0; first < order.size(); first = last) {
     const double ready_s = order[first]->ready_s;
     for (; last < order.size() && order[last]->ready_s == ready_s; ++last) {

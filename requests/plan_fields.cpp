@@ -16,12 +16,12 @@ constexpr const char* kLooking = "Looking at a plan";
 
 void add(Fields& made, AnalysisOptions& options) {
   made.add("explain", &options.explain,
-           "Say of every gradient why it is decided so, what the next best option would cost, "
-           "and what memory the plan takes")
+           "Say for every gradient why the plan treats it as it does, what the next best option "
+           "would cost, and how much memory the plan takes")
       .under(kLooking);
   made.add("compare", &options.compare,
-           "Lay the plan beside this one (a file, or none, all, fp16 …): times, bytes, and "
-           "what each difference is worth alone")
+           "Compare the plan with this one (a file, or none, all, fp16 …): times, bytes, and what "
+           "each difference alone is worth")
       .under(kLooking);
   made.add("plan", &options.plan,
            "Explain or compare this plan (a file or a name) instead of searching one; "
@@ -33,8 +33,8 @@ void add(Fields& made, AnalysisOptions& options) {
            "`jitter` and `bandwidth_uncertainty`")
       .under(robust);
   made.add("jitter", &options.jitter,
-           "Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE "
-           "(as in hipress-sim)")
+           "Distribution of the factor by which each task's time varies: lognormal:S, uniform:W, "
+           "samples:FILE (as in hipress-sim)")
       .under(robust);
   made.add("bandwidth_uncertainty", &options.bandwidth_uncertainty,
            "How uncertain the links' bandwidth is: 0.2 for 80 to 120 % of it")
@@ -45,7 +45,7 @@ void add(Fields& made, AnalysisOptions& options) {
       .from(1, kMaxReplicas)
       .under(robust);
   const char* passes = "Passes, which polish the plan after search timeline";
-  made.add("disable_pass", &options.disabled_passes, "Passes to leave out, with commas")
+  made.add("disable_pass", &options.disabled_passes, "Passes to leave out, separated by commas")
       .under(passes);
 }
 
@@ -72,7 +72,7 @@ Fields fields(PlanRequest& request) {
       .one_of({"mean", "broadcast"})
       .with_default();
   BroadcastRequest& broadcast = request.broadcast;
-  made.add("bytes", &broadcast.bytes, "Broadcast one tensor of so many, say 64MB");
+  made.add("bytes", &broadcast.bytes, "Size of the one tensor that is broadcast, say 64MB");
   made.add("dtype", &broadcast.dtype,
            "Type of `bytes`: float32, float16 or bfloat16 (default: float32)");
   made.add("root", &broadcast.root, "Node that broadcasts (default: 0)").from(0, UINT32_MAX);
@@ -81,13 +81,12 @@ Fields fields(PlanRequest& request) {
       .from(1, kMaxNodes);
   made.add("lossless", &broadcast.lossless, "Refuse algorithms that change what is broadcast");
   made.add("topology", &request.request.topology,
-           fmt::format(
-               "One of {} (allreduce: nothing compressed but by low rank), or BEST: all of them, "
-               "and "
-               "all-reduce for what others do not compress (search timeline); of a broadcast {} "
-               "(which encodes anew on every node, for comparison), or BEST, the default",
-               casync::strategy_names(casync::Operation::kMean),
-               casync::strategy_names(casync::Operation::kBroadcast)))
+           fmt::format("How gradients travel: {}, of which allreduce carries only raw, "
+                       "half-precision and low-rank gradients; BEST tries all of them, with "
+                       "all-reduce for what stays raw (search timeline). A broadcast takes {}, "
+                       "which encodes anew on every node, for comparison, or BEST, its default",
+                       casync::strategy_names(casync::Operation::kMean),
+                       casync::strategy_names(casync::Operation::kBroadcast)))
       .on_given([&request](const std::string&) { request.request.topology_given = true; })
       .with_default();
   made.add("nnodes", &request.request.nodes, "Number of nodes (default: the cluster's, else 16)")
@@ -95,35 +94,35 @@ Fields fields(PlanRequest& request) {
   add(made, request.request.machines, "default: published with SeCoPa");
   add(made, request.request.times);
   made.add("algorithm", &request.request.algorithms,
-           "Algorithms that the plan may use, separated by commas (fp16 only if it is "
-           "listed), or none; 'powersgd(rank=1|2|4)' for one with several values. All average "
-           "gradients but dgc with a momentum, which is an optimizer of its own. Default of a "
-           "broadcast: those that lose nothing")
+           "Algorithms that the plan may use, separated by commas (fp16 only if it is listed), or "
+           "none; 'powersgd(rank=1|2|4)' tries several values of a parameter. All of them average "
+           "gradients, except dgc with a momentum, which is an optimizer of its own. A broadcast's "
+           "default: those that lose nothing")
       .on_given([&request](const std::string&) { request.algorithms_given = true; })
       .with_default();
   made.add("write", &request.request.write,
-           "What is written where compressing is not advised: advised (the best plan without "
-           "compression), or fastest")
+           "Which plan is written when the advice is not to compress: advised (the best one "
+           "without compression), or fastest")
       .one_of({"advised", "fastest"})
       .with_default();
   made.add("coarsest", &request.request.coarsest,
            "Leave out algorithms that give up more than this one: " + describe_accuracy_order());
-  made.add("accuracy", &request.request.accuracy,
-           "Place of a program in that order: tern.pse=terngrad, or 1 (fp16) to 4 (default: 4, as "
-           "coarse as dgc); may be given several times")
+  made.add(
+          "accuracy", &request.request.accuracy,
+          "How coarse a program is, in the order of `coarsest`: as coarse as an algorithm, "
+          "tern.pse=terngrad, or from 1 (fp16) to 4 (dgc), the default; may be given several times")
       .repeated();
   made.add(
       "search", &request.request.search,
       "One of: " + search_names() + " (default: timeline with a profile or cluster, else secopa)");
   made.add("grouping", &request.request.grouping,
-           "Whether to search bulk groups and batches too: any, none, or auto (any if the "
-           "output is X.yaml, which can say them)")
+           "Whether the search also forms bulk groups and batches: any, none, or auto (any if the "
+           "output is X.yaml, which can hold them)")
       .one_of({"any", "none", "auto"})
       .with_default();
   made.add("transfer_order", &request.request.transfer_order,
-           "Which waiting message goes first: ready, need (as in hipress-sim), or the best; of "
-           "plans "
-           "that are given, else as they say")
+           "Which waiting message goes first: ready or need (as in hipress-sim), or the better of "
+           "the two (best). A given plan keeps its own order unless this option is set")
       .one_of({"ready", "need", "best"})
       .on_given([&request](const std::string&) { request.request.transfer_order_given = true; })
       .with_default();
@@ -131,14 +130,15 @@ Fields fields(PlanRequest& request) {
            "How transfers share links: port (one message at a time) or fair (max-min)")
       .with_default();
   made.add("budget", &request.request.budget_s,
-           "Seconds for search timeline and the passes after it; more: perhaps a better plan "
+           "Seconds for search timeline and the passes after it; more may find a better plan "
            "(default: 2)")
       .between(0, kMaxBudget_s);
   made.add("evaluations", &request.request.evaluations,
-           "Simulations for search timeline, in place of seconds; the same plan on every machine")
+           "Simulations for search timeline, instead of seconds; every machine then finds the same "
+           "plan")
       .from(0, INT64_MAX);
   made.add("tolerance", &request.request.tolerance,
-           "How much longer an iteration may be, relatively, for compressing less")
+           "How much longer an iteration may take, as a share, in exchange for compressing less")
       .between(0, kMaxTolerance)
       .with_default();
   made.add("seed", &request.request.seed, "Seed of the search's random moves")
@@ -149,31 +149,30 @@ Fields fields(PlanRequest& request) {
       .from(1, kMaxJobs);
   made.add("schedule", &request.schedules,
            "When gradients are synchronised: " + describe_schedules() +
-               "; several are compared, as are several values of a parameter with | between them; "
-               "BEST compares ddp, fsdp and hsdp (default: ddp)")
+               ". Several schedules are compared, and so are several values of a parameter with | "
+               "between them; BEST compares ddp, fsdp and hsdp (default: ddp)")
       .repeated();
   made.add("wrap", &request.wraps, describe_wrap() + "; several are compared").repeated();
-  made.add(
-      "shards_by", &request.shards_by,
-      "What gathers and reduces shards of sharded schedules, of the plans and of what they are "
-      "compared with: a library's collectives (library), or messages between nodes, in a ring "
-      "(ring) or each to where it belongs (direct) (default: library)");
+  made.add("shards_by", &request.shards_by,
+           "What carries the shards of sharded schedules and of their baselines: a library's "
+           "collectives (library), or messages between nodes, around a ring (ring) or straight to "
+           "their owners (direct) (default: library)");
   made.add("gpu_memory", &request.gpu_memory,
            "Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer "
            "state take more are not chosen (default: whatever is needed)");
   made.add("optimizer", &request.optimizer,
            "Optimizer whose state is counted as memory: " + describe_optimizers())
       .with_default();
-  made.add("required_bandwidth", &request.required_bandwidth,
-           "Find no plan, but the least bandwidth of links at which computation has each share of "
-           "`utilization`, for each `schedule` and `algorithm` (default: none)");
   made.add(
-      "utilization", &request.utilization,
-      "Shares of the time that computation has, for `required_bandwidth`, with commas; larger: "
-      "faster links (default: 50%,80%,90%,95%,99%)");
+      "required_bandwidth", &request.required_bandwidth,
+      "Instead of a plan, find the least bandwidth at which computation takes each share of the "
+      "time in `utilization`, for each `schedule` and `algorithm` (by default uncompressed)");
+  made.add("utilization", &request.utilization,
+           "Shares of the time that computation is to take, for `required_bandwidth`, separated by "
+           "commas; a larger share needs faster links (default: 50%,80%,90%,95%,99%)");
   made.add("break_even", &request.break_even,
-           "Also say where compressing begins or ceases to pay, with its interval and the curve, "
-           "if this were different, with plans made anew: " +
+           "Also say at which value of this quantity compressing begins or ceases to pay, with an "
+           "interval and the curve; plans are searched anew for every value: " +
                quantity_names())
       .under(kLooking);
   made.add("advise", &request.advise,
@@ -185,7 +184,7 @@ Fields fields(PlanRequest& request) {
       .file();
   made.add("report", &request.report,
            "Page to write, such as report.html: verdict, predicted timeline and plan in one file "
-           "that a browser opens without a network, to be read by others (default: none)")
+           "to share, which a browser opens without a network (default: none)")
       .on_given([&request](const std::string&) { request.request.analysis.report = true; })
       .file();
   made.add("page", &request.page, "Put the page of `report` into the result, as `page`");

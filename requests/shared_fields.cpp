@@ -27,9 +27,9 @@ void add(Fields& fields, costs::MachineOptions& options, std::string_view withou
              "profile's)");
   fields.add("latency", &options.latency,
              "Latency of these links, on the wire: 20us (default: as for bandwidth)");
-  fields.add(
-      "overhead", &options.overhead,
-      "What a message costs both of its ports on these links: 20us (default: as for bandwidth)");
+  fields.add("overhead", &options.overhead,
+             "Time for which each message occupies the ports at both ends, besides its bytes: 20us "
+             "(default: as for bandwidth)");
   fields
       .add("gpus_per_node", &options.gpus_per_node,
            "GPUs that sum up gradients in a node first (default: the cluster's, else 1)")
@@ -63,26 +63,27 @@ void add(Fields& fields, models::TimeOptions& options) {
 }
 
 void add(Fields& fields, plans::PlanOptions& options) {
-  fields.add(
-      "bulk_threshold", &options.bulk_threshold,
-      "Synchronise gradients smaller than this together, in bulk groups: 64KiB; larger: more of "
-      "them (default: the plan's; 0B: each alone)");
+  fields.add("bulk_threshold", &options.bulk_threshold,
+             "Synchronise gradients smaller than this together, in bulk groups: 64KiB; a larger "
+             "threshold groups more gradients (default: the plan's; 0B: each alone)");
   fields.add("bulk_wait", &options.bulk_wait,
-             "Leave out of a bulk group what is ready later than so long after its first: 1ms");
+             "How long a bulk group waits after its first gradient, 1ms; gradients that are ready "
+             "later stay out of it");
   fields.add("bulk_limit", &options.bulk_limit, "Make no bulk group larger than this: 4MiB");
   fields.add("batch_threshold", &options.batch_threshold,
-             "Encode, decode and add slices smaller than this in one launch, as a batch: 64KiB; "
-             "larger: more of them (default: the plan's; 0B: each alone)");
+             "Encode, decode and add slices smaller than this in one launch, as a batch: 64KiB; a "
+             "larger threshold batches more slices (default: the plan's; 0B: each alone)");
   fields.add("batch_wait", &options.batch_wait,
-             "Leave out of a batch what is ready later than so long after its first: 1ms");
+             "How long a batch waits after its first slice, 1ms; slices that are ready later stay "
+             "out of it");
   fields.add("batch_limit", &options.batch_limit, "Make no batch larger than this: 4MiB");
   fields.add("density", &options.density,
              "Send sparse gradients at this density (above 0, at most 1) instead of the "
              "plan's; above the plan's break-even, send them dense");
   fields.add("shards_by", &options.shards_by,
-             "What gathers and reduces shards of a sharded schedule: a library's collectives "
-             "(library), or messages between nodes, in a ring (ring) or each to where it belongs "
-             "(direct) (default: the plan's, else library)");
+             "What carries the shards of a sharded schedule: a library's collectives (library), or "
+             "messages between nodes, around a ring (ring) or straight to their owners (direct) "
+             "(default: the plan's, else library)");
   fields.add("raw_allreduce", &options.raw_allreduce,
              "Use the library's all-reduce for gradients that are not compressed");
   fields.add(
@@ -102,16 +103,16 @@ std::string describe_schedules() {
       parameters += (parameters.empty() ? "(" : ", ") + std::string(parameter.name);
     }
     if (!parameters.empty()) parameters += ")";
-    text +=
-        fmt::format("{}{}{} ({})", text.empty() ? "" : " or ", row->name, parameters, row->help);
+    text += fmt::format("{}{}{}: {}", text.empty() ? "" : "; ", row->name, parameters, row->help);
   }
   return text;
 }
 
 std::string describe_wrap() {
-  return "Layers that schedules handle as one: patterns of module names with commas, such as "
-         "transformer.h.*, or a number of elements, 100M, from which on a module is one; the rest "
-         "is one layer (default: what the model file says, or its names)";
+  return "Which modules a schedule handles as one layer: patterns of module names separated by "
+         "commas, such as transformer.h.*, or a number of elements, 100M, from which on a module "
+         "is a layer. The rest of the model is one layer (default: what the model file says, else "
+         "by names)";
 }
 
 casync::Schedule read_schedule(const std::string& text, const models::Model& model) {

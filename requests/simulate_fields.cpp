@@ -53,7 +53,8 @@ Fields fields(SimulateRequest& request) {
           "forward pass) (default: what the plan says, else ready)")
       .on_given([&request](const std::string&) { request.given.transfer_order = true; });
   made.add("jitter", &request.jitter,
-           "Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE");
+           "Distribution of the factor by which each task's time varies: lognormal:S, uniform:W, "
+           "samples:FILE");
   made.add("seed", &request.seed, "Seed of the jitter's draws")
       .from(0)
       .with_default()
@@ -76,14 +77,15 @@ Fields fields(SimulateRequest& request) {
                " (default: what a plan YAML says, else ddp)");
   made.add("wrap", &request.wrap, describe_wrap());
   made.add("steady", &request.steady,
-           "Iterations back to back, without a barrier: the period that so many (8) settle to")
+           "Simulate so many iterations (8) one after the other, without a barrier, and report the "
+           "period that they settle to")
       .from(2, 1024)
       .alone_means("8");
   made.add("sensitivity", &request.sensitivity,
            "Also simulate with bandwidth, latency, codecs, compute … each 10 % better");
   made.add("explain_interval", &request.explains_interval,
-           "Say how much of the interval comes of kernels, links, computation and the "
-           "simulator's own error");
+           "Say how much of the interval is due to kernels, links, computation and the simulator's "
+           "own error");
   return made;
 }
 

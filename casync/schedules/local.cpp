@@ -110,12 +110,13 @@ std::string gives_up(const ScheduleValues& values) {
 /// Local updates: DiLoCo (Douillard et al., arXiv 2311.08105) with one fragment, Streaming DiLoCo
 /// (arXiv 2501.18512) with several. Every fragment is synchronised once in `steps` steps, or, where
 /// its turn takes longer, in fragments · every.
-const ScheduleRow kLocal{
-    .name = "local",
-    .help = "steps on each node alone, then the mean of what the weights moved by (DiLoCo)",
-    .parameters = kParameters,
-    .check = check,
-    .timetable = timetable,
-    .gives_up = gives_up};
+const ScheduleRow kLocal{.name = "local",
+                         .help =
+                             "several steps on each node alone, then the mean of how far the "
+                             "weights have moved (DiLoCo)",
+                         .parameters = kParameters,
+                         .check = check,
+                         .timetable = timetable,
+                         .gives_up = gives_up};
 
 }  // namespace hipress::casync

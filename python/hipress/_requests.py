@@ -37,22 +37,23 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     input                  Gradients: name,elements lines, CSV, model YAML or a shipped model [input.txt]
     job                    What is planned: mean (gradients are averaged), or broadcast (one node's tensors go to all others:
                            parameters at the start, weights to samplers) [mean]
-    bytes                  Broadcast one tensor of so many, say 64MB
+    bytes                  Size of the one tensor that is broadcast, say 64MB
     dtype                  Type of `bytes`: float32, float16 or bfloat16 (default: float32)
     root                   Node that broadcasts (default: 0)
     chunks                 Chunks of the largest tensor of a broadcast (default: the best of all counts)
     lossless               Refuse algorithms that change what is broadcast
-    topology               One of ps, ring, allreduce, allgather (allreduce: nothing compressed but by low rank), or BEST: all of
-                           them, and all-reduce for what others do not compress (search timeline); of a broadcast chain, binomial,
-                           scatter_allgather, chain_p2p (which encodes anew on every node, for comparison), or BEST, the default
-                           [PS]
+    topology               How gradients travel: ps, ring, allreduce, allgather, of which allreduce carries only raw,
+                           half-precision and low-rank gradients; BEST tries all of them, with all-reduce for what stays raw
+                           (search timeline). A broadcast takes chain, binomial, scatter_allgather, chain_p2p, which encodes anew
+                           on every node, for comparison, or BEST, its default [PS]
     nnodes                 Number of nodes (default: the cluster's, else 16)
     profile                Costs: a profile.yaml or a shipped profile, such as h100-100g (default: published with SeCoPa)
     cluster                Cluster YAML: hosts, speeds, slow links between pairs of hosts (docs/profiles.md); what it leaves out
                            is the profile's
     bandwidth              Bandwidth of the links between nodes: 25Gbps (default: the cluster's, else the profile's)
     latency                Latency of these links, on the wire: 20us (default: as for bandwidth)
-    overhead               What a message costs both of its ports on these links: 20us (default: as for bandwidth)
+    overhead               Time for which each message occupies the ports at both ends, besides its bytes: 20us (default: as for
+                           bandwidth)
     gpus_per_node          GPUs that sum up gradients in a node first (default: the cluster's, else 1)
     gpu_bandwidth          Bandwidth of the links between a node's GPUs (default: the cluster's, else 250GB/s)
     scale_kernels          Scale kernels to a memory bandwidth: 3.35TB/s (without a value: to the profile's
@@ -64,65 +65,66 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     forward                Time of the forward pass and of the optimizer before it, together: 40ms; of one pass alone, where a
                            model has several micro-steps (default: the model's, else a third of `compute_time`)
     algorithm              Algorithms that the plan may use, separated by commas (fp16 only if it is listed), or none;
-                           'powersgd(rank=1|2|4)' for one with several values. All average gradients but dgc with a momentum,
-                           which is an optimizer of its own. Default of a broadcast: those that lose nothing [onebit,fp16]
-    write                  What is written where compressing is not advised: advised (the best plan without compression), or
-                           fastest [advised]
+                           'powersgd(rank=1|2|4)' tries several values of a parameter. All of them average gradients, except dgc
+                           with a momentum, which is an optimizer of its own. A broadcast's default: those that lose nothing
+                           [onebit,fp16]
+    write                  Which plan is written when the advice is not to compress: advised (the best one without compression),
+                           or fastest [advised]
     coarsest               Leave out algorithms that give up more than this one: none, lossless < fp16, bf16 < int8block, fp8block
                            < tbq, terngrad, int4block, fp4block < onebit < dgc, graddrop, powersgd, acpsgd, rsketch
-    accuracy               Place of a program in that order: tern.pse=terngrad, or 1 (fp16) to 4 (default: 4, as coarse as dgc);
-                           may be given several times
+    accuracy               How coarse a program is, in the order of `coarsest`: as coarse as an algorithm, tern.pse=terngrad, or
+                           from 1 (fp16) to 4 (dgc), the default; may be given several times
     search                 One of: secopa, greedy, timeline, exhaustive (default: timeline with a profile or cluster, else secopa)
-    grouping               Whether to search bulk groups and batches too: any, none, or auto (any if the output is X.yaml, which
-                           can say them) [auto]
-    transfer_order         Which waiting message goes first: ready, need (as in hipress-sim), or the best; of plans that are
-                           given, else as they say [ready]
+    grouping               Whether the search also forms bulk groups and batches: any, none, or auto (any if the output is X.yaml,
+                           which can hold them) [auto]
+    transfer_order         Which waiting message goes first: ready or need (as in hipress-sim), or the better of the two (best). A
+                           given plan keeps its own order unless this option is set [ready]
     network                How transfers share links: port (one message at a time) or fair (max-min) [fair]
-    budget                 Seconds for search timeline and the passes after it; more: perhaps a better plan (default: 2)
-    evaluations            Simulations for search timeline, in place of seconds; the same plan on every machine
-    tolerance              How much longer an iteration may be, relatively, for compressing less [0.005]
+    budget                 Seconds for search timeline and the passes after it; more may find a better plan (default: 2)
+    evaluations            Simulations for search timeline, instead of seconds; every machine then finds the same plan
+    tolerance              How much longer an iteration may take, as a share, in exchange for compressing less [0.005]
     seed                   Seed of the search's random moves [0]
     jobs                   Threads that simulate (default: one per core, at most 4)
-    schedule               When gradients are synchronised: ddp (the mean of every gradient in every step) or local(steps,
-                           fragments, every, pattern, overlap) (steps on each node alone, then the mean of what the weights moved
-                           by (DiLoCo)) or fsdp(reshard, prefetch, in_flight, communicators) (parameters, gradients and the
-                           optimizer's state in shards over all nodes (FSDP, ZeRO-3)) or hsdp(shard, reshard, prefetch, in_flight,
-                           communicators) (parameters, gradients and the optimizer's state in shards over groups of neighbours,
-                           between which gradients are averaged (HSDP)); several are compared, as are several values of a
-                           parameter with | between them; BEST compares ddp, fsdp and hsdp (default: ddp)
-    wrap                   Layers that schedules handle as one: patterns of module names with commas, such as transformer.h.*, or
-                           a number of elements, 100M, from which on a module is one; the rest is one layer (default: what the
-                           model file says, or its names); several are compared
-    shards_by              What gathers and reduces shards of sharded schedules, of the plans and of what they are compared with:
-                           a library's collectives (library), or messages between nodes, in a ring (ring) or each to where it
-                           belongs (direct) (default: library)
+    schedule               When gradients are synchronised: ddp: the mean of every gradient in every step; local(steps, fragments,
+                           every, pattern, overlap): several steps on each node alone, then the mean of how far the weights have
+                           moved (DiLoCo); fsdp(reshard, prefetch, in_flight, communicators): parameters, gradients and the
+                           optimizer's state in shards over all nodes (FSDP, ZeRO-3); hsdp(shard, reshard, prefetch, in_flight,
+                           communicators): parameters, gradients and the optimizer's state in shards over groups of neighbours,
+                           between which gradients are averaged (HSDP). Several schedules are compared, and so are several values
+                           of a parameter with | between them; BEST compares ddp, fsdp and hsdp (default: ddp)
+    wrap                   Which modules a schedule handles as one layer: patterns of module names separated by commas, such as
+                           transformer.h.*, or a number of elements, 100M, from which on a module is a layer. The rest of the
+                           model is one layer (default: what the model file says, else by names); several are compared
+    shards_by              What carries the shards of sharded schedules and of their baselines: a library's collectives (library),
+                           or messages between nodes, around a ring (ring) or straight to their owners (direct) (default: library)
     gpu_memory             Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer state take more
                            are not chosen (default: whatever is needed)
     optimizer              Optimizer whose state is counted as memory: adamw (two moments in fp32), adamw8bit (two moments in 8
                            bits), momentum (SGD with momentum, in fp32), sgd (nothing) [adamw]
-    required_bandwidth     Find no plan, but the least bandwidth of links at which computation has each share of `utilization`,
-                           for each `schedule` and `algorithm` (default: none)
-    utilization            Shares of the time that computation has, for `required_bandwidth`, with commas; larger: faster links
-                           (default: 50%,80%,90%,95%,99%)
-    break_even             Also say where compressing begins or ceases to pay, with its interval and the curve, if this were
-                           different, with plans made anew: bandwidth, latency, nodes, compute-time
+    required_bandwidth     Instead of a plan, find the least bandwidth at which computation takes each share of the time in
+                           `utilization`, for each `schedule` and `algorithm` (by default uncompressed)
+    utilization            Shares of the time that computation is to take, for `required_bandwidth`, separated by commas; a larger
+                           share needs faster links (default: 50%,80%,90%,95%,99%)
+    break_even             Also say at which value of this quantity compressing begins or ceases to pay, with an interval and the
+                           curve; plans are searched anew for every value: bandwidth, latency, nodes, compute-time
     advise                 Also say in words what bounds the job, what other machines and another schedule would bring, and when
                            not to compress
     output                 Plan to write: SeCoPa's text, or X.yaml with everything
-    report                 Page to write, such as report.html: verdict, predicted timeline and plan in one file that a browser
-                           opens without a network, to be read by others (default: none)
+    report                 Page to write, such as report.html: verdict, predicted timeline and plan in one file to share, which a
+                           browser opens without a network (default: none)
     trust_plan             Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
-    explain                Say of every gradient why it is decided so, what the next best option would cost, and what memory the
-                           plan takes
-    compare                Lay the plan beside this one (a file, or none, all, fp16 …): times, bytes, and what each difference is
-                           worth alone
+    explain                Say for every gradient why the plan treats it as it does, what the next best option would cost, and how
+                           much memory the plan takes
+    compare                Compare the plan with this one (a file, or none, all, fp16 …): times, bytes, and what each difference
+                           alone is worth
     plan                   Explain or compare this plan (a file or a name) instead of searching one; nothing is written
     robust                 Choose the plan with the best 90th percentile of the iteration time, under `jitter` and
                            `bandwidth_uncertainty`
-    jitter                 Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE (as in hipress-sim)
+    jitter                 Distribution of the factor by which each task's time varies: lognormal:S, uniform:W, samples:FILE (as
+                           in hipress-sim)
     bandwidth_uncertainty  How uncertain the links' bandwidth is: 0.2 for 80 to 120 % of it
     replicas               Draws that plans are compared on; more: steadier percentiles (default: 100)
-    disable_pass           Passes to leave out, with commas
+    disable_pass           Passes to leave out, separated by commas
     progress               Called now and then with a Progress, perhaps on another thread
 
     InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt ends it.
@@ -182,7 +184,8 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
                       profile's
     bandwidth         Bandwidth of the links between nodes: 25Gbps (default: the cluster's, else the profile's)
     latency           Latency of these links, on the wire: 20us (default: as for bandwidth)
-    overhead          What a message costs both of its ports on these links: 20us (default: as for bandwidth)
+    overhead          Time for which each message occupies the ports at both ends, besides its bytes: 20us (default: as for
+                      bandwidth)
     gpus_per_node     GPUs that sum up gradients in a node first (default: the cluster's, else 1)
     gpu_bandwidth     Bandwidth of the links between a node's GPUs (default: the cluster's, else 250GB/s)
     scale_kernels     Scale kernels to a memory bandwidth: 3.35TB/s (without a value: to the profile's hardware.memory_bandwidth)
@@ -197,41 +200,42 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
                       where slices are unequal) [auto]
     transfer_order    Which waiting message goes first: ready (first come, first served) or need (of the next forward pass)
                       (default: what the plan says, else ready)
-    jitter            Factor that each task's time is drawn with: lognormal:S, uniform:W, samples:FILE
+    jitter            Distribution of the factor by which each task's time varies: lognormal:S, uniform:W, samples:FILE
     seed              Seed of the jitter's draws [0]
     replicas          Simulate so many draws of the jitter, and print the percentiles [1]
     jobs              Replicas at a time (default: one per core)
     trace             Write the timeline as Chrome/Perfetto JSON
     export_chakra     Write the simulated graph as Chakra execution traces, one per node, into a folder
-    bulk_threshold    Synchronise gradients smaller than this together, in bulk groups: 64KiB; larger: more of them (default: the
-                      plan's; 0B: each alone)
-    bulk_wait         Leave out of a bulk group what is ready later than so long after its first: 1ms
+    bulk_threshold    Synchronise gradients smaller than this together, in bulk groups: 64KiB; a larger threshold groups more
+                      gradients (default: the plan's; 0B: each alone)
+    bulk_wait         How long a bulk group waits after its first gradient, 1ms; gradients that are ready later stay out of it
     bulk_limit        Make no bulk group larger than this: 4MiB
-    batch_threshold   Encode, decode and add slices smaller than this in one launch, as a batch: 64KiB; larger: more of them
-                      (default: the plan's; 0B: each alone)
-    batch_wait        Leave out of a batch what is ready later than so long after its first: 1ms
+    batch_threshold   Encode, decode and add slices smaller than this in one launch, as a batch: 64KiB; a larger threshold batches
+                      more slices (default: the plan's; 0B: each alone)
+    batch_wait        How long a batch waits after its first slice, 1ms; slices that are ready later stay out of it
     batch_limit       Make no batch larger than this: 4MiB
     density           Send sparse gradients at this density (above 0, at most 1) instead of the plan's; above the plan's
                       break-even, send them dense
-    shards_by         What gathers and reduces shards of a sharded schedule: a library's collectives (library), or messages
-                      between nodes, in a ring (ring) or each to where it belongs (direct) (default: the plan's, else library)
+    shards_by         What carries the shards of a sharded schedule: a library's collectives (library), or messages between nodes,
+                      around a ring (ring) or straight to their owners (direct) (default: the plan's, else library)
     raw_allreduce     Use the library's all-reduce for gradients that are not compressed
     no_pipelining     Synchronise gradients one after the other, each in phases that do not overlap on a node
     no_bulk           Make neither bulk groups nor batches, whatever the plan says
     no_selection      Compress every gradient with the plan's algorithm, K = N
     trust_plan        Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
-    schedule          When gradients are synchronised: ddp (the mean of every gradient in every step) or local(steps, fragments,
-                      every, pattern, overlap) (steps on each node alone, then the mean of what the weights moved by (DiLoCo)) or
-                      fsdp(reshard, prefetch, in_flight, communicators) (parameters, gradients and the optimizer's state in shards
-                      over all nodes (FSDP, ZeRO-3)) or hsdp(shard, reshard, prefetch, in_flight, communicators) (parameters,
-                      gradients and the optimizer's state in shards over groups of neighbours, between which gradients are
-                      averaged (HSDP)) (default: what a plan YAML says, else ddp)
-    wrap              Layers that schedules handle as one: patterns of module names with commas, such as transformer.h.*, or a
-                      number of elements, 100M, from which on a module is one; the rest is one layer (default: what the model file
-                      says, or its names)
-    steady            Iterations back to back, without a barrier: the period that so many (8) settle to
+    schedule          When gradients are synchronised: ddp: the mean of every gradient in every step; local(steps, fragments,
+                      every, pattern, overlap): several steps on each node alone, then the mean of how far the weights have moved
+                      (DiLoCo); fsdp(reshard, prefetch, in_flight, communicators): parameters, gradients and the optimizer's state
+                      in shards over all nodes (FSDP, ZeRO-3); hsdp(shard, reshard, prefetch, in_flight, communicators):
+                      parameters, gradients and the optimizer's state in shards over groups of neighbours, between which gradients
+                      are averaged (HSDP) (default: what a plan YAML says, else ddp)
+    wrap              Which modules a schedule handles as one layer: patterns of module names separated by commas, such as
+                      transformer.h.*, or a number of elements, 100M, from which on a module is a layer. The rest of the model is
+                      one layer (default: what the model file says, else by names)
+    steady            Simulate so many iterations (8) one after the other, without a barrier, and report the period that they
+                      settle to
     sensitivity       Also simulate with bandwidth, latency, codecs, compute … each 10 % better
-    explain_interval  Say how much of the interval comes of kernels, links, computation and the simulator's own error
+    explain_interval  Say how much of the interval is due to kernels, links, computation and the simulator's own error
 
     InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt ends it.
     """
