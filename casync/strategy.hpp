@@ -21,9 +21,9 @@ enum class Operation : std::uint8_t {
 };
 const char* to_string(Operation operation);  ///< "mean" …
 
-/// The nodes that a unit is synchronised between: `nodes` of them, `stride` apart. What is
-/// scattered or gathered between nodes that are apart are the partitions that these have in common:
-/// `first`, `first + stride` …
+/// The nodes between which a unit is synchronised: `first` and every `stride`-th after it, `nodes`
+/// in all. They scatter or gather only the partitions that they have in common: those with a number
+/// k ≡ `first` (mod `stride`).
 struct Ranks {
   std::uint32_t first = 0;
   std::uint32_t nodes = 0;  ///< 0: all of the graph's

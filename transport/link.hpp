@@ -31,9 +31,9 @@ class Outbound {
  public:
   Outbound(Wire& wire, int peer, std::uint64_t job);
 
-  /// Introduces this rank, in a put as long as the whole ring. Gloo makes a connection's send
-  /// buffer as large as the longest put so far: with a small one, every few records would wait for
-  /// its loop thread.
+  /// Tells the peer who this rank is, in a put that is padded to the length of the whole ring: Gloo
+  /// makes a connection's send buffer as large as its longest put so far, and with a small buffer
+  /// every few records would wait for Gloo's loop thread.
   void hello(int rank);
   /// Appends to the queue; drain() sends.
   void enqueue(Parcel parcel);

@@ -42,9 +42,9 @@ struct EncodeSlice {
 
 inline constexpr int kMessagesPerLaunch = 8;
 
-/// One slice that is decoded from up to kMessagesPerLaunch messages. With more of them, several
-/// slices follow each other, the first with the own divisor, the last with the sum's; sums on their
-/// way between them are fp32.
+/// One slice, decoded from at most kMessagesPerLaunch messages. More messages take several of these
+/// in turn: only the first divides by `own_divisor`, only the last by `sum_divisor`, and the sums
+/// that one hands to the next are fp32.
 struct DecodeSlice {
   const std::byte* messages[kMessagesPerLaunch];  ///< null: its length is wrong
   int count;
