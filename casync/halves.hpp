@@ -5,16 +5,16 @@
 
 namespace hipress::casync {
 
-/// A mean in two halves, which are operations of their own: a reduce-scatter, after which one node,
-/// the owner, has the sum of a partition, and a gather, after which all have what the owner has.
-/// Each does one partition of a unit; owners are places among the unit's nodes.
+/// A mean in two halves, each an operation of its own. After a reduce-scatter one node, the owner,
+/// has the sum of a partition. After a gather all nodes have what the owner has. Each half does one
+/// partition of a unit; owners are numbered by their places among the unit's nodes.
 struct Halves {
   /// Adds up what the nodes have on the owner; the task after which its slice holds the sum.
   /// Divided by N if `divides`, or in any case where `partial_sums` travel in half precision.
   TaskId (*reduce)(PartitionTasks& tasks, const UnitWork& work, std::int64_t owner, bool divides);
-  /// Brings the owner's slice, complete after `ready`, to the others: as the message that an Encode
-  /// with these flags makes of it, which the owner decodes, too, so that all end with the same
-  /// bits.
+  /// Brings the owner's slice, which is complete after `ready`, to the other nodes. If it is
+  /// compressed, an Encode with these flags makes the message that travels. The owner decodes this
+  /// message, too, so that all nodes end with the same bits.
   void (*gather)(PartitionTasks& tasks, std::int64_t owner, TaskId ready, TaskFlags flags);
   bool partial_sums = false;
 };

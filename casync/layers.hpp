@@ -17,9 +17,9 @@ struct Layers {
   std::vector<std::uint32_t> of_gradient;  ///< per gradient: its layer's place in `names`
 };
 
-/// By models::Gradient::layer where it is given; else by the name, up to its first component that
-/// is a number ("blocks.3.mlp.weight" is of "blocks.3"); else every gradient is a layer of its own.
-/// A layer stands where its first gradient in the order of forward, the last of backward, does.
+/// A gradient's layer is models::Gradient::layer if given; else its name up to the first component
+/// that is a number ("blocks.3.mlp.weight" is in "blocks.3"); else the gradient alone. A layer's
+/// place is that of its first gradient in the order of forward, the last in that of backward.
 Layers layers_of(const models::Model& model);
 
 }  // namespace hipress::casync

@@ -39,10 +39,10 @@ struct FactorPart {
   std::int64_t values = 0;  ///< fp32
 };
 
-/// All that Task::gradient can be: the model's gradients in input order, then the bulk groups, then
-/// the factors that stand for some of them, of units as backward completes them. Factors
-/// have no members; their values are the members' messages one after the other, each from a
-/// multiple of kFactorAlignment, and then zeros up to slices of one length.
+/// All values of Task::gradient: the model's gradients in input order, then the bulk groups, then
+/// the factors that stand for some units, in the order in which backward completes these units. A
+/// factor has no members. Its values are the messages of its unit's members one after the other,
+/// each from a multiple of kFactorAlignment on, then zeros up to slices of one length.
 struct Layout {
   std::vector<Unit> units;
   std::uint32_t gradients = 0;         ///< of the model: the index of the first group
@@ -82,11 +82,11 @@ struct Layout {
   }
 };
 
-/// Derives it from a model and a plan for it. std::invalid_argument that names the gradient for a
-/// plan that does not fit: another number of decisions, K < 1, an unknown strategy, a root that is
-/// no node, two operations, a gradient compressed otherwise than in half precision with a strategy
-/// of the form kWhole, a group by hand of unknown, repeated or unlike gradients, and a
-/// schedule that does not fit the model.
+/// Derives the layout from a model and a plan for it. Throws std::invalid_argument that names the
+/// gradient for a plan that does not fit: another number of decisions, K < 1, an unknown strategy,
+/// a root that is not a node, strategies of two operations, a gradient compressed otherwise than in
+/// half precision with a strategy of the form kWhole, a bulk group made by hand of unknown,
+/// repeated or unlike gradients, or a schedule that does not fit the model.
 Layout make_layout(const models::Model& model, const Plan& plan);
 
 /// A gradient as the rule for bulk groups sees it.
@@ -99,10 +99,10 @@ struct Groupable {
 Groupable groupable(const models::Gradient& gradient, std::int8_t algorithm,
                     const Algorithm* what = nullptr);
 
-/// The rule: a group takes gradients that are smaller than the threshold, have one algorithm, and
-/// follow one another in the order of backward, larger ones between them left out, until one is
-/// ready too late or would make it too large; a group of one is none. Takes gradients in that order
-/// and returns for each the place of its group's last one, which is its own if it is in none.
+/// The rule goes through the gradients in the order of backward, and skips those not smaller than
+/// the threshold. A gradient joins the last group of its algorithm, or begins the next one if it is
+/// ready too late or would make that one too large. A group of one is none. Takes gradients in that
+/// order; returns for each the place of its group's last member, or its own if it is in none.
 std::vector<std::uint32_t> bulk_groups(const Aggregation& rule,
                                        std::span<const Groupable> gradients);
 
@@ -115,10 +115,10 @@ std::vector<std::string> unit_names(const Layout& layout);
 /// needs first of them; of a unit without members 0.
 std::vector<std::uint32_t> need_places(const Layout& layout, const models::Model& model);
 
-/// The order in which all ranks run a library's collectives: that of backward, where each later
-/// factor of a unit comes one place later than the one before it, behind the first factors there,
-/// so that a unit's stages do not wait for each other alone; without pipelining, right behind it.
-/// Units without members are left out.
+/// The order in which all ranks run a library's collectives: that of backward. With pipelining, a
+/// later factor of a unit comes one place after the factor before it, behind the first factors
+/// there, so that other collectives run between a unit's stages. Without pipelining it follows that
+/// factor directly. Units without members are left out.
 std::vector<std::uint32_t> collective_order(const Layout& layout, bool pipelining = true);
 
 /// One member's place in a unit.

@@ -63,9 +63,9 @@ class PartitionTasks {
   /// The slice of one node, encoded unless it goes raw, is added to that of another; the task of
   /// add().
   TaskId contribute(const Contribution& what);
-  /// Of a broadcast: the root's slice goes from a node that has it to one that takes it over, in
-  /// place of its own: the Recv, or, compressed, behind the Recv a Decode. Returns the Recv, whose
-  /// message can be sent on.
+  /// Of a broadcast: sends the root's slice from a node that has it to one that takes it over in
+  /// place of its own. The Recv fills a raw slice; a Decode behind the Recv fills a compressed one.
+  /// Returns the Recv, whose message can be sent on.
   TaskId deliver(std::uint32_t from, std::uint32_t to, TaskId message);
   /// The Decode of the last deliver().
   TaskId last_decode() const { return last_decode_; }

@@ -77,8 +77,8 @@ struct Decision {
 struct Aggregation {
   std::int64_t threshold_bytes = 0;  ///< what is smaller is put together; larger: fewer, larger
                                      ///< messages or launches. 0: nothing is
-  /// What is ready later than so long after the first does not join it; larger: the first waits
-  /// longer. None: however late.
+  /// What becomes ready more than this after the first member does not join it. Larger: the first
+  /// member waits longer. None: no limit.
   std::optional<Picoseconds> wait = {};
   /// What would make a group or batch larger starts the next one. None: however large.
   std::optional<std::int64_t> limit_bytes = {};
@@ -114,9 +114,9 @@ struct Plan {
   /// Of a sharded schedule whose gradients are compressed: so many neighbours exchange shards
   /// first, then those of other neighbours; 1: all at once.
   std::uint32_t exchange_within = 1;
-  /// Of a sharded schedule: what gathers and reduces, a library's collectives or rows of
-  /// strategies() ("ring": ring_gather, ring_reduce_scatter). Gradients that a codec other than
-  /// half precision encodes go straight to the node that adds them up.
+  /// Of a sharded schedule: what gathers and reduces. Either a library's collectives, or rows of
+  /// strategies(): "ring" stands for ring_gather and ring_reduce_scatter. With rows, gradients that
+  /// a codec other than half precision encodes go straight to the node that adds them up.
   std::string shards_by = std::string(kLibrary);
   /// Gathers and reductions are messages between nodes, which can be run.
   bool shards_in_messages() const { return shards_by != kLibrary; }

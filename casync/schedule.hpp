@@ -103,8 +103,8 @@ class Schedule {
   /// what is known.
   static Schedule parse(std::string_view text);
   /// All schedules of a text whose parameters may have several values: "local(steps=50|100,
-  /// overlap=0|1)" are four, in that order. Those whose values contradict each other are left out.
-  /// std::invalid_argument as parse(), where none is left, and for more than kMostOfSet.
+  /// overlap=0|1)" gives four, in that order. Those with values that contradict each other are left
+  /// out. std::invalid_argument as parse(), if none is left, and for more than kMostOfSet.
   static std::vector<Schedule> parse_set(std::string_view text);
   static constexpr std::size_t kMostOfSet = 1000;
 

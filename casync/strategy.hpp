@@ -138,9 +138,9 @@ const Strategy& find_strategy(std::string_view carrier, Operation operation);
 /// A Plan::shards_by, from what may be in any case. std::invalid_argument as find_strategy().
 std::string carrier_of_shards(std::string_view text);
 
-/// Expands a plan to the graph of one iteration: on every node Forward, which is all computation
-/// before the last backward (models::before_backward_s), then the gradients'
-/// Backward tasks in order of their ready times, and behind them what the strategy says.
+/// Expands a plan to the graph of one iteration. Every node has Forward, which is all computation
+/// before the last backward (models::before_backward_s), then the gradients' Backward tasks in
+/// order of their ready times, and behind them the tasks that the strategy adds. Throws
 /// std::invalid_argument as make_layout(), and for a folded graph of a plan that `foldable` calls
 /// impossible.
 TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding = Folding::kNone);
@@ -149,11 +149,11 @@ TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding =
 TaskGraph expand_to_run(const models::Model& model, const Plan& plan,
                         Folding folding = Folding::kNone);
 
-/// The graph of that many iterations back to back (at least 1). Forward is then a chain of one task
-/// per gradient, the last in the order of backward first, each for the share of forward that its
-/// gradient has of backward, or, where the model gives no ready times, of the elements. From the
-/// second iteration on it waits until the gradient is synchronised on the node, and Backward until
-/// the node has sent what it overwrites. Throws as expand().
+/// The graph of that many iterations back to back (at least 1). Forward is a chain of one task per
+/// gradient, the last in the order of backward first. A task takes the share of forward that its
+/// gradient has of backward or, where the model gives no ready times, of the elements. From the
+/// second iteration on, Forward waits until the gradient is synchronised on the node, and Backward
+/// until the node has sent what Backward overwrites. Throws as expand().
 TaskGraph expand_back_to_back(const models::Model& model, const Plan& plan, int iterations,
                               Folding folding = Folding::kNone);
 

@@ -6,8 +6,8 @@
 
 #include "casync/task_graph.hpp"
 
-/// What a strategy says about itself to those who never expand it: the coarse pattern that searches
-/// rank plans by, and the terms of the lower bound (docs/bound.md derives them). All times are in
+/// What a strategy tells callers that never expand it: the coarse pattern by which searches rank
+/// plans, and the terms of the lower bound (docs/bound.md derives them). All times are in
 /// picoseconds, as doubles.
 namespace hipress::casync {
 
@@ -38,8 +38,8 @@ struct Wire {
   double fan(const SliceCosts& slice) const;
 };
 
-/// Work of one unit on one sort of resource. Node i has `all` and, for every partition that it
-/// serves, `served` (of the last partition, which may be shorter, `served_last`). `average` is the
+/// Work of one unit on one sort of resource. Node i has `all`, plus `served` for every partition
+/// that it serves (`served_last` for the last partition, which may be shorter). `average` is the
 /// mean over nodes.
 struct Work {
   double average = 0;

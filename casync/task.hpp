@@ -19,29 +19,29 @@ constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.
 /// in place, and the message of its predecessor:
 ///  - Forward, Backward: computation; a Backward task ends when its gradient is complete.
 ///  - Steps: whole steps of computation, of which none begins or awaits a synchronisation.
-///  - Encode: slice -> message; with kFactors, all of the gradient, and what has become of earlier
+///  - Encode: slice -> message; with kFactors, all of the gradient and the means of its earlier
 ///    factors -> factor.
-///  - Send, Recv: a message, or with `algorithm == kRaw` the slice itself, from one node to
-///  another. The
-///    Recv is the successor of its Send and takes no time of its own: it marks the arrival. A raw
-///    Recv that has a Merge as successor lands in a buffer for it, any other raw Recv lands in the
+///  - Send, Recv: a message, or with `algorithm == kRaw` the slice itself, from
+///    one node to another. The Recv is the successor of its Send and takes no
+///    time of its own: it marks the arrival. A raw Recv that has a Merge as
+///    successor lands in a buffer for that Merge. Any other raw Recv lands in the
 ///    slice.
 ///  - Decode: message -> slice, overwriting or (kAccumulate) adding to it; with kGathers, the sum
 ///    of all nodes' messages -> slice; with kFactors, the means of all factors -> all of the
 ///    gradient.
 ///  - Merge: adds a raw message to the slice.
-///  - AllReduce: the mean over all nodes of the slice, by a library's own algorithm; unless
-///    `algorithm == kRaw`, of the slice's N-th as an Encode casts it, and cast back as by a Decode.
-///    A collective: every node has such a task, and on each they follow one another in the same
-///    order.
-///  - LocalReduce: sums the gradient over its node's GPUs, each of which then holds a G-th of it,
-///  on which it works from then on; LocalBroadcast: gathers these on all of them. (Only where nodes
-///  have several; `amount` is bytes. For simulators only.)
-///  - AllGather: every node of a group ends with the shards of all. ReduceScatter: each ends with
-///  the
-///    mean of its shard. AllToAll: each sends every other the slice that is of that one's shard.
-///    They are a library's, and collectives of the group's nodes; `amount` is the bytes of all
-///    shards. (For simulators only.)
+///  - AllReduce: the mean of the slice over all nodes, by a library's own algorithm. Unless
+///    `algorithm == kRaw`, an N-th of each slice is cast as by an Encode before it is summed, and
+///    the sum is cast back as by a Decode. A collective: every node has such a task, and all nodes
+///    run these tasks in the same order.
+///  - LocalReduce: sums the gradient over its node's GPUs. Each GPU then works on a G-th of it.
+///    LocalBroadcast: gathers these parts on all GPUs. (Only where nodes have several GPUs;
+///    `amount` is bytes. For simulators only.)
+///  - AllGather: every node of a group ends with the shards of all. ReduceScatter: each
+///    node ends with the mean of its shard. AllToAll: each node sends every other node
+///    the slice that belongs to that node's shard. All three are collectives of a library
+///    among the group's nodes; `amount` is the bytes of all shards. (For simulators
+///    only.)
 ///  - Join: nothing. It is done when its predecessors are, and occupies no resource.
 enum class Kind : std::uint8_t {
   kForward,
@@ -177,8 +177,8 @@ inline bool casts(const Task& task) {
 }
 
 /// The Encode (kind kEncode) or Decode that an AllReduce that casts stands for. Its elements are
-/// counted by the bytes, two for each: one more than the slice has if that is odd, since messages
-/// are padded.
+/// counted from the bytes, two bytes each. This is one element more than the slice has if the slice
+/// has an odd number, since messages are padded.
 inline Task cast_of(Task all_reduce, Kind kind) {
   if (kind != Kind::kEncode) all_reduce.flags = kNoFlags;
   all_reduce.kind = kind;

@@ -31,9 +31,9 @@ struct Buffer {
                                      ///< gathered in
 };
 
-/// What a task works on: indices into TaskGraph::buffers, or kNoIndex. A task that accumulates
-/// reads what it writes, too; an AllReduce that casts sums in the message that it writes, and then
-/// fills the slice that it reads.
+/// What a task works on: indices into TaskGraph::buffers, or kNoIndex. A task that accumulates also
+/// reads the buffer that it writes. An AllReduce that casts sums in the message that it writes, and
+/// then fills the slice that it reads.
 struct Operands {
   std::uint32_t reads = kNoIndex;
   std::uint32_t writes = kNoIndex;
@@ -59,9 +59,9 @@ struct Factor {
   bool operator==(const Factor&) const = default;
 };
 
-/// Nodes that have collectives of their own: with each node those that are a multiple of `stride`
-/// from it, up to `nodes` of them, the first a multiple of nodes · stride plus less than a stride.
-/// All nodes are in one such group each.
+/// How nodes form groups with collectives of their own: every node is in one group of `nodes`
+/// nodes, each `stride` after the one before. The number of a group's first node is a multiple of
+/// nodes · stride plus less than a stride.
 struct Group {
   std::uint32_t nodes = 1;
   std::uint32_t stride = 1;
@@ -165,9 +165,9 @@ inline bool encodes_quotients(const Task& task, std::uint32_t divisor) {
          !std::has_single_bit(divisor);
 }
 
-/// Bytes that a Send or a collective puts on its node's egress; an AllReduce of S bytes, whatever
-/// its algorithm, 2(N-1)/N·S, one of a group of n nodes (n-1)/n·S, the least with which it can be
-/// done.
+/// Bytes that a Send or a collective puts on its node's egress. For an AllReduce of S bytes these
+/// are 2(N-1)/N·S whatever its algorithm, for a collective of a group of n nodes (n-1)/n·S: the
+/// least with which it can be done.
 inline std::int64_t bytes_sent(const TaskGraph& graph, const Task& task) {
   if (is_of_group(task)) {
     const std::int64_t nodes = graph.groups[task.group].nodes;

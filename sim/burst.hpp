@@ -7,9 +7,9 @@
 namespace hipress::sim {
 
 /// Token buckets of the ports: what a port did not carry while it idled, up to a depth, goes at
-/// once later, as cloud providers and traffic shapers have it. Times are picoseconds of the port at
-/// full speed. A port's credit grows by 1 a picosecond up to the depth; a message takes all of its
-/// work from it when it starts, so that the credit may be negative until the work is done.
+/// once later, as with cloud providers and traffic shapers. Times are picoseconds of the port at
+/// full speed. A port's credit grows by 1 a picosecond up to the depth. A message takes all of its
+/// work from the credit when it starts, so the credit may be negative until the work is done.
 class Bursts {
  public:
   Bursts(std::uint32_t ports, std::int64_t depth) : depth_(depth), paid_until_(ports, 0) {}

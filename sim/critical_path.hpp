@@ -9,10 +9,10 @@
 namespace hipress::sim {
 
 /// The chain of tasks that decides when the iteration ends, in order of time: from a task that
-/// nothing held up to the last to end. Each step follows the one before because it is its successor
-/// in the graph, or because both need one stream or port and it had to wait for it. Gaps are
-/// messages on the wire (between a Send and its Recv). Empty for a graph without tasks. The
-/// timeline is the one that simulate recorded of this graph.
+/// nothing held up to the task that ends last. Each step follows the one before because it is its
+/// successor in the graph, or because both need one stream or port and the later one had to wait
+/// for it. Gaps are messages on the wire (between a Send and its Recv). Empty for a graph without
+/// tasks. `timeline` is the one that simulate() recorded of this graph.
 std::vector<casync::TaskId> critical_path(const casync::TaskGraph& graph,
                                           const traces::Timeline& timeline);
 
@@ -22,9 +22,9 @@ struct PathTimes {
   casync::Picoseconds wire{};  ///< between a Send and its Recv
 };
 
-/// The times of a critical path from `begin` to the end of its last task: with `begin` = 0 where
-/// the iteration goes, with the end of computation where the exposed communication does. Their sum
-/// is the length of that span.
+/// The times of a critical path from `begin` to the end of its last task. If `begin` is 0, they
+/// show where the iteration's time goes; if it is the end of computation, where the time of exposed
+/// communication goes. Their sum is the length of that span.
 PathTimes path_times(const casync::TaskGraph& graph, const traces::Timeline& timeline,
                      const std::vector<casync::TaskId>& path, casync::Picoseconds begin);
 

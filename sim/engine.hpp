@@ -181,11 +181,11 @@ inline bool occupies_ports(const Task& task) {
   return task.kind == casync::Kind::kSend || task.kind == casync::Kind::kAllReduce;
 }
 
-/// Runs a graph in virtual time. Time stands at an instant until nothing more happens in it:
-/// first everything that ends is ended and what thereby becomes ready is queued, then idle
-/// resources take the first of their queues; tasks of no length start another round. So what is
-/// started depends on the set of ready tasks alone, never on the order in which events of one
-/// instant come.
+/// Runs a graph in virtual time. Time stands at an instant until nothing more happens in it. First
+/// everything that ends is ended, and the tasks that thereby become ready are queued. Then idle
+/// resources take the first of their queues. Tasks of no length start another round. So what is
+/// started depends on the set of ready tasks alone, never on the order of events within an
+/// instant.
 ///
 /// `kGroups`: of sharded schedules, whose collectives take turns on the networks of their groups.
 template <class Transfers, bool kGroups = false>

@@ -7,17 +7,17 @@
 namespace hipress::sim {
 
 /// Something that ends at a point of virtual time: a task, or (with a version) an activity of
-/// Sharing, whose end moves when its speed changes; an event whose version is no longer the
-/// activity's is stale.
+/// Sharing. An activity's end moves when its speed changes; an event is stale if its version is no
+/// longer the activity's.
 struct Event {
   std::int64_t time = 0;  ///< picoseconds, not negative
   std::uint32_t subject = 0;
   std::uint32_t version = 0;  ///< 0: the task `subject` ends; the engine has two more for tasks
 };
 
-/// Events in the order of time; the order among equal times is irrelevant to the result, since the
-/// engine takes all of an instant before it starts anything. Time never goes back: what is pushed
-/// is not before the last event taken.
+/// Events in the order of time. The order among equal times does not affect the result, since the
+/// engine takes all events of an instant before it starts anything. Time never goes back: an event
+/// that is pushed is not before the last event taken.
 ///
 /// Many events share an instant (rings move in step), so the heap holds instants, each with a list
 /// of its events. A pushed event finds its instant among the last few that were pushed to; if it

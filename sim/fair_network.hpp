@@ -37,10 +37,10 @@ class FairLinks {
   Bursts bursts_;                 // egresses, then ingresses
 };
 
-/// Flows share links max-min. A flow is one (source, destination) pair: its messages go one after
-/// the other, in the order of service, and the flow in front of each link's others only by its
-/// share of the link. Links are full duplex; where both directions together carry less than twice
-/// one of them, each has one more capacity for their sum.
+/// Flows share links max-min. A flow is one (source, destination) pair. Its messages go one after
+/// the other, in the order of service; different flows do not queue for each other, they only share
+/// links. Links are full duplex. A link whose directions together carry less than twice one of them
+/// has one more capacity, for the sum of both.
 template <class Sends>
 class FairNetwork {
  public:

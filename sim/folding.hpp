@@ -47,9 +47,9 @@ struct ExpandedGraph {
 /// As choose_folding() says.
 ExpandedGraph expand(const Scenario& scenario, Fold fold);
 
-/// Iteration times with every slice of a gradient as long as its longest, and as its shortest.
-/// Where less work never takes longer (it may: list scheduling has anomalies; Graham, 1969), the
-/// whole graph's lies between them.
+/// Iteration times with every slice of a gradient as long as its longest, and as its shortest. The
+/// whole graph's time lies between them, if less work never takes longer (it may: list scheduling
+/// has anomalies; Graham, 1969).
 struct FoldingBounds {
   Picoseconds shortest{}, longest{};
 };

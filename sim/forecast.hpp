@@ -11,8 +11,8 @@
 namespace hipress::sim {
 
 /// How a predicted time depends on what is uncertain: parts that grow in proportion to the costs of
-/// host, links and compute, as they do where the machine is slower by a standard deviation. They
-/// add up to the time, since everything twice as slow takes twice as long.
+/// host, links and compute, at the rates seen when these are slower by a standard deviation. The
+/// parts add up to the time, since everything twice as slow takes twice as long.
 struct Response {
   double time_s = 0;
   double host_s = 0;      ///< kernels, and the CPU time of transfers
@@ -38,10 +38,10 @@ void slow_links(double factor, costs::Profile& profile, costs::Cluster& cluster)
 /// Seconds that something takes with these costs; none: it cannot be told.
 using TimeOf = std::function<std::optional<double>(const costs::Profile&, const costs::Cluster&)>;
 
-/// The response of what takes `nominal_s` with this profile and cluster, of which `compute_s` for
-/// forward and backward, by two more calls of `time_s`: with host work, and with links, slower by a
-/// standard deviation; at the same time with more than one of `jobs`. None where one of them gives
-/// none.
+/// The response of something that takes `nominal_s` with this profile and cluster, `compute_s` of
+/// it for forward and backward. Makes two more calls of `time_s`: with host work, and with links,
+/// slower by a standard deviation. With more than one of `jobs` they run at the same time. None if
+/// one of them gives none.
 std::optional<Response> respond(double nominal_s, double compute_s, const costs::Profile& profile,
                                 const costs::Cluster& cluster, const TimeOf& time_s,
                                 unsigned jobs = 1);
@@ -51,9 +51,9 @@ std::optional<Response> respond(double nominal_s, double compute_s, const costs:
 Response respond(const Scenario& scenario, const casync::TaskGraph& graph, double iteration_s,
                  double compute_s, unsigned jobs = 1);
 
-/// Of the median iteration of a run, over replicas that draw factors of host, links and compute
-/// once each, and the model's error for what is communication. So many `iterations` add what their
-/// median varies; 0: infinitely many.
+/// The interval of a run's median iteration, over replicas. Each draws one factor for host, links
+/// and compute, and one for the model's error in communication. A run of so many `iterations` adds
+/// the variation of its median; 0: infinitely many.
 Interval interval(const Response& response, const costs::Spread& spread, int iterations = 0);
 
 /// A source of what is not known of a time.

@@ -15,9 +15,9 @@ std::uint64_t mix(std::uint64_t bits);
 /// draws one. Drawn by (seed, replica, task), so in no order, and the same on every compiler.
 class Jitter {
  public:
-  /// "lognormal:S", S the standard deviation of the factor's logarithm, 0 to 2, the mean being 1;
-  /// "uniform:W", factors from 1−W to 1+W, W 0 to 1; "samples:FILE", one factor a line, each
-  /// equally likely. InputError that lists these, or names the file's line.
+  /// "lognormal:S": S is the standard deviation of the factor's logarithm, 0 to 2; the mean is 1.
+  /// "uniform:W": factors from 1−W to 1+W, W 0 to 1. "samples:FILE": one factor a line, each
+  /// equally likely. Throws InputError that lists these, or names the file's line.
   static Jitter parse(const std::string& text);
   /// These factors; each must be finite and 0 to 1000 (InputError).
   explicit Jitter(const std::vector<double>& factors);

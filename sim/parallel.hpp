@@ -11,11 +11,11 @@
 
 namespace hipress::sim {
 
-/// Calls work(i, job) for i of 0 … count−1, `jobs` at a time; `job` is below `jobs` and one
-/// thread's at a time. Once a call has thrown, no other begins. Of those that threw, the one of the
-/// lowest i is reported: all before it had begun, so that it does not depend on the number of jobs,
-/// nor on which of them is fast. Where the system gives fewer threads (ulimit -u), fewer do the
-/// work.
+/// Calls work(i, job) for i of 0 … count−1, `jobs` calls at a time. `job` is below `jobs`, and one
+/// thread has it at a time. Once a call has thrown, no other begins. If several calls threw, the
+/// exception of the lowest i is reported: all calls before it had begun, so it depends neither on
+/// the number of jobs nor on which of them is fast. If the system gives fewer threads (ulimit -u),
+/// fewer do the work.
 template <class Work>
 void run_parallel(std::size_t count, unsigned jobs, const Work& work) {
   if (jobs <= 1 || count <= 1) {

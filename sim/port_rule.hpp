@@ -7,10 +7,10 @@
 
 namespace hipress::sim {
 
-/// The rule of network `port`: one message at a time per port. A free egress takes the first of its
-/// queue and holds it until that has left; what it holds waits for its receiver's ingress; a free
-/// ingress takes the first of what is held for it, which starts, and both ports are busy until it
-/// has left.
+/// The rule of network `port`: one message at a time per port. A free egress takes the first
+/// message of its queue and holds it until it has left. A message that is held waits for its
+/// receiver's ingress. A free ingress takes the first message that is held for it. This message
+/// starts, and both its ports are busy until it has left.
 ///
 /// Two loops run by this rule: PortNetwork under the engine, for any graph and all that a cluster
 /// can have, and the planner's Timeline (planner/timing/timeline.hpp), whose state is a value that
@@ -45,8 +45,8 @@ class PortRule {
     if (!ingress.empty()) ingress_.add(ingress, receiver);
   }
   /// Ends an instant, or a round of it, on the ports of all nodes. hold(egress, node) takes the
-  /// first of the queue, puts it where it is held and calls joined_ingress(); start(ingress, node)
-  /// takes the first of what is held and starts it.
+  /// first message of the queue, holds it for its ingress and calls joined_ingress().
+  /// start(ingress, node) takes the first message that is held there and starts it.
   template <class Egress, class Ingress, class Hold, class Start>
   void serve(Egress* egress, Ingress* ingress, const Hold& hold, const Start& start) {
     for (const std::uint32_t node : egress_.indices()) {

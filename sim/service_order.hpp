@@ -5,9 +5,9 @@
 
 #include "casync/task_graph.hpp"
 
-/// Who goes first of those that wait for one resource: by a key made of times and gradients, then
-/// by a task's place among those of its unit. The engine and the planner's timeline
-/// (planner/timing) both follow it.
+/// Which of the tasks that wait for one resource goes first: the order is by a key made of times
+/// and gradients, then by a task's place among those of its unit. The engine and the planner's
+/// timeline (planner/timing) both follow this order.
 namespace hipress::sim {
 
 struct ServiceKey {

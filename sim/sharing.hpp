@@ -16,13 +16,13 @@ namespace hipress::sim {
 ///
 /// An activity has work (picoseconds at full speed) and runs at a speed between 0 and 1. A capacity
 /// limits the sum of use × speed over its activities. Speeds are weighted max-min fair: all rise
-/// together, each in proportion to its weight, until a capacity is full or full speed is reached;
-/// those stop, the others go on (progressive filling, Bertsekas and Gallager, Data
-/// Networks, 6.5.2). Only activities that are connected to a change through shared capacities are
-/// recomputed, and none where another takes an ended one's place, as a flow's next message does.
+/// together, each in proportion to its weight. An activity stops rising at full speed, or when a
+/// capacity of its is full; the others go on (progressive filling, Bertsekas and Gallager, Data
+/// Networks, 6.5.2). A change recomputes only activities connected to it through shared capacities,
+/// and none if another takes an ended one's place, as a flow's next message does.
 ///
-/// Remaining work is integer and speeds are ratios of integers, exact (1/n) where n equals share
-/// one full capacity, else in units of 2^-32; a completion rounds up to a whole picosecond.
+/// Remaining work is an integer. Speeds are ratios of integers: exactly 1/n where n equals share
+/// one full capacity, else in units of 2^-32. A completion rounds up to a whole picosecond.
 class Sharing {
  public:
   using Slot = std::uint32_t;
@@ -59,9 +59,9 @@ class Sharing {
   };
 
   std::uint32_t add_capacity(double amount);
-  /// From now on sorts that are under way on one of the `nodes` at once slow each other: the speed
-  /// that sharing gives is divided by the factors, to 1/4096, of the other sorts that are there.
-  /// What is thereby left of a capacity nobody takes.
+  /// From now on, activities of different sorts on one of the `nodes` slow each other: the speed
+  /// that sharing gives is divided by the factors, to 1/4096, of the other sorts under way there.
+  /// The part of a capacity that this leaves free goes to nobody.
   void set_overlap(const costs::DirectedFactors& factors, std::uint32_t nodes);
 
   /// Begins at `now`; its speed is known after the next settle(). `work` is in picoseconds.

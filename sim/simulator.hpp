@@ -9,11 +9,11 @@
 
 namespace hipress::sim {
 
-/// Runs in virtual time a graph that casync::check() accepts, as it does what is expanded from
-/// plans (here a Send without a Recv would end unnoticed). Deterministic to the byte. Throws
-/// io::InputError for costs that are impossible (zero bandwidth, negative latency, NaN), a task of
-/// more than kLongest_s and a run of more than 53 days, and io::RunError that names up to ten stuck
-/// tasks and what they wait for if the graph cannot finish, and Stopped where Options::stop says
+/// Runs in virtual time a graph that casync::check() accepts, as it accepts every graph expanded
+/// from a plan (here a Send without a Recv would end unnoticed). Deterministic to the byte.
+/// Throws io::InputError for costs that are impossible (zero bandwidth, negative latency, NaN), a
+/// task of more than kLongest_s and a run of more than 53 days; io::RunError that names up to ten
+/// stuck tasks and what they wait for if the graph cannot finish; Stopped if Options::stop says
 /// so.
 Result simulate(const casync::TaskGraph& graph, const TaskCosts& costs,
                 const costs::Cluster& cluster, const Options& options = {});

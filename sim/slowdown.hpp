@@ -19,11 +19,11 @@ struct Slowdowns {
   std::uint32_t slowest() const;
 };
 
-/// Of an iteration that was simulated. What a computing task lost is exact: its length less its
-/// work. It is shared out over the time in which its host's cores or memory, or its device, were
-/// asked for more than they give, by how much of them each codec task, transfer and other
-/// computation there wants. `graph` and `result`, which needs its timeline, are the scenario's
-/// (std::invalid_argument for another timeline).
+/// The slowdowns of an iteration that was simulated. What a computing task lost is exact: its
+/// length less its work. The loss is shared out over the time in which the host's cores or memory,
+/// or the device, were asked for more than they give: among the codec tasks, transfers and other
+/// computation there, by how much of them each wants. `graph` and `result`, which needs its
+/// timeline, are the scenario's (std::invalid_argument for another timeline).
 Slowdowns slowdowns(const Scenario& scenario, const casync::TaskGraph& graph, const Result& result);
 
 }  // namespace hipress::sim

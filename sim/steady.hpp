@@ -14,15 +14,15 @@ struct SteadyState {
   std::vector<casync::Picoseconds> periods;
   bool settled = false;  ///< the last two periods are equal, to the picosecond
   /// Forward and backward tasks of one iteration as they were simulated, without what they waited
-  /// for: the mean over the iterations that `period` is of, on the node where it is longest; at
-  /// most `period`, which jitter may push it beyond.
+  /// for: the mean over the iterations that `period` is of, on the node where it is longest. At
+  /// most `period`; jitter may otherwise push it beyond.
   casync::Picoseconds compute{};
   casync::Picoseconds forward{};  ///< the forward tasks alone, on the node where they are shortest
 };
 
-/// Of a graph of that many iterations (casync::expand_back_to_back; at least 2) and its timeline.
-/// An iteration is as long as the one after it lets it be seen to be, so nothing is said of the
-/// last synchronisation.
+/// The steady state of a graph of that many iterations (casync::expand_back_to_back; at least 2),
+/// from its timeline. The length of an iteration shows only in the iteration after it, so nothing
+/// is said about the last synchronisation.
 SteadyState steady_state(const casync::TaskGraph& graph, const traces::Timeline& timeline,
                          int iterations);
 

@@ -26,14 +26,14 @@ class TaskCosts {
   /// InputError if the profile lacks one of the plan's algorithms.
   TaskCosts(const costs::Profile& profile, const std::vector<casync::Algorithm>& algorithms);
   /// Time of an Encode, Decode or Merge of `task.amount` elements alone on its codec stream, cut
-  /// among that many GPUs that work at once; `divisor` is the graph's. A batched one costs nothing,
-  /// its leader what all of the batch does. `factors` are TaskGraph::factors_of() it. InputError if
-  /// the profile does not say what as many stages cost.
+  /// among that many GPUs that work at once. `divisor` is the graph's. A batched task costs
+  /// nothing, its leader what all of the batch does. `factors` are the task's, by
+  /// TaskGraph::factors_of(). InputError if the profile does not say what so many stages cost.
   Picoseconds codec_time(const casync::Task& task, std::uint32_t divisor, std::uint32_t gpus = 1,
                          std::span<const casync::Factor> factors = {}) const;
-  /// Time of an AllReduce over `nodes` nodes with nothing else on that link: the library's for the
-  /// task's bytes, and where it casts, an encode before and a decode after at compute speed 1, each
-  /// cut among that many GPUs.
+  /// Time of an AllReduce over `nodes` nodes with nothing else on that link: the library's time for
+  /// the task's bytes. If the task casts, an encode before and a decode after are added, at compute
+  /// speed 1, each cut among that many GPUs.
   Picoseconds all_reduce_time(const casync::Task& task, std::uint32_t nodes,
                               const costs::LinkCosts& link, std::uint32_t gpus = 1) const;
 

@@ -7,17 +7,17 @@
 
 namespace hipress::sim {
 
-/// When those who move messages get a core of a host whose cores all have somebody else on them.
+/// When threads that move messages get a core of a host where other threads occupy all cores.
 ///
 /// A thread that encodes, decodes or computes keeps its core for a turn
 /// (costs::Cluster::core_turn_s) before it lets others go first. With k such threads on c <= k
-/// cores, whoever else becomes ready waits for half a turn until the one on its core leaves it, and
-/// a turn for each of the k/c - 1 before it in the queue: (k/c - 1/2) turns, on average. A free
-/// core is had at once.
+/// cores, another thread that becomes ready waits half a turn until the one on its core leaves, and
+/// a turn for each of the k/c - 1 before it in the queue: (k/c - 1/2) turns on average. A free core
+/// is had at once.
 ///
-/// A message needs a core three times: its sender's thread that sends, then on the other host the
-/// library's loop and the thread that receives from this peer. What becomes ready at a node
-/// meanwhile waits with it and goes at the same time.
+/// A message needs a core three times: for its sender's thread that sends, then on the other host
+/// for the library's loop and for the thread that receives from this peer. What becomes ready at a
+/// node while a thread waits there waits with it and goes at the same time.
 class Turns {
  public:
   explicit Turns(const costs::Cluster& cluster);

@@ -48,8 +48,8 @@ struct Utilisation {
   std::vector<HostUse> hosts;  ///< in order of their number; none where cores are not shared
 };
 
-/// What every resource did in the iteration that was simulated; all zero for one of no length.
-/// `graph` and `result`, which needs its timeline, are the scenario's
+/// What every resource did in the iteration that was simulated; all zero for an iteration of no
+/// length. `graph` and `result`, which needs its timeline, are the scenario's
 /// (std::invalid_argument for another timeline).
 Utilisation utilisation(const Scenario& scenario, const casync::TaskGraph& graph,
                         const Result& result);

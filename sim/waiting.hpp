@@ -60,9 +60,9 @@ class WaitingHeap {
   std::vector<Waiting> heap_;
 };
 
-/// The same for tasks in the usual order that are added as time goes on, as every stream's are: a
-/// queue. Only what became ready at one instant has to be put in order, and only if it is still
-/// waiting when that instant's turn comes. One that waits alone is kept without any queue.
+/// The same as a queue, for tasks in the usual order that are added as time goes on, as every
+/// stream's are. Only tasks that became ready at one instant have to be put in order, and only if
+/// they still wait when its turn comes. One that waits alone is kept without a queue.
 class WaitingQueue {
  public:
   /// Puts tasks of one ready time in order; one for all queues of a graph.

@@ -15,8 +15,8 @@ namespace hipress::sim {
 [[noreturn]] void report_too_long(const casync::Task& task, std::uint32_t nodes, double seconds);
 
 /// What each task takes alone on its resource, in picoseconds: the costs of the engine, and of
-/// whoever simulates without a graph (planner/timing). io::InputError, as report_too_long(), for
-/// what takes longer than kLongest_s.
+/// simulations without a graph (planner/timing). Throws io::InputError, as report_too_long(), for a
+/// task that takes longer than kLongest_s.
 class Works {
  public:
   /// `divisor` is the graph's. The arguments must outlive it.
