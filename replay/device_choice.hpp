@@ -29,8 +29,8 @@ struct DeviceChoice {
 };
 
 /// A process that a launcher started takes the GPU that io::choose_gpu() says; ranks that are
-/// threads share what there is. io::InputError where there is no GPU (for its local rank) or no
-/// NCCL, or NCCL wants more GPUs than there are, before any rank waits for another.
+/// threads share what there is. Throws io::InputError, before any rank waits for another: without a
+/// GPU (for its local rank) or NCCL, or if NCCL wants more GPUs than there are.
 DeviceChoice choose_device(const DeviceRequest& request, const std::optional<io::Launch>& launch);
 
 }  // namespace hipress::replay

@@ -7,9 +7,9 @@
 
 namespace hipress::replay {
 
-/// A 64-bit digest of fp32 values' bits. Eight lanes of multiply-and-rotate, each of which is a
-/// bijection of its state, so that one wrong element is always noticed and more with probability 1
-/// - 2^-64 or so.
+/// A 64-bit digest of fp32 values' bits, in eight lanes of multiply-and-rotate. Each lane is a
+/// bijection of its state, so one wrong element is always noticed, and several wrong ones with a
+/// probability of about 1 - 2^-64.
 class Digest {
  public:
   /// Values that every update but the last must be a multiple of.

@@ -44,8 +44,8 @@ struct Watched {
 };
 
 /// Calls `work`, which measures something and returns the spread to be expected, between two calls
-/// of `probe`. Where these differ by more than the spread explains, all of it again, up to `again`
-/// times.
+/// of `probe`. If these differ by more than the spread explains, it is measured and probed again,
+/// up to `again` times.
 Watched watch(const std::function<costs::Probes()>& probe,
               const std::function<costs::Spread()>& work, int again);
 

@@ -20,10 +20,10 @@ struct Comparable {
   std::string differs;  ///< a sentence; empty: nothing is left out
 };
 
-/// Each rank is one node with nothing below it, on some machine. A cluster whose nodes lie on
-/// machines as the ranks do is theirs, but for GPUs within nodes. Of any other with links inside
-/// hosts or racks, the part between nodes is compared: each with a link of its own, on machines as
-/// those of `flat`, which is the profile's own cluster of as many nodes.
+/// Each rank is one node with nothing below it, on some machine. If a cluster's nodes lie on
+/// machines as the ranks do, all of it but the GPUs within nodes is compared. Of any other cluster
+/// with links inside hosts or racks, only the part between nodes is: each node has a link of its
+/// own, on machines as in `flat`, the profile's own cluster of as many nodes.
 Comparable comparable(const costs::Cluster& cluster, const costs::Cluster& flat,
                       const RankPlaces& ranks);
 

@@ -31,8 +31,8 @@ class GradientFiles {
 };
 
 /// Makes the folders that write_means() fills for `ranks` ranks from `first_rank` on. Every process
-/// of a job calls it before the ranks meet. io::InputError if the folder holds a file, or if a
-/// rank's cannot be made or written to.
+/// of a job calls it before the ranks meet. Throws io::InputError if the folder holds a file, or if
+/// a rank's folder cannot be made or written to.
 void prepare_means(const std::string& folder, std::uint32_t first_rank, std::uint32_t ranks);
 
 /// Writes what a rank ends with, each file whole or not at all. `units` as Runtime has them.

@@ -30,8 +30,8 @@ struct Inputs {
 };
 
 /// Fills `values` with a unit's elements from `first_element` on, as a node has them in an
-/// iteration: those of its members one after the other, then zeros. Parameters, which are gathered,
-/// are made up.
+/// iteration: the elements of its members one after the other, then zeros. Parameters, which are
+/// gathered, are always made up, never read from files.
 void fill_unit(const Inputs& inputs, std::uint64_t iteration, std::uint32_t node,
                const casync::Unit& unit, const models::Model& model, std::int64_t first_element,
                std::span<float> values);

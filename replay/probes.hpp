@@ -19,15 +19,15 @@ struct ProbeOptions {
 
 /// Runs a fixed piece of work for less than half a second: copies of more memory than caches hold,
 /// onebit's encode, and bytes from one rank to another and back. Medians of a few repetitions. A
-/// probe that the machine has no room for is 0, as one that was not asked for.
+/// probe is 0 if it was not asked for, or if the machine has no room for it.
 costs::Probes run_probes(const ProbeOptions& options);
 
 /// The probes of rank 0, for all ranks of a job: ranks that probe at once would slow each other
 /// down. Collective; the others wait.
 costs::Probes run_probes(const ProbeOptions& options, transport::Endpoint& endpoint);
 
-/// Bytes per second that so many threads copy together, reads and writes counted. Each has two
-/// buffers of `bytes`, which it copies from one to the other `repetitions` times; all begin at
+/// Bytes per second that so many threads copy together, reads and writes counted. Each thread has
+/// two buffers of `bytes`, and copies one to the other `repetitions` times. All threads begin at
 /// once.
 double copy_bandwidth(int threads, std::size_t bytes, int repetitions);
 

@@ -22,8 +22,8 @@
 namespace hipress::replay {
 
 /// The serial reference: runs a graph's tasks in id order for all nodes in one thread, one
-/// partition of one gradient at a time, so that its memory is that of the largest partition (plus
-/// the encoders' states of those that it runs). Inputs are made, or read, on the spot (inputs.hpp).
+/// partition of one gradient at a time. So its memory is that of the largest partition (plus the
+/// states of the encoders that it runs). Inputs are made, or read, on the spot (inputs.hpp).
 class Reference {
  public:
   /// One partition of one unit (a gradient, or a bulk group) and its tasks on all nodes, in id
@@ -56,9 +56,9 @@ class Reference {
   /// All that hold elements, in order of gradient and partition, with or without tasks.
   std::span<const Partition> partitions() const { return partitions_; }
 
-  /// Runs partition `index` and shows how it ends on all nodes, block after block in order; every
-  /// block but the last is a multiple of 16 elements long. With states, every iteration has to be
-  /// run once, in order.
+  /// Runs partition `index` and shows its result on all nodes, block after block in order. The
+  /// length of every block but the last is a multiple of 16 elements. If encoders keep states,
+  /// every iteration has to be run once, in order.
   void run(std::size_t index, std::uint64_t iteration,
            const std::function<void(const Block&)>& visit) {
     run(index, partitions_[index].slice, iteration, visit);

@@ -23,10 +23,10 @@ RecordedRun record_run(std::span<const runtime::Interval> intervals,
                        transport::Clock::time_point start);
 
 /// Collective: puts all ranks' records of one iteration together on rank 0 (others get an empty
-/// timeline). Time zero is the start of Forward, which a replay does not run: it is shown with the
-/// length that the graph gives it. A Send ends when its Recv has the message,
-/// and starts when the message before it between the same two ranks has arrived, or when it was
-/// issued.
+/// timeline). Time zero is the start of Forward. A replay does not run Forward, so it is shown with
+/// the length that the graph gives it. A Send ends when its Recv has the message. It starts when it
+/// was issued or, if that is later, when the message before it between the same two ranks has
+/// arrived.
 traces::Timeline gather_timeline(transport::Endpoint& endpoint, const runtime::Program& program,
                                  const RecordedRun& mine);
 

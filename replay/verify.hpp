@@ -25,16 +25,16 @@ struct Stretch {
   casync::Slice slice;        ///< in the unit
 };
 
-/// Verifies what a replay leaves in the gradients: every rank's values equal the serial reference's
-/// bit for bit (where a library sums, only all ranks' are the same). Besides, by operation: means
-/// of raw gradients, or of those that a library sums in half precision, lie within the error bound
-/// of such a sum in any order around the mean in double precision. What is broadcast has the same
-/// bits on all receivers, unless nodes on the way encode anew; raw, or with a codec that loses
-/// nothing, the bits of the root's, and after a cast it lies within its rounding; the root ends
-/// with these bits or with its own. Of a reduce-scatter the same is said as of means, but of the
-/// nodes alone whose shard it is; what is gathered has the same bits on all, which are as near to
-/// the owner's as a broadcast's to the root's. Each rank checks a share of the stretches against
-/// the digests of them that all ranks publish.
+/// Verifies what a replay leaves in the gradients. Every rank's values equal the serial reference's
+/// bit for bit; where a library sums, they only have to be the same on all ranks. Further checks
+/// depend on the operation. Means of raw gradients, or of gradients that a library sums in half
+/// precision, lie within the error bound of such a sum in any order around the mean in double
+/// precision. A broadcast leaves the same bits on all receivers, unless nodes on the way encode
+/// anew. They are the root's bits if it is raw or its codec loses nothing; after a cast, they lie
+/// within its rounding. The root ends with these bits or with its own. A reduce-scatter is checked
+/// as a mean, but only on the nodes whose shard it is. A gather leaves the same bits on all nodes,
+/// as near to the owner's as a broadcast's to the root's. Each rank checks a share of the stretches
+/// against the digests of them that all ranks publish.
 class Verifier {
  public:
   /// As Reference. Every rank of the endpoint makes one with the same arguments.
@@ -46,9 +46,9 @@ class Verifier {
   /// found and expected there.
   void verify(std::uint64_t iteration, std::span<const std::span<float>> units);
 
-  /// Compares hashes of what gradients' factors have become with the other ranks', who have the
-  /// same gradients; called by all, after an iteration. Throws VerificationError that names
-  /// gradient, stage and node.
+  /// Compares hashes of what gradients' factors have become with those of the other ranks, which
+  /// have the same gradients. All ranks call it after an iteration. Throws VerificationError that
+  /// names gradient, stage and node.
   void verify_factors(std::uint64_t iteration, std::span<const runtime::Factor> factors);
 
  private:
@@ -82,9 +82,9 @@ class Verifier {
   std::uint32_t shards_of(const Reference::Partition& partition) const;
   /// Whether a reduced partition is of the node's shard.
   bool owns(const Reference::Partition& partition, std::uint32_t node) const;
-  /// Whether a node may end with bits of its own: the root of a broadcast, which keeps its values
-  /// where a codec changes those that travel, and whoever gets what was encoded anew; of a
-  /// reduce-scatter all whose shard it is not.
+  /// Whether a node may end with bits of its own. In a broadcast whose codec changes values: the
+  /// root, which keeps its own, and every node that gets what was encoded anew. In a
+  /// reduce-scatter: every node whose shard it is not.
   bool may_differ(const Reference::Partition& partition, std::uint32_t node) const;
   /// Whether the operation promises something of the values themselves.
   bool has_promise(const Reference::Partition& partition) const;
@@ -121,9 +121,9 @@ class Verifier {
   std::string text_;
 };
 
-/// The partitions in their order; those whose elements are each on its own in stretches of a
-/// million elements, so that all ranks share a gradient that is large, or whole, as a library sums
-/// it.
+/// The partitions in their order. Partitions in which every element is on its own are cut into
+/// stretches of a million elements, so that all ranks share a gradient that is large, or that is
+/// one partition because a library sums it.
 std::vector<Stretch> cut(std::span<const Reference::Partition> partitions);
 
 /// Which rank checks each stretch: the largest first, each to the least loaded rank.

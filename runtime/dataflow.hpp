@@ -23,9 +23,9 @@ struct Dataflow {
   std::vector<bool> fills_message;
 };
 
-/// Reads it from a graph that was expanded to be run. Throws std::invalid_argument for any other,
-/// and that names the task if a Decode, Merge or compressed Send has no message, a message has two
-/// writers, or a task works on another node's memory.
+/// Reads the dataflow from a graph that was expanded to be run. Throws std::invalid_argument for
+/// any other graph; it names the task if a Decode, Merge or compressed Send has no message, a
+/// message has two writers, or a task works on another node's memory.
 Dataflow read_dataflow(const casync::TaskGraph& graph);
 
 /// The Recv of a Send.

@@ -21,10 +21,10 @@ struct Staging {
   bool comes_in = false;  ///< a Recv fills it
 };
 
-/// Where everything lies that a rank keeps on its device, in one arena, and in pinned memory, in
-/// another. Known before the first iteration, so that too little memory is an error then. What NCCL
-/// takes is not in it: it connects before the device is asked what is free. What it takes with the
-/// first message between two ranks nobody can tell before.
+/// Where everything lies that a rank keeps on its device (in one arena) and in pinned memory (in
+/// another). Known before the first iteration, so that too little memory is an error then. Memory
+/// of NCCL is not in it: NCCL connects before the device is asked what is free. What NCCL takes
+/// with the first message between two ranks cannot be known in advance.
 struct DeviceLayout {
   std::vector<std::int64_t> units;   ///< offset per unit; -1 of those without members
   std::int64_t messages = 0;         ///< offset of Program::messages()' arena

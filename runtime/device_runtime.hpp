@@ -34,13 +34,13 @@ struct DeviceRuntimeOptions {
 };
 
 /// Runs one rank's program on a device. A task is *issued*, put into a stream of the device, as
-/// soon as those that it waits for are; events see to the rest, and the host waits for nothing in
-/// between. Only messages that the endpoint moves, through pinned memory, need the host: to hand
-/// them over when they are there, and to issue what waits for them. Of a stepped program the host
-/// also sees when the device has reached computation that waits for it.
+/// soon as the tasks that it waits for are issued. Events make the streams wait; the host waits for
+/// nothing in between. Only messages that the endpoint moves, through pinned memory, need the host:
+/// it hands them over when they are there, and then issues what waits for them. In a stepped
+/// program the host also sees when the device has reached computation that waits for it.
 ///
 /// Owns a thread that issues, and its mover's. Gradients are copied to the device in begin() and
-/// back in wait(), which no interval counts.
+/// back in wait(); no interval counts these copies.
 class DeviceRuntime : public RankRuntime, private FallibleRuntime, private MoverEvents {
  public:
   /// As Runtime; residuals live on the device, and begin as zeros. Both must outlive it.

@@ -33,8 +33,8 @@ struct Gradient {
   std::vector<std::int64_t> shape = {};  ///< as models::Gradient::shape
   double ready_s = 0;  ///< after the start of backward; bulk groups with a longest wait go by it
   /// Gradients of different fragments are submitted at different times, as in local updates, where
-  /// each part of a model has a step of its own: no bulk group has gradients of two. None: averaged
-  /// in every step.
+  /// each part of a model has a step of its own. So no bulk group has gradients of two fragments.
+  /// None: averaged in every step.
   std::optional<std::uint32_t> fragment = {};
 };
 
@@ -47,16 +47,16 @@ struct Compiled {
   std::string fingerprint;
 };
 
-/// The gradients as a model: bulk groups and all-reduces take them in this order,
-/// which should be that in which backward completes them. io::InputError that names the gradient
-/// for no name, a name twice, a number of elements outside 1 … models::kMaxElements, or a shape of
-/// another number of elements.
+/// The gradients as a model. Bulk groups and all-reduces take them in this order, which should be
+/// that in which backward completes them. Throws io::InputError that names the gradient for no
+/// name, a name twice, a number of elements outside 1 … models::kMaxElements, or a shape of another
+/// number of elements.
 models::Model model_of(std::vector<Gradient> gradients);
 
-/// Compiles a plan that decides the gradients in their order. Its batches of launches, and that it
-/// does without pipelining, are left out: units come in no known order. Neither changes a value.
-/// std::invalid_argument as casync::expand_to_run(); io::InputError for a strategy that does not
-/// average.
+/// Compiles a plan that decides the gradients in their order. If the plan batches launches or
+/// switches pipelining off, that is ignored: units come in no known order. Neither changes a value.
+/// Throws std::invalid_argument as casync::expand_to_run(), and io::InputError for a strategy that
+/// does not average.
 std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, plans::ResolvedPlan plan);
 
 /// A plan file, or a named plan, as plans::resolve_plan() takes them.
@@ -66,8 +66,8 @@ struct PlanChoice {
   std::uint32_t nodes = 1;
   std::string algorithm = "onebit";
   plans::Trust trust = {};
-  /// Of a plan that is named: gradients that go raw or in half precision are put into bulk groups
-  /// of at most so many bytes, in the order of the list, where they are smaller. 0: none are. For
+  /// For a named plan: gradients that are smaller than this, and go raw or in half precision, are
+  /// put into bulk groups of at most so many bytes, in the order of the list. 0: none are. For
   /// callers who submit many at a time: a group waits for its last member.
   std::int64_t group_bytes = 0;
 };
@@ -95,9 +95,9 @@ class Work {
   bool done() const;
   /// Waits at most so long; whether it is done. Throws nothing of what the engine has failed with.
   bool wait_until(transport::Clock::time_point at) const;
-  /// Calls `then` once, with null or the error, when it is done: on a thread of the engine, or at
-  /// once on this one. It must not throw, nor wait for other works, nor close the engine. It may
-  /// submit.
+  /// Calls `callback` once, with null or the error, when the work is done: on a thread of the
+  /// engine, or at once on this one. The callback must not throw, nor wait for other works, nor
+  /// close the engine. It may submit.
   void then(std::function<void(std::exception_ptr error)> callback) const;
 
  private:
@@ -112,26 +112,26 @@ struct EngineOptions {
   /// The job ends if what is under way makes no progress for so long, or a little more: a rank that
   /// submits a gradient later than that after the others is taken for lost.
   double timeout_s = 30;
-  /// The GPU on which tensors may lie, which must outlive the engine; it may not be another
-  /// runtime's. They are copied through pinned memory: codecs run on the host's CPUs. Null: all
-  /// tensors lie in the host's memory.
+  /// The GPU on which tensors may lie. It must outlive the engine, and may not be another
+  /// runtime's. Its tensors are copied through pinned memory: codecs run on the host's CPUs. Null:
+  /// all tensors lie in the host's memory.
   Device* device = nullptr;
 };
 
-/// Synchronises gradients between ranks as they become ready: the library for programs that are
-/// not ours. It has no environment, no signal handlers, and no global state but the list of a
-/// process's sockets, which forked children do not get (transport/socket.hpp). It owns its threads
-/// and memory and nothing else; a process may have several.
+/// Synchronises gradients between ranks as they become ready: the interface for other programs. It
+/// has no environment, no signal handlers, and no global state but the list of a process's sockets,
+/// which forked children do not get (transport/socket.hpp). It owns its threads and memory and
+/// nothing else; a process may have several engines.
 ///
 /// A *unit* is a gradient or a bulk group (casync/layout.hpp). It runs as soon as its gradients are
 /// submitted on this rank, whatever other units do; ranks may submit in different orders. A
-/// gradient may be submitted again when its last Work is done, on this rank: others may still be an
-/// iteration behind. All-reduces of a library are the exception: these run in the order of the
+/// gradient may be submitted again when its last Work is done on this rank: others may still be an
+/// iteration behind. A library's all-reduces are the exception: they run in the order of the
 /// gradients, iteration after iteration, so every such gradient has to be submitted equally often.
 ///
-/// Values are copied into working memory in fp32, and back, rounded once; so a tensor may change
-/// as soon as submit() has returned (on a GPU: as soon as its Work is done), and is written just
-/// before its Work is done.
+/// Values are copied into working memory in fp32 and back, rounded once. So a tensor may change as
+/// soon as submit() has returned (on a GPU: as soon as its Work is done). It is written just before
+/// its Work is done.
 class Engine {
  public:
   /// All ranks make it together, of equal gradients, plans and options. The endpoint must outlive
@@ -148,9 +148,9 @@ class Engine {
   /// Work is not done, or after close(). Throws as Work::wait() if the engine has failed.
   Work submit(std::uint32_t gradient, const Tensor& tensor);
 
-  /// Waits for what is under way, and ends the engine's threads. What was not begun, such as the
-  /// members of a bulk group of which some are missing, fails. Calls after the first do nothing.
-  /// Not while another thread submits.
+  /// Waits for what is under way, and ends the engine's threads. Units that have not begun, such as
+  /// a bulk group of which some members are missing, fail. Calls after the first do nothing. Not to
+  /// be called while another thread submits.
   void close() noexcept;
 
   /// Ends the job on every rank, which are told that this one ended it and why; works that are
@@ -160,23 +160,23 @@ class Engine {
   /// Whether the means that tensors were given last, of all gradients, are finite numbers. It is
   /// the same on every rank.
   bool all_finite() const;
-  /// The last means of these gradients were not applied to anything: what encoders keep for them
-  /// becomes what it was before, as if this iteration had not been, so that nothing is lost of what
-  /// they had saved up for later. Every rank does the same, before it submits them again. Does
-  /// nothing for a gradient of which nothing was averaged since. std::logic_error if one of them is
-  /// under way; std::invalid_argument for one that there is not. Throws as Work::wait() if the
-  /// engine has failed.
+  /// Takes back the last iteration of these gradients, whose means were not applied to anything.
+  /// What encoders keep for them becomes what it was before, so that nothing is lost of what they
+  /// had saved up for later. Every rank does the same, before it submits these gradients again.
+  /// Does nothing for a gradient that has no iteration to take back. std::logic_error if one of
+  /// them is under way; std::invalid_argument for one that there is not. Throws as Work::wait() if
+  /// the engine has failed.
   void discard(std::span<const std::uint32_t> gradients);
 
   /// Writes what encoders keep between iterations, and how many iterations each unit has had, to a
-  /// file that appears at once and complete. Waits for what is under way; std::logic_error if
-  /// members of a bulk group are submitted and others are not. Throws as Work::wait() if the engine
-  /// has failed, and as kernels::StateStore::save(). Not while another thread submits.
+  /// file that appears at once and complete. Waits for what is under way. std::logic_error if only
+  /// some members of a bulk group are submitted. Throws as Work::wait() if the engine has failed,
+  /// and as kernels::StateStore::save(). Not to be called while another thread submits.
   void save_state(const std::string& path);
-  /// Goes on where the engine was that wrote the file: what is averaged after it has the bits that
-  /// it would have had there. The engine must be of equal gradients, plan, ranks and seed. Waits
-  /// and throws as save_state(); throws as kernels::StateStore::restore(), and changes nothing
-  /// then.
+  /// Continues where the engine was that wrote the file: means that are made after this have the
+  /// bits that they would have had there. The engine must have equal gradients, plan, ranks and
+  /// seed. Waits and throws as save_state(). Throws as kernels::StateStore::restore(), and then
+  /// changes nothing.
   void load_state(const std::string& path);
 
   const Compiled& compiled() const { return *compiled_; }

@@ -24,9 +24,9 @@ struct Parts {
   std::uint32_t count = 0;
 };
 
-/// Runs one rank's tasks on CPUs, in parts that begin and end by themselves. It owns two threads,
-/// one for codecs and one that issues sends, and a third where there are all-reduces, which sleep
-/// when there is nothing to do; it owns neither the process nor the thread that calls it.
+/// Runs one rank's tasks on CPUs, in parts that begin and end by themselves. It owns one thread for
+/// codecs, one that issues sends and, if there are all-reduces, a third for these. They sleep when
+/// there is nothing to do. It owns neither the process nor the thread that calls it.
 class HostRuntime : public FallibleRuntime {
  protected:
   /// std::invalid_argument if a batch holds tasks of several parts.

@@ -55,8 +55,8 @@ class RankRuntime {
   /// Sleeps until then, or throws like wait() as soon as the iteration has failed.
   virtual void wait_until(Clock::time_point at) = 0;
   /// Returns when every task of this rank is done and its messages have left. Throws PeerError if a
-  /// rank is lost or nothing happens for so long as the job's timeout, std::runtime_error naming
-  /// the task if one fails. A runtime that has failed is good for nothing but destruction.
+  /// rank is lost or nothing happens for the job's timeout, std::runtime_error naming the task if a
+  /// task fails. A runtime that has failed can only be destroyed.
   virtual void wait() = 0;
 
   // Of the last iteration, after wait().
@@ -82,9 +82,9 @@ enum class Blame : std::uint8_t {
   kUnsure,  ///< a rank that may be waiting, too
 };
 
-/// How long nothing must have happened before a rank says who is at fault: the timeout, and up to
-/// 0.4 of it more. All notice at about the same time, and the first to speak is believed by all: so
-/// who knows better speaks sooner; of those who know as much, the lower rank.
+/// How long nothing must have happened before a rank reports who is at fault: the timeout, and up
+/// to 0.4 of it more. All notice at about the same time, and all believe the first report. So ranks
+/// with better evidence report earlier and, of those with equal evidence, lower ranks.
 std::chrono::nanoseconds patience(double timeout_s, Blame blame, int rank);
 
 /// Why nothing happens, as far as one rank can tell.
@@ -93,10 +93,10 @@ struct Stall {
   std::chrono::nanoseconds patience;  ///< before the rank says so
 };
 
-/// What to say when nothing has happened for the timeout. At fault is this rank, where a gradient
-/// never became ready, or it is `busy` with a task (kNoIndex: it is not); else who did not send it
-/// a message, which is a likelier cause than a task of one's own, which may only wait for one; else
-/// this rank, at the first task that is undone.
+/// What to report when nothing has happened for the timeout. At fault is this rank if a gradient
+/// never became ready or it is `busy` with a task (kNoIndex: it is not). Else it is a rank that did
+/// not send it a message: that is likelier than one of its own tasks, which may only wait for a
+/// message. Else it is this rank, at the first task that is undone.
 Stall find_stall(const Program& program, double timeout_s,
                  const std::function<bool(std::uint32_t index)>& undone, std::uint32_t busy);
 

@@ -7,11 +7,11 @@
 
 namespace hipress::runtime {
 
-/// What is issued to a library at once: messages, or all-reduces, none of which waits for another.
-/// A library that runs what it is given in the order in which it is given (NCCL) needs one order
-/// that all ranks keep: every rank goes through the same rounds and does its own part of each. No
-/// rank can then wait for one that waits for it, since what a round waits for came in rounds
-/// before.
+/// What is issued to a library at once: messages, or all-reduces, none of which waits for
+/// another. A library that runs operations in the order in which they are issued (NCCL) needs one
+/// order that all ranks keep: every rank goes through the same rounds and does its own part of
+/// each. So ranks never wait for each other in a circle: whatever a round waits for came in
+/// earlier rounds.
 struct Round {
   std::vector<casync::TaskId> sends;  ///< in the order in which both ends issue them
   /// One AllReduce task per node each, in the order in which every rank issues them.
@@ -31,10 +31,10 @@ struct RoundLimits {
   std::int64_t ps_per_element = 10;    ///< of an Encode, Decode or Merge
 };
 
-/// The rounds of a graph, a function of graph and limits alone. Computation of a node is one task
-/// after the other, each behind what it waits for. A round starts when the one before
-/// is over and takes whatever is ready by then, the longest ready first. Every Send and AllReduce
-/// is in exactly one. std::invalid_argument if an all-reduce lacks a node.
+/// The rounds of a graph, a function of graph and limits alone. A node's computation is one task
+/// after the other, each behind what it waits for. A round starts when the one before is over. It
+/// takes whatever is ready by then; what has been ready longest comes first. Every Send and
+/// AllReduce is in exactly one round. std::invalid_argument if an all-reduce lacks a node.
 std::vector<Round> derive_rounds(const casync::TaskGraph& graph, const RoundLimits& limits = {});
 
 }  // namespace hipress::runtime

@@ -22,11 +22,11 @@ struct RuntimeOptions {
 /// gradient_ready.
 class Runtime : public RankRuntime, private HostRuntime {
  public:
-  /// `units[u]` has as many values as unit u of Program::layout() has elements, and stays in place
-  /// while the runtime lives, as does `states`, where encoders find what they keep between
-  /// iterations. Those of a bulk group hold its members' one after the other, and zeros behind them
-  /// at the start of every iteration; gradients that are in a group need no memory of their own,
-  /// and factors have the runtime's.
+  /// `units[u]` has as many values as unit u of Program::layout() has elements. It stays in place
+  /// while the runtime lives, and so does `states`, where encoders find what they keep between
+  /// iterations. A bulk group's values are its members' one after the other, and zeros behind them
+  /// at the start of every iteration. Gradients in a group need no memory of their own; factors
+  /// have the runtime's.
   Runtime(transport::Endpoint& endpoint, const Program& program,
           std::vector<std::span<float>> units, kernels::StateStore& states,
           const RuntimeOptions& options);

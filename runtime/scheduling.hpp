@@ -6,14 +6,14 @@
 
 namespace hipress::runtime {
 
-/// A thread that has tasks for longer leaves its core now and then to those that move bytes, which
-/// need it for little. Where cores are few, messages would else wait until the codec has nothing
-/// to do. Shorter: messages leave sooner, but each by itself, which costs more.
+/// A thread whose tasks take longer than this leaves its core now and then to threads that move
+/// bytes, which need it only briefly. Otherwise, where cores are few, messages would wait until the
+/// codec has nothing to do. Shorter: messages leave sooner, but each by itself, which costs more.
 inline constexpr auto kTurn = std::chrono::microseconds(1000);
 
 /// While it lives, a thread of real-time priority leaves its core to any other of its process that
-/// wakes up. For tasks that compute for long where cores are few: those who move bytes need a core
-/// for little, but at once. Ordinary threads, which take turns anyway, are left as they are.
+/// wakes up. For tasks that compute for long where cores are few: threads that move bytes need a
+/// core briefly, but at once. Ordinary threads take turns anyway, and are left as they are.
 class ScopedYield {
  public:
   explicit ScopedYield(bool wanted) noexcept;
@@ -28,8 +28,8 @@ class ScopedYield {
 };
 
 /// While it lives, a thread of real-time priority is an ordinary one. For long work beside what is
-/// timed: the kernel stops threads of that priority, for 50 ms as a rule, once they have kept a
-/// core busy for most of a second, and its own threads wait for the core until then.
+/// timed: the kernel stops real-time threads, for 50 ms as a rule, once they have kept a core busy
+/// for most of a second, and the kernel's own threads wait for the core until then.
 class Ordinarily {
  public:
   Ordinarily() noexcept;

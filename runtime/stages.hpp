@@ -22,10 +22,10 @@ class StagedUnit {
   /// that is of one gradient and array. The memory must stay in place.
   using StateOf = std::function<float*(const std::string& name, std::int64_t elements)>;
 
-  /// `unit` is an index of the layout. `values` are the unit's, `factors` are those on the wire,
-  /// one per stage, each as long as its unit; both must stay in place. A factor lies there slice by
-  /// slice; one that is shorter in a step than in others fills the beginning of every slice. The
-  /// model and the plan's codec must outlive it.
+  /// `unit` is an index of the layout. `values` are the unit's; `factors` are those on the wire,
+  /// one per stage, each as long as its unit. Both must stay in place. A factor lies there slice by
+  /// slice. In a step in which it is shorter than in others, it fills the beginning of every slice.
+  /// The model and the plan's codec must outlive the StagedUnit.
   StagedUnit(const casync::Layout& layout, std::uint32_t unit, const models::Model& model,
              const plans::ResolvedPlan& plan, std::span<float> values,
              std::vector<std::span<float>> factors, const StateOf& state_of);

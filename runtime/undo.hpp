@@ -9,9 +9,9 @@
 
 namespace hipress::runtime {
 
-/// What encoders kept before the last iteration of every unit, so that an iteration can be taken
-/// back whose results nobody applied: otherwise residuals have paid for what never arrived. Costs
-/// as much memory as the states, and a copy of a slice's states before each encode.
+/// What encoders kept before the last iteration of every unit. With it an iteration whose results
+/// nobody applied can be taken back: residuals would otherwise lack what never arrived. Costs as
+/// much memory as the states, and a copy of a slice's states before each encode.
 class Undo {
  public:
   /// What an encode of some of a unit's elements reads and writes.

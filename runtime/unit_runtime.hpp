@@ -13,10 +13,10 @@
 
 namespace hipress::runtime {
 
-/// Runs one rank's program on CPUs, every unit of the layout at its own pace, whatever iteration
-/// others are in. An iteration of a unit is begin_unit(), and wait_for_unit() of any thread. Ranks
-/// may begin units in any order: each unit is an exchange of its own, in which a message waits at
-/// its sender until the receiver has begun, too. All-reduces run in the order of
+/// Runs one rank's program on CPUs, each unit of the layout at its own pace, whatever iteration
+/// other units are in. An iteration of a unit is begin_unit(), and wait_for_unit() of any thread.
+/// Ranks may begin units in any order: each unit is an exchange of its own, in which a message
+/// waits at its sender until its receiver has begun the unit, too. All-reduces run in the order of
 /// Program::collectives(), over and over, on every rank.
 class UnitRuntime : private HostRuntime {
  public:
@@ -26,9 +26,9 @@ class UnitRuntime : private HostRuntime {
               const RuntimeOptions& options);
   ~UnitRuntime() override { stop(); }
 
-  /// Begins an iteration of the unit, which must have members and not be under way; all of its
-  /// values are in its memory. `step` is what codecs take for the iteration: it lags behind where
-  /// iterations were taken back. A failure is wait_for_unit()'s to tell. Any thread may call it.
+  /// Begins an iteration of the unit. The unit must have members and not be under way; all of its
+  /// values are in its memory. `step` is what codecs take for the iteration; it lags behind if
+  /// iterations were taken back. wait_for_unit() reports failures. Any thread may call this.
   void begin_unit(std::uint32_t unit, std::uint64_t iteration, std::uint64_t step);
   /// Returns a unit whose values are the means and whose messages have left: it may begin again.
   /// Throws as Runtime::wait(); returns kNoIndex after stop_waiting(). For one thread.

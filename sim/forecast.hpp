@@ -51,9 +51,9 @@ std::optional<Response> respond(double nominal_s, double compute_s, const costs:
 Response respond(const Scenario& scenario, const casync::TaskGraph& graph, double iteration_s,
                  double compute_s, unsigned jobs = 1);
 
-/// The interval of a run's median iteration, over replicas. Each draws one factor for host, links
-/// and compute, and one for the model's error in communication. A run of so many `iterations` adds
-/// the variation of its median; 0: infinitely many.
+/// The interval of a run's median iteration, over replicas that draw one factor each for host,
+/// links and compute, and one for the model's error in communication. A run of so many `iterations`
+/// adds the variation of its median; 0: infinitely many.
 Interval interval(const Response& response, const costs::Spread& spread, int iterations = 0);
 
 /// A source of what is not known of a time.

@@ -16,8 +16,8 @@ namespace hipress::sim {
 ///
 /// An activity has work (picoseconds at full speed) and runs at a speed between 0 and 1. A capacity
 /// limits the sum of use × speed over its activities. Speeds are weighted max-min fair: all rise
-/// together, each in proportion to its weight. An activity stops rising at full speed, or when a
-/// capacity of its is full; the others go on (progressive filling, Bertsekas and Gallager, Data
+/// together, each in proportion to its weight. An activity stops rising at full speed, or when one
+/// of its capacities is full; the others go on (progressive filling, Bertsekas and Gallager, Data
 /// Networks, 6.5.2). A change recomputes only activities connected to it through shared capacities,
 /// and none if another takes an ended one's place, as a flow's next message does.
 ///

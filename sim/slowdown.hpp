@@ -22,8 +22,8 @@ struct Slowdowns {
 /// The slowdowns of an iteration that was simulated. What a computing task lost is exact: its
 /// length less its work. The loss is shared out over the time in which the host's cores or memory,
 /// or the device, were asked for more than they give: among the codec tasks, transfers and other
-/// computation there, by how much of them each wants. `graph` and `result`, which needs its
-/// timeline, are the scenario's (std::invalid_argument for another timeline).
+/// computation there, by how much of them each wants. `graph` and `result` are the scenario's;
+/// `result` must have its timeline (std::invalid_argument for another timeline).
 Slowdowns slowdowns(const Scenario& scenario, const casync::TaskGraph& graph, const Result& result);
 
 }  // namespace hipress::sim

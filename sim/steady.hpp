@@ -15,7 +15,7 @@ struct SteadyState {
   bool settled = false;  ///< the last two periods are equal, to the picosecond
   /// Forward and backward tasks of one iteration as they were simulated, without what they waited
   /// for: the mean over the iterations that `period` is of, on the node where it is longest. At
-  /// most `period`; jitter may otherwise push it beyond.
+  /// most `period`: where jitter pushes the mean beyond, `period` is given.
   casync::Picoseconds compute{};
   casync::Picoseconds forward{};  ///< the forward tasks alone, on the node where they are shortest
 };

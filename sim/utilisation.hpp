@@ -49,7 +49,7 @@ struct Utilisation {
 };
 
 /// What every resource did in the iteration that was simulated; all zero for an iteration of no
-/// length. `graph` and `result`, which needs its timeline, are the scenario's
+/// length. `graph` and `result` are the scenario's; `result` must have its timeline
 /// (std::invalid_argument for another timeline).
 Utilisation utilisation(const Scenario& scenario, const casync::TaskGraph& graph,
                         const Result& result);
