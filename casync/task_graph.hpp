@@ -152,10 +152,10 @@ inline std::span<const TaskId> successors(const TaskGraph& graph, TaskId id) {
   return {columns.data() + starts[id], starts[id + 1] - starts[id]};
 }
 
-/// Throws std::invalid_argument that names the culprit unless: GraphBuilder made the graph, it is
-/// acyclic (the message names the tasks of a cycle), every node exists, every amount is
-/// non-negative, every Send has exactly one Recv as successor, on the node that it is sent to, with
-/// the same bytes, and every Recv exactly one Send.
+/// Throws std::invalid_argument that names the culprit unless all of this holds: GraphBuilder made
+/// the graph; it is acyclic (the message names the tasks of a cycle); every node exists; no amount
+/// is negative; every Send has exactly one Recv as successor, on the node that it is sent to, with
+/// the same bytes; every Recv has exactly one Send.
 void check(const TaskGraph& graph);
 
 /// Whether an Encode really divides what it reads: it multiplies with a power of two's reciprocal,

@@ -25,10 +25,10 @@ inline constexpr std::size_t kStreams = 4;
 /// A point in a stream; an index that its device gave out.
 using Event = std::uint32_t;
 
-/// One rank's view of a GPU: everything that the runtime asks of CUDA, so that what it decides can
-/// be tested without one. Several ranks of one process may share the GPU behind it. Enqueuing does
-/// not wait. Calls from several threads at a time must be for different streams, or queries. All
-/// throw io::RunError with the device's own words when the device has failed.
+/// One rank's view of a GPU: everything that the runtime asks of CUDA, so that the runtime's
+/// decisions can be tested without a GPU. Several ranks of one process may share one. Enqueuing
+/// does not wait. Calls from several threads at a time must be for different streams, or queries.
+/// All calls throw io::RunError with the device's own words when the device has failed.
 class Device {
  public:
   /// Drains, and frees what was allocated.

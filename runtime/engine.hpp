@@ -143,9 +143,9 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Submits a gradient; any thread may. std::invalid_argument that names it if the tensor is not
-  /// of its elements and type, or lies on a GPU that the engine lacks; std::logic_error if its last
-  /// Work is not done, or after close(). Throws as Work::wait() if the engine has failed.
+  /// Submits a gradient; any thread may. std::invalid_argument that names it if the tensor has
+  /// other elements or another type, or is on a GPU that the engine lacks; std::logic_error if its
+  /// last Work is not done, or after close(). Throws as Work::wait() if the engine has failed.
   Work submit(std::uint32_t gradient, const Tensor& tensor);
 
   /// Waits for what is under way, and ends the engine's threads. Units that have not begun, such as

@@ -52,8 +52,8 @@ struct ReadyTime {
 class Program {
  public:
   /// Throws std::invalid_argument that names the task if the graph cannot be executed: see
-  /// dataflow.hpp. Unless is_stepped(), this is also so when computation waits for communication,
-  /// or when a gradient has two Backward tasks.
+  /// dataflow.hpp. Unless is_stepped(), it also throws if computation waits for communication, or
+  /// if a gradient has two Backward tasks.
   Program(const casync::TaskGraph& graph, const models::Model& model,
           const plans::ResolvedPlan& plan, std::uint32_t node);
 

@@ -47,8 +47,8 @@ class RankRuntime {
   /// Backward task for it here.
   virtual void gradient_ready(std::uint32_t gradient, Clock::time_point at) = 0;
   /// Stepped programs call this where others call gradient_ready(). It returns when all that this
-  /// computation waits for is done, and says when that was; the earliest time if it waits for
-  /// nothing. Throws like wait().
+  /// computation waits for is done. The result is the time when that was, or the earliest time if
+  /// it waits for nothing. Throws like wait().
   virtual Clock::time_point await_computation(std::uint32_t index) = 0;
   /// It has run from then to then.
   virtual void computed(std::uint32_t index, const Interval& when) = 0;

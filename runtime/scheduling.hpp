@@ -6,9 +6,9 @@
 
 namespace hipress::runtime {
 
-/// A thread whose tasks take longer than this leaves its core now and then to threads that move
-/// bytes, which need it only briefly. Otherwise, where cores are few, messages would wait until the
-/// codec has nothing to do. Shorter: messages leave sooner, but each by itself, which costs more.
+/// A thread that runs tasks for longer than this leaves its core to threads that move bytes, which
+/// need it only briefly. Otherwise, where cores are few, messages would wait until the codec has
+/// nothing to do. Shorter: messages leave sooner, but each by itself, which costs more.
 inline constexpr auto kTurn = std::chrono::microseconds(1000);
 
 /// While it lives, a thread of real-time priority leaves its core to any other of its process that

@@ -17,7 +17,7 @@ using StreamClock = std::array<std::uint32_t, kStreams>;
 
 /// The graph's edges as a device sees them: an *entry* of a stream starts when the entries of other
 /// streams that its tasks wait for are done. Waits for what the stream knows already, through its
-/// own order or an earlier wait, are left out. Neither of several threads nor of the clock.
+/// own order or an earlier wait, are left out. Has no locks, and reads no clock.
 class StreamSchedule {
  public:
   StreamSchedule(Device& device, const Program& program);
