@@ -237,7 +237,8 @@ TEST_CASE_METHOD(PlanFixture, "option --json prints one object with the document
   const ToolRun done = run("hipress-plan --nnodes 4 --json");
   CHECK(done.status == 0);
   const auto report = nlohmann::json::parse(done.out);
-  CHECK(report.size() == 23);
+  CHECK(report.size() == 25);
+  CHECK(report.at("model") == "input");
   // SeCoPa's files say nothing of times.
   CHECK(report.at("advice") == "too close to call");
   CHECK(report.at("advice_probability").is_null());

@@ -413,10 +413,11 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
   CHECK(answer.at("schedules")[1].at("peak_memory_bytes") <
         answer.at("schedules")[0].at("peak_memory_bytes"));
   CHECK(answer.at("peak_memory").at("gathered").get<std::int64_t>() >= 0);
-  CHECK(answer.at("baselines").size() == 7);  // gpt2 is in fp32
-  CHECK(answer.at("baselines").at("fsdp2") >= answer.at("baselines").at("fsdp2_bf16"));
+  CHECK(answer.at("baselines").size() == 9);  // gpt2 is in fp32
+  CHECK(answer.at("baselines").at("fsdp2") >= answer.at("baselines").at("fsdp2_mixed"));
+  CHECK(answer.at("baselines").at("fsdp2_mixed") >= answer.at("baselines").at("fsdp2_bf16"));
   CHECK(answer.at("baselines_p10").at("zeropp") < answer.at("baselines_p90").at("zeropp"));
-  CHECK(answer.at("baseline_plans").size() == 7);
+  CHECK(answer.at("baseline_plans").size() == 9);
   CHECK(answer.at("advice_probability").is_number());
   CHECK_THAT(answer.at("verdict").get<std::string>(), Contains("compress"));
   const ToolRun text_form = place.run("hipress-plan " + job + "--schedule fsdp");

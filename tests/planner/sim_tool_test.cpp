@@ -53,7 +53,7 @@ TEST_CASE_METHOD(SimFixture,
   REQUIRE(done.status == 0);
   CHECK(done.err.empty());
   const auto report = nlohmann::json::parse(done.out);
-  CHECK(report.size() == 37);
+  CHECK(report.size() == 41);
   const nlohmann::json slowdown = report.at("slowdown");  // computation occupies nothing here
   CHECK(
       slowdown ==
