@@ -54,8 +54,10 @@ endforeach()
 
 # The program of docs/c-api.md, built as the page says.
 file(READ ${CMAKE_CURRENT_LIST_DIR}/../../docs/c-api.md page)
-string(REGEX MATCH "```c\n(.*)\n```" ignored "${page}")
-file(WRITE ${WORK_DIR}/average.c "${CMAKE_MATCH_1}\n")
+string(REGEX REPLACE "^.*```c\n" "" page "${page}")
+string(FIND "${page}" "\n```" end)
+string(SUBSTRING "${page}" 0 ${end} program)
+file(WRITE ${WORK_DIR}/average.c "${program}\n")
 file(GLOB library ${WORK_DIR}/prefix/lib*/libhipress.so ${WORK_DIR}/prefix/lib/*/libhipress.so)
 cmake_path(GET library PARENT_PATH folder)
 separate_arguments(flags UNIX_COMMAND "${CXX_FLAGS}")
