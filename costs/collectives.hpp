@@ -18,13 +18,13 @@ struct CollectiveRow {
 /// messages one after the other: (N−1)·o + (N−1)/N·S/B + L.
 extern const CollectiveRow kAllReduce, kAllGather, kReduceScatter, kAllToAll;
 
-/// What a collective of a library takes, from a profile's measurements of it: `bytes` are what each
-/// node has before or after it, of all shards.
+/// Seconds that a library's collective takes, by a profile's measurements of it. `bytes` is the
+/// size of all shards together, which each node holds before or after the collective.
 ///
-/// A measurement is carried over to other links and numbers of nodes N by its *efficiency*: the
-/// time by which the ideal one on the profile's own link is slower or faster. Between measured
-/// numbers of nodes the efficiency is interpolated linearly in N, beyond them held. A profile
-/// without measurements counts as one of the ideal.
+/// For other links and numbers of nodes N, the ideal time there is multiplied by the *efficiency*:
+/// the measured time divided by the ideal time, both on the profile's own link. Between measured
+/// numbers of nodes the efficiency is interpolated linearly in N; beyond them it is held. A profile
+/// without measurements has the ideal times.
 class CollectiveCosts {
  public:
   CollectiveCosts(const Profile& profile, const CollectiveRow& row)

@@ -29,9 +29,9 @@ std::string_view origin_of(const Profile& profile);
 /// it is the default, and how to get a better one.
 std::string describe_origin(const Profile& profile, bool given);
 
-/// Whose costs an algorithm has that has none of its own in the profile: "tern.pse(b=4) is charged
-/// what tern.pse(b=2) costs", or what lies between two densities, or an estimate (estimated_costs()
-/// in costs/traffic.hpp). Empty if it has its own, or if there are none for it at all.
+/// A sentence on whose costs an algorithm without its own is charged: those of another
+/// ("tern.pse(b=4) is charged what tern.pse(b=2) costs"), between those of two densities, or
+/// estimated_costs() (costs/traffic.hpp). Empty if it has its own, or if none are known.
 std::string foreign_costs(const Profile& profile, const std::string& algorithm);
 
 /// The mix of computation that a prediction rests on, and whether it was assumed: "assumed mix gemm

@@ -6,20 +6,20 @@
 
 #include "costs/cluster.hpp"
 
-/// The same machines with their GPUs at another level. Where a node has several GPUs, gradients can
-/// be summed in it first, so that one message per node goes to the others (two levels), or every
-/// GPU can be a node of its own (one level), which suits links in a node that are not much faster
-/// than those between.
+/// The same machines with their GPUs at another level. Nodes with several GPUs allow two levels:
+/// each node sums gradients over its GPUs first, and one message per node goes to the others. In
+/// one level, every GPU is a node of its own. One level suits links within nodes that are not much
+/// faster than the links between nodes.
 namespace hipress::costs {
 
-/// Every GPU a node: N·G nodes, G on a host, which are joined by what joined the GPUs and share
-/// what was their node's link. None where a node has one GPU, or where that cannot be said: nodes
-/// that share a host, bursts, more nodes than a cluster may have.
+/// Every GPU becomes a node: N·G nodes, G on each host. The nodes of a host are joined by the links
+/// of the GPUs and share the former node's link. None where a node has one GPU, or where a cluster
+/// cannot say it: nodes that share a host, bursts, more nodes than a cluster may have.
 std::optional<Cluster> in_one_level(const Cluster& cluster);
 
-/// Every host a node with its former nodes for GPUs. None where hosts have one node each, or where
-/// that cannot be said: nodes with several GPUs, hosts of different numbers or speeds of nodes, no
-/// link within hosts.
+/// Every host becomes a node, and its former nodes become the GPUs. None where hosts have one node
+/// each, or where a cluster cannot say it: nodes with several GPUs, no link within hosts, hosts
+/// with different numbers of nodes, or a host whose nodes differ in speed.
 std::optional<Cluster> in_two_levels(const Cluster& cluster);
 
 /// The other of both, where there is one.

@@ -15,8 +15,8 @@ double duration_or(const io::YamlNode& node, std::string_view key, double otherw
 std::string complaint_about_burst(const LinkCosts& link);
 
 /// Reads the map of link quantities that profiles and cluster files share (docs/profiles.md lists
-/// its keys). What it does not say is taken from `defaults`, except that a bandwidth given alone
-/// holds both ways.
+/// its keys). A key that the map lacks is taken from `defaults`, except that `bandwidth` without
+/// `bandwidth_both_ways` sets both.
 LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults);
 
 }  // namespace hipress::costs

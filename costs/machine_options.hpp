@@ -41,18 +41,18 @@ struct LoadedMachines {
   std::vector<std::string> warnings;     ///< what is given and has no effect
 };
 
-/// Reads profile (kDefaultProfile if none is given) and cluster: that of `nodes` nodes, or, with 0,
-/// as many as the cluster file says, else `otherwise`. InputError that names the option or the file
-/// for values without unit, out of range, or that contradict each other.
+/// Reads the profile (kDefaultProfile if none is given) and the cluster. The cluster has `nodes`
+/// nodes; if that is 0, as many as its file says; if the file does not say, `otherwise`. InputError
+/// naming the option or file whose value has no unit, is out of range, or contradicts another.
 LoadedMachines load(const MachineOptions& options, std::uint32_t nodes, std::uint32_t otherwise);
 
 /// The same with a profile that has been read, whose kernels stay as they are.
 LoadedMachines load(const MachineOptions& options, Profile profile, std::uint32_t nodes,
                     std::uint32_t otherwise);
 
-/// Makes kernels as much faster as `memory_bandwidth`, in bytes per second, is larger than the one
-/// that they were measured at: of every curve and stage what comes on top of its cost at size 0,
-/// which is that of launches and stays.
+/// Scales kernels to `memory_bandwidth`, in bytes per second: the time of every curve and stage
+/// above its cost at size 0 is multiplied by the bandwidth that it was measured at and divided by
+/// this one. The cost at size 0 is that of launches, and stays.
 void scale_kernels(double memory_bandwidth, Profile& profile);
 
 }  // namespace hipress::costs

@@ -88,12 +88,12 @@ struct DirectedFactors {
 
 /// The factors of a model whose computation has that mix; none: models::assumed_mix().
 ///
-/// A computation of T seconds runs kernels of class c for m_c·T seconds where nothing else runs,
-/// and each takes b_c times as long beside a codec: T·Σ m_c·b_c together, so the factor is
-/// Σ m_c·b_c. What runs beside it is a kernel or a message, and as likely to meet class c as that
-/// has a share of the computation: it takes Σ m_c·s_c times as long in the mean. Every factor is
-/// a mean of factors of at least 1, so nothing gets faster than alone. The constants do not depend
-/// on the mix.
+/// A computation that takes T seconds alone runs kernels of class c for m_c·T of them. Beside a
+/// codec, class c takes b_c times as long: T·Σ m_c·b_c together, so the factor is Σ m_c·b_c. A
+/// codec's kernel or a message beside the computation meets class c with probability m_c and then
+/// takes s_c times as long: Σ m_c·s_c times in the mean. Every factor is a mean of factors of at
+/// least 1, so nothing gets faster than alone. The constants (kOverlapConstants) do not depend on
+/// the mix.
 DirectedFactors directed(const OverlapFactors& factors, const std::optional<models::Mix>& mix);
 
 }  // namespace hipress::costs

@@ -13,9 +13,9 @@ struct BesideSample {
   double beside_s = 0;
 };
 
-/// How many times as long each class takes beside something else: Σ beside ÷ Σ alone over its
-/// samples, so that a long one counts for more than a short one, as it does in a step. Not below 1:
-/// what runs beside makes nothing faster. io::RunError for a class that takes no time alone.
+/// For each class, how many times as long it takes beside something else: Σ beside ÷ Σ alone over
+/// its samples. Long samples therefore count for more, as they do in a step. At least 1, since
+/// nothing gets faster by what runs beside it. io::RunError for a class that takes no time alone.
 std::map<std::string, double> class_factors(std::span<const BesideSample> samples);
 
 }  // namespace hipress::costs

@@ -108,8 +108,8 @@ struct Profile {
   };
   std::vector<Series> samples;
 
-  /// The codec's costs, with or without its parameters ("tbq", "tbq(tau=0.25)"); of a sparsifier
-  /// between two rows of other densities (costs/density.hpp), in proportion; where there is no row,
+  /// The codec's costs, with or without its parameters ("tbq", "tbq(tau=0.25)"). A sparsifier
+  /// between two rows of other densities costs in proportion (costs/density.hpp). Without a row:
   /// estimated_costs() (costs/traffic.hpp). InputError that names the algorithms the profile has.
   CodecCosts codec(const std::string& algorithm) const;
 

@@ -17,9 +17,9 @@ struct Spread {
 /// Largest that each may be in a file.
 inline constexpr double kMaxSpread = 2;
 
-/// What a short fixed piece of work reached when a profile was measured, in bytes per second; 0:
-/// not measured. Comparing it with what it reaches now shows whether the machine is as fast as
-/// then.
+/// The speed that a short fixed piece of work reached when a profile was measured, in bytes per
+/// second; 0: not measured. A comparison with its speed now shows whether the machine is as fast as
+/// it was then.
 struct Probes {
   double copy = 0;       ///< memory, read and written once each
   double codec = 0;      ///< gradient bytes through onebit's encode

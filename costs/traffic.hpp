@@ -16,10 +16,10 @@ inline constexpr double kMergeTraffic = 12;  ///< reads two addends, writes the 
 /// Of a built-in algorithm with its default parameters; nothing for others.
 std::optional<Traffic> least_traffic(const std::string& algorithm);
 
-/// What an algorithm of the table costs by its row, where the profile says how kernels are
-/// estimated (Profile::estimate): its least traffic at a share of the memory bandwidth, in seconds
-/// to five digits, and its launches. None for algorithms whose messages are factors or whose
-/// traffic is not known, and for other profiles.
+/// Estimated costs of an algorithm, by its row of the table: its least traffic at a share of the
+/// memory bandwidth, in seconds to five digits, and its launches. None for profiles that do not say
+/// how kernels are estimated (Profile::estimate), and for algorithms whose messages are factors or
+/// whose traffic is not known.
 std::optional<CodecCosts> estimated_costs(const Profile& profile, const std::string& algorithm);
 
 /// Puts the estimated costs of every algorithm of the table that has none into the profile.

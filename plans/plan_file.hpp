@@ -43,16 +43,16 @@ struct PlanContext {
 };
 
 /// Reads a plan file, or makes a named plan: "none" (all raw), "all" (all compressed), "fp16" or
-/// another algorithm's name, with parameters if wanted (all with that), "threshold" or
-/// "threshold:262144" (compressed from that many elements on); named plans have K = N. A name wins
-/// over a file of that name. Files: SeCoPaPlan.txt lines `name,elements,y|n,K[,algorithm]` or
-/// `name,y|n,K`, or a plan YAML (*.yaml, *.yml), whose own topology and nodes must agree with the
-/// context and whose algorithms are its own. InputError with file and line for a malformed line, a
-/// gradient that the model lacks (named), one that is missing or listed twice, other elements than
-/// the model's, K outside 1 … 2^20, an unknown algorithm, a program (x.pse) that the context does
-/// not trust; also for N = 0. A raw gradient of a
-/// half-precision dtype is resolved to that cast. An algorithm's name in the resolved plan is its
-/// whole text ("tbq(tau=0.25)").
+/// another algorithm's name, with or without parameters (all with that algorithm), "threshold" or
+/// "threshold:262144" (compressed from that many elements on). Named plans have K = N. A name wins
+/// over a file of that name. A file is a SeCoPaPlan.txt, with lines
+/// `name,elements,y|n,K[,algorithm]` or `name,y|n,K`, or a plan YAML (*.yaml, *.yml), whose own
+/// topology and nodes must agree with the context and whose algorithms are its own. A raw gradient
+/// of a half-precision dtype is resolved to that cast. An algorithm's name in the resolved plan is
+/// its whole text ("tbq(tau=0.25)"). InputError with file and line for a malformed line, a gradient
+/// that the model lacks (named), one that is missing or listed twice, other elements than the
+/// model's, K outside 1 … 2^20, an unknown algorithm, or a program (x.pse) that the context does
+/// not trust. InputError also for N = 0.
 ResolvedPlan resolve_plan(const std::string& path_or_name, const PlanContext& context);
 
 /// Whether this names a plan, such as none, and no file. InputError as resolve_plan() for a
@@ -78,10 +78,10 @@ std::string title(const std::string& path_or_name, const casync::Plan& plan);
 /// to plan, before it is planned.
 void require_text_names(const models::Model& model);
 
-/// Writes SeCoPaPlan.txt: one line per gradient in input order, `name,elements,y|n,K`, with a fifth
-/// field on compressed lines only if the plan mixes algorithms or has one
-/// with stages. No trailing blank line; ends with a
-/// newline. InputError as require_text_names().
+/// Writes SeCoPaPlan.txt: one line `name,elements,y|n,K` per gradient, in input order.
+/// Compressed lines have a fifth field only if the plan mixes algorithms or has one with stages.
+/// The file ends with a newline and has no trailing blank line. InputError as
+/// require_text_names().
 void write_plan_text(const std::string& path, const models::Model& model, const casync::Plan& plan);
 
 /// What a plan YAML says beside the decisions.
@@ -102,11 +102,11 @@ struct PlanReport {
 void write_plan_yaml(const std::string& path, const models::Model& model, const casync::Plan& plan,
                      const PlanReport& report);
 
-/// Identity of what a job exchanges: the gradients' names, elements and dtypes, their shapes where
-/// these have several dimensions, strategy, nodes and decisions, and of what follows from their
-/// ready times the bulk groups and the order of all-reduces (without pipelining, of everything), as
-/// 16 hex digits. Ranks compare it before they start. std::invalid_argument as
-/// casync::make_layout().
+/// Identity of what a job exchanges, as 16 hex digits that ranks compare before they start. It
+/// covers the gradients' names, elements and dtypes, their shapes where these have several
+/// dimensions, strategy, nodes and decisions. Of what follows from ready times, it covers the bulk
+/// groups and the order of all-reduces (without pipelining, of everything). std::invalid_argument
+/// as casync::make_layout().
 std::string plan_fingerprint(const models::Model& model, const casync::Plan& plan);
 
 }  // namespace hipress::plans

@@ -41,9 +41,9 @@ void compress_everything(const PlanContext& context, ResolvedPlan& plan);
 /// An algorithm's text with another density.
 std::string with_density(const std::string& algorithm, double density);
 
-/// Sends every sparse gradient of the plan at this density, or as `plan.dense` says if it is above
-/// `plan.dense->above`. InputError unless 0 < density <= 1, and for a plan without sparse
-/// gradients.
+/// Sends every sparse gradient of the plan at this density; if the density is above
+/// `plan.dense->above`, sends them as `plan.dense` says. InputError unless 0 < density <= 1, and
+/// for a plan without sparse gradients.
 void set_density(double density, const PlanContext& context, ResolvedPlan& plan);
 
 }  // namespace hipress::plans

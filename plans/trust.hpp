@@ -12,9 +12,9 @@ struct Trust {
   bool everything = false;              ///< --trust-plan
 };
 
-/// The algorithm that a plan's text stands for: the same text, unless it names a program. That one
-/// must be the file of a program that is named, links resolved; the result is then spelled as the
-/// command line has it, so that nothing else is compiled if a link changes or lies beside another
+/// The algorithm that a plan's text stands for: the same text, unless it names a program. A program
+/// must be the same file, with links resolved, as one in Trust::named. The result spells it as the
+/// command line does, so that nothing else is compiled if a link changes or lies beside another
 /// file. io::InputError with both remedies for other programs.
 std::string trusted_algorithm(const std::string& text, const Trust& trust);
 

@@ -15,11 +15,11 @@ struct BreakEven {
   std::string diagnostic = {};                ///< why it is not known; empty: it is
 };
 
-/// The break-even of a plan whose topology gathers messages; none for other topologies, and for
-/// plans without sparse gradients. Dense is raw, or in half precision where the problem's
-/// algorithms allow it, with that number of partitions that is fastest. Found by bisection of the
-/// density's logarithm, on simulated times. Not known either for a program of the user's that has
-/// no parameter kernels::kDensity.
+/// The break-even of a plan whose topology gathers messages. None for other topologies, and for
+/// plans without sparse gradients. Dense gradients are sent raw, or in half precision where the
+/// problem's algorithms allow it, with the fastest number of partitions. The density is found by
+/// bisection of its logarithm, on simulated times. BreakEven::diagnostic says why it is not known:
+/// for example, a user's program has no parameter kernels::kDensity.
 std::optional<BreakEven> break_even(const Problem& problem, const TimedPlan& plan);
 
 }  // namespace hipress::planner

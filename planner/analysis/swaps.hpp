@@ -21,9 +21,9 @@ class Swaps {
   /// where the graph would be too large.
   std::optional<double> cost_s(std::size_t g, std::uint16_t option);
 
-  /// The other option of gradient g with which the (estimated) iteration is shortest, the first of
-  /// equals; none if there is no other. Of a member of a bulk group the K has no effect, so options
-  /// that differ in K alone are no others then.
+  /// The option of gradient g, other than its own, with the shortest (estimated) iteration: the
+  /// first of equals; none if there is no other. For a member of a bulk group, K has no effect, so
+  /// options that differ only in K do not count as others.
   enum class Membership : std::uint8_t { kAlone, kInGroup };
   std::optional<std::uint16_t> runner_up(std::size_t g, Membership membership);
 

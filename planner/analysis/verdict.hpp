@@ -47,9 +47,9 @@ const char* to_string(Answer answer);  ///< "compress", "do not compress", "too 
 /// Whether to compress.
 struct Verdict {
   Answer answer = Answer::kTooClose;
-  /// That the advice is right: that compression is faster, or that it saves no more than
-  /// Problem::tolerance; where it is too close to call, that compression is faster. None: it is not
-  /// known, since there was no time for intervals, or nothing to compare.
+  /// Probability that compression is faster; with the advice not to compress, that compression
+  /// saves no more than Problem::tolerance. None: it is not known, since there was no time for
+  /// intervals, or there was nothing to compare.
   std::optional<double> probability = {};
   std::string sentence;  ///< one line: the advice, times with intervals, and what DDP takes
 };
@@ -68,9 +68,9 @@ Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison
 /// A verdict against compression stands: what is hidden saves nothing.
 void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& comparison);
 
-/// What a reader must know first where the model's times were measured on other GPUs than the
-/// profile is of, as far as `source` and `hardware` name both: "computation is as on V100, …".
-/// Empty where they do not, or agree.
+/// A warning where the model's times were measured on other GPUs than the profile's: "computation
+/// is as on V100, …". `source` and `hardware` are the texts that name these GPUs. Empty where one
+/// of the texts names none, or where both name the same.
 std::string other_hardware(std::string_view source, std::string_view hardware);
 
 /// Whether the plan compresses anything, beyond the casts of half-precision gradients.

@@ -26,11 +26,11 @@ casync::Plan ddp_fp16(const Problem& problem);
 /// rank 1.
 inline constexpr std::string_view kDdpPowerSgd = "powersgd(rank=4)";
 
-/// The same with the hook powerSGD_hook (torch/distributed/algorithms/ddp_comm_hooks): of every
-/// bucket the tensors that its rank makes less than half as large are sent as factors, the others
-/// as they are. A bucket is two bulk groups, raw and in stages, with three all-reduces. They are
-/// what the hook does but for two things that plans cannot say: it begins with neither before all
-/// of the bucket is there, and sends P only behind the tensors that it does not compress.
+/// The same with the hook powerSGD_hook (torch/distributed/algorithms/ddp_comm_hooks). Of every
+/// bucket, the tensors that the rank makes less than half as large are sent as factors, the others
+/// as they are. A bucket is two bulk groups, raw and in stages, with three all-reduces. Plans
+/// cannot say two things that the hook does: it begins with neither group before all of the bucket
+/// is there, and it sends P only behind the tensors that it does not compress.
 casync::Plan ddp_powersgd(const Problem& problem);
 
 }  // namespace hipress::planner

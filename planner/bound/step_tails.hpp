@@ -14,9 +14,9 @@ namespace hipress::planner {
 using StepTails = std::vector<std::int64_t>;
 StepTails step_tails(const Pattern& pattern);
 
-/// Per step: picoseconds from the pattern's release until it starts, at the least. With
-/// `ports_in_order`, an egress begins with the steps that wait for none in the order of steps, as
-/// on network port; codec streams do everywhere, but not where launches are batched.
+/// Per step: the least picoseconds from the pattern's release until the step starts. With
+/// `ports_in_order`, an egress begins with the steps that wait for no other, in the order of steps,
+/// as on network port. Codec streams begin so on every network, unless launches are batched.
 std::vector<std::int64_t> step_heads(const Pattern& pattern, bool ports_in_order,
                                      bool codecs_in_order = true);
 

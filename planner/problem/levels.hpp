@@ -10,9 +10,9 @@
 
 namespace hipress::planner {
 
-/// The cluster as a library's collective sees it: every GPU a node, so that one job's takes the
-/// same however its cluster is written. None where it is so already, or where that cannot be
-/// simulated.
+/// The cluster as a library's collective sees it: every GPU is a node. A job's collective therefore
+/// takes the same time however the job's cluster is written. None where every GPU is a node
+/// already, or where that cluster cannot be simulated.
 std::optional<costs::Cluster> as_collectives_see(const Machines& machines);
 
 /// A problem on the same machines with their GPUs at another level (costs/levels.hpp): where nodes

@@ -18,9 +18,9 @@ struct RequiredBandwidth {
   std::string reason = {};  ///< why there is none; empty: there is
 };
 
-/// Of a scenario whose iterations are back to back (at least 2), for each of these utilisations,
-/// between 0 and 1: by bisection on the simulator, to a thousandth, and to a hundredth at the ends
-/// of intervals. Only `cluster.link.bandwidth` changes. Throws as simulate().
+/// One row for each of these utilisations, between 0 and 1, of a scenario with at least 2
+/// iterations back to back. Found by bisection on the simulator, to a thousandth; the ends of
+/// intervals, to a hundredth. Only `cluster.link.bandwidth` changes. Throws as simulate().
 std::vector<RequiredBandwidth> required_bandwidths(const sim::Scenario& scenario,
                                                    std::span<const double> utilizations);
 

@@ -54,10 +54,10 @@ std::vector<ScheduledPlan> plan_schedules(
     std::string_view optimizer = kUsualOptimizer,
     const std::string& shards_by = std::string(casync::kLibrary));
 
-/// The place of the one to take: of those that are longer than the fastest by at most the
-/// tolerance, the one that gives up least: the shortest period, then the fewest steps that a mean
-/// is late, then the least of any gradient; the first of equals. Those that take more memory than
-/// there is are left out; io::InputError where none fits.
+/// The index of the plan to take. Plans that take more memory than there is are left out;
+/// io::InputError where none fits. Of those that are longer than the fastest by at most the
+/// tolerance, it is the plan that gives up least: the shortest period, then the fewest steps that a
+/// mean is late, then the least `given_up`; the first of equals.
 std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double tolerance,
                             std::int64_t memory_bytes = INT64_MAX);
 

@@ -31,9 +31,9 @@ struct Optimum {
 
 /// Finds the plan of `choices` that the simulator calls the fastest, with the network of
 /// Problem::machines, by branch and bound: parts of the option set whose lower bound is not below
-/// the best plan so far are left out. On network port, parts are prefixes (prefix_search.hpp) where
-/// the scheme has neither bulk groups nor batches; else what is bounded is bound/bound.hpp's
-/// program. Of equally fast plans it takes the one that it meets first, always the same.
+/// the best plan so far are left out. On network port, where the scheme has neither bulk groups nor
+/// batches, parts are prefixes (prefix_search.hpp). Elsewhere the linear program of bound/bound.hpp
+/// bounds them. Of equally fast plans the first that is met is taken, always the same one.
 /// Limits::interrupted ends it. io::InputError for more than kMaxPlans plans, with an estimate of
 /// the time that they would take.
 Optimum find_optimum(const Problem& problem, const Choices& choices);

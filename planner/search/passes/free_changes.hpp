@@ -13,9 +13,9 @@ namespace hipress::planner {
 using Preference = std::function<std::vector<std::uint16_t>(const Workbench& bench, std::size_t g,
                                                             std::uint16_t option)>;
 
-/// The plan with as many gradients at a preferred option as can be within the ceiling: gradients in
+/// The plan with as many gradients at a preferred option as the ceiling allows. Gradients come in
 /// the order of backward, since the first have most to hide behind. Changes are chosen by estimates
-/// of the median, and accepted on the network asked for: all together if that goes, else in halves.
+/// of the median and accepted on the network asked for: all together if they fit, else in halves.
 TimedPlan change_within(const Ceiling& ceiling, const PassContext& context, const TimedPlan& plan,
                         const Preference& preference);
 

@@ -61,9 +61,9 @@ std::span<const Pass> passes();
 /// the ceiling for accuracy allows, or what takes less on slower machines.
 TimedPlan lower_upper_end(const PassContext& context, const TimedPlan& plan);
 
-/// Where the topology encodes gradients anew on their way: another that does so less often, with
-/// the plan's decisions, a rival's, or those of a search of its own, within the ceiling for
-/// accuracy.
+/// Where the topology encodes gradients anew on their way: a plan for another topology that does so
+/// less often, within the ceiling for accuracy. Its decisions are the plan's, a rival's, or those
+/// of a search of its own.
 TimedPlan fewer_encodings(const PassContext& context, const TimedPlan& plan);
 
 /// Bulk groups, batches and transfer order, where a change of one of them makes the iteration

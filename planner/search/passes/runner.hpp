@@ -34,9 +34,9 @@ PolishedPlan run_passes(const Problem& problem, const TimedPlan& plan,
 /// "scheme,more_accurate" as names of passes; io::InputError that proposes one for unknown names.
 std::vector<std::string> parse_pass_names(const std::string& text);
 
-/// What is wrong with a plan for the problem, or empty: decisions, algorithms and K that cannot be,
-/// groups that do not fit, and where the graph is small enough, a graph that casync::check()
-/// refuses.
+/// What is wrong with a plan for the problem, or empty: impossible decisions, algorithms or K,
+/// groups that do not fit, or a graph that casync::check() refuses. The graph is checked only where
+/// it is small enough.
 std::string verify(const Problem& problem, const casync::Plan& plan);
 
 }  // namespace hipress::planner
