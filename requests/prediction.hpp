@@ -50,9 +50,9 @@ inline sim::Picoseconds compute_time(const Prediction& prediction) {
 sim::ComputeUtilisation compute_utilisation(const sim::Scenario& scenario,
                                             const Prediction& prediction);
 
-/// From the start of backward, on the node that is there first, to the end of the iteration; back
-/// to back, the period without the forward tasks. Of a sharded schedule, whose forward waits for
-/// gathers, all of it.
+/// From the start of backward, on the node that starts it first, to the end of the iteration. Where
+/// iterations are simulated back to back, the period less its forward tasks. Of a sharded schedule,
+/// whose forward waits for gathers, the whole iteration.
 inline sim::Picoseconds synchronisation_time(const Prediction& prediction) {
   if (!prediction.graph.groups.empty()) return prediction.iteration;
   const sim::Picoseconds forward =
