@@ -19,9 +19,9 @@ struct ComputeClassRow {
   double assumed_share;  ///< of the computation of a model that does not say its mix
 };
 
-/// By class. The assumed shares are those of the 228 kernels of GPT-2 on an A100 that Echo
-/// publishes (arXiv 2412.12487), by their time alone, to the percent. The 2 % that it calls `other`
-/// count as attention, which it does not name.
+/// By class. The assumed shares are the shares of time, to the percent, of the 228 kernels of GPT-2
+/// on an A100, each timed alone, that Echo publishes (arXiv 2412.12487). Echo names no attention;
+/// its class `other`, 2 %, counts as attention.
 inline constexpr std::array<ComputeClassRow, kComputeClasses> kComputeClassTable = {{
     {"gemm", "matrix products and convolutions", 0.46},
     {"attention", "attention in one kernel, as flash attention", 0.02},

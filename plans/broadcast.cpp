@@ -85,24 +85,27 @@ std::optional<models::Model> model_of_plan(const std::string& path_or_name) {
 models::Model read_input(const std::string& input, const std::string& plan,
                          const std::string& strategy, const models::TimeOptions& times,
                          std::vector<std::string>& diagnostics) {
-  const bool broadcasts = is_broadcast(strategy);
+  std::optional<models::Model> described;
   if (input.empty()) {
-    if (auto described = model_of_plan(plan)) return std::move(*described);
-    throw io::InputError(
-        "`input` is required: a model, or with `plan` the YAML of a broadcast, which says what it "
-        "sends");
+    described = model_of_plan(plan);
+    if (!described) {
+      throw io::InputError(
+          "`input` is required: a model, or with `plan` the YAML of a broadcast, which says what "
+          "it "
+          "sends");
+    }
   }
-  models::Model model = models::read_model(input);
-  if (!broadcasts) {
-    diagnostics = models::apply(times, model);
-    wrap_as_planned(plan, model);
-    return model;
-  }
-  if (!times.compute_time.empty() || !times.forward.empty()) {
+  const bool broadcasts = described || is_broadcast(strategy);
+  if (broadcasts && (!times.compute_time.empty() || !times.forward.empty())) {
     throw io::InputError(
         "`compute_time` and `forward`: a broadcast waits for no computation; leave them out");
   }
-  return as_parameters(std::move(model));
+  if (described) return *std::move(described);
+  models::Model model = models::read_model(input);
+  if (broadcasts) return as_parameters(std::move(model));
+  diagnostics = models::apply(times, model);
+  wrap_as_planned(plan, model);
+  return model;
 }
 
 }  // namespace hipress::plans

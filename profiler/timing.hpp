@@ -13,8 +13,8 @@ struct StoppingRule {
   double steady = 0.05;
   int warmup_most = 100;
   // Times are taken until the median is known to within `precision`: until the 95 % confidence
-  // interval of order statistics is that narrow. At least `least` times, at most `most`, and no
-  // more than take `budget_s` together.
+  // interval of order statistics is that narrow. At least `least` times are taken; beyond these,
+  // none after `most`, or after `budget_s` together.
   double precision = 0.01;
   int least = 11;
   int most = 500;

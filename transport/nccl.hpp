@@ -12,17 +12,17 @@
 namespace hipress::transport {
 
 /// One rank's end of the job's one NCCL communicator. An endpoint of another transport is its
-/// control plane: the communicator's id comes over the endpoint's rendezvous, a failure of either
-/// is published to all ranks through it, and whatever it learns ends the waiting here. So all ranks
-/// name the same culprit, and every one of them aborts: NCCL alone would wait for ever.
+/// control plane: it passes the communicator's id to all ranks, and reports a failure of NCCL or
+/// its own to all ranks. A failure that it learns of ends waits for NCCL here. So all ranks name
+/// the same culprit, and every one of them aborts: NCCL alone would wait for ever.
 ///
 /// NCCL runs what a rank issues in the order of its calls; every rank must keep one order, as
 /// runtime/rounds.hpp derives it. Used by one thread at a time.
 class NcclCommunicator {
  public:
   /// Returns when all ranks have joined; all must call it. The GPU is the calling thread's current
-  /// one. PeerError that names a rank that does not come, or whose NCCL fails; where NCCL connects
-  /// no ranks within `timeout_s`, nobody knows which one is at fault: the culprit is then the rank
+  /// one. PeerError names a rank that does not come, or whose NCCL fails. If NCCL does not connect
+  /// the ranks within `timeout_s`, nobody knows which one is at fault: the culprit is then the rank
   /// that was the first to give up, and the text says so.
   NcclCommunicator(Endpoint& control, NcclLibrary& library, double timeout_s);
   /// Leaves in good order, or aborts if the job has failed.
@@ -33,9 +33,9 @@ class NcclCommunicator {
   /// This rank has failed: what is under way is to end without the others.
   void abandon() noexcept { failed_ = true; }
 
-  /// Enqueues a group on a CUDA stream, and returns when NCCL has taken it over, which is before it
-  /// is done, except for a first message between two ranks, which makes their connection. PeerError
-  /// as wait_failed().
+  /// Enqueues a group on a CUDA stream, and returns when NCCL has accepted it, before the group is
+  /// done. The first message between two ranks also makes their connection, which takes longer.
+  /// PeerError as check(), and when NCCL has not accepted the group within the timeout.
   void issue(std::span<const NcclOperation> group, void* stream);
 
   /// To be called while waiting for what was issued: throws PeerError when NCCL or another rank has

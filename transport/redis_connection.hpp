@@ -11,10 +11,10 @@
 
 namespace hipress::transport {
 
-/// Bytes to and from a Redis over TCP, and over TLS if the address asks for it: then the server's
-/// certificate must be valid for its host, by an authority that the system knows or that
-/// `authorities`, a file in PEM, holds. Nothing waits beyond `until`, except for the look-up of the
-/// host's name, which takes as long as the system's resolver lets it.
+/// Bytes to and from a Redis over TCP, or over TLS if the address asks for it. With TLS, the
+/// server's certificate must be valid for its host. Its authority must be in the PEM file
+/// `authorities` or, if that is empty, known to the system. Nothing waits beyond `until`, except
+/// for the look-up of the host's name, which takes as long as the system's resolver lets it.
 /// All throw StoreLost when the time is over or the connection fails.
 class RedisConnection {
  public:

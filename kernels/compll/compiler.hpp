@@ -14,10 +14,11 @@ struct Compiled {
   Notes notes;
 };
 
-/// Compiles the algorithm that a file belongs to: the file, and where it holds an encoder or a
-/// decoder alone, the file beside it that is called the same but for Encode and Decode
-/// (XEncode.pse, XDecode.pse). CompileError for a program that is wrong, io::InputError for a file
-/// that cannot be read or a decoder without its encoder.
+/// Compiles the algorithm that a file belongs to. Of XEncode.pse and XDecode.pse (or
+/// X_encode.pse and X_decode.pse), which may each hold a half, either may be given: the other is
+/// read, too, if it is there. Any other file holds the whole algorithm. CompileError for a program
+/// that is wrong; io::InputError for a file that cannot be read, or for a decoder without its
+/// encoder.
 Compiled compile(const std::string& path);
 
 }  // namespace hipress::compll

@@ -153,6 +153,19 @@ TEST_CASE_METHOD(Workplace, "bad requests are refused with a remedy", "[tool]") 
   refused("--input vgg19 --lossless", "--lossless is for --job broadcast", "leave");
 }
 
+TEST_CASE_METHOD(Workplace, "times of computation are refused beside a broadcast's plan",
+                 "[tool]") {
+  REQUIRE(run("hipress-plan --job broadcast --bytes 1kB --nnodes 4").status == 0);
+  for (const std::string tool : {"hipress-sim", "hipress-exec --transport memory"}) {
+    for (const std::string times : {" --compute-time 1s", " --forward 1s"}) {
+      CAPTURE(tool, times);
+      const ToolRun done = run(tool + " --plan broadcast.yaml" + times);
+      CHECK(done.status == 2);
+      CHECK_THAT(done.err, Contains("waits for no computation") && Contains("leave them out"));
+    }
+  }
+}
+
 TEST_CASE_METHOD(Workplace, "plans of broadcasts that are changed by hand are refused", "[tool]") {
   REQUIRE(run("hipress-plan --job broadcast --bytes 1kB --nnodes 4 --dtype bfloat16").status == 0);
   const std::string text = read("broadcast.yaml");

@@ -18,6 +18,7 @@ import unittest
 import warnings
 
 import hipress
+from c_call import of_c
 from hipress import _library
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -33,16 +34,6 @@ def without_measured(value):
     if isinstance(value, dict):
         return {key: without_measured(one) for key, one in value.items() if key not in MEASURED}
     return [without_measured(one) for one in value] if isinstance(value, list) else value
-
-
-def of_c(request):
-    """The document that hipress_call() answers."""
-    library = ctypes.CDLL(str(hipress.library_path()))
-    result = ctypes.c_void_p()
-    library.hipress_call(json.dumps(request).encode(), ctypes.byref(result))
-    document = json.loads(ctypes.string_at(result.value))
-    library.hipress_free_result(result)
-    return document
 
 
 def of_tool(request, folder):

@@ -1,6 +1,5 @@
 """Results have the keys that {"request": "result_schema"} says, and nothing else: of requests, and of what tools print with --json."""
 
-import ctypes
 import json
 import os
 import pathlib
@@ -9,6 +8,7 @@ import tempfile
 import unittest
 
 import hipress
+from c_call import of_c
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(os.environ["HIPRESS_TOOLS"])
@@ -61,16 +61,6 @@ def places(schema: dict, at: str = "") -> list:
     if schema.get("additionalProperties"):
         found += places(schema["additionalProperties"], f"{at}.*")
     return found + (places(schema["items"], f"{at}[]") if "items" in schema else [])
-
-
-def of_c(request: dict) -> dict:
-    """The document that hipress_call() answers."""
-    library = ctypes.CDLL(str(hipress.library_path()))
-    result = ctypes.c_void_p()
-    library.hipress_call(json.dumps(request).encode(), ctypes.byref(result))
-    document = json.loads(ctypes.string_at(result.value))
-    library.hipress_free_result(result)
-    return document
 
 
 def sharded_trace() -> dict:

@@ -1,0 +1,17 @@
+"""hipress_call() of the C library, for tests that lay its answers beside others."""
+
+import ctypes
+import json
+from typing import Any, Dict
+
+import hipress
+
+
+def of_c(request: Dict[str, Any]) -> Dict[str, Any]:
+    """The document that hipress_call() answers."""
+    library = ctypes.CDLL(str(hipress.library_path()))
+    result = ctypes.c_void_p()
+    library.hipress_call(json.dumps(request).encode(), ctypes.byref(result))
+    document = json.loads(ctypes.string_at(result.value))
+    library.hipress_free_result(result)
+    return document
