@@ -18,26 +18,25 @@
 namespace hipress::profiler {
 namespace {
 
-using Operation = transport::NcclOperation;
-using runtime::Stream;
 using transport::Clock;
+using transport::NcclOperation;
 
-constexpr Stream kStream = Stream::kOutbound;
-
-/// How many are under way at a time, as of all-reduces.
+/// How many are timed together, as of all-reduces.
 constexpr std::int64_t kCount = 4;
 
+enum class Kind : std::uint8_t { kAllGather, kReduceScatter, kAllToAll };
+
 struct CollectiveKind {
-  Operation::Kind kind;
-  const char* name;    ///< for progress
+  Kind kind;
+  NcclOperation::Kind nccl;
   const char* series;  ///< of samples, before ".N"
   costs::GatherCosts costs::Profile::*costs;
 };
 constexpr CollectiveKind kKinds[] = {
-    {Operation::Kind::kAllGather, "all-gather", "all_gather", &costs::Profile::all_gather},
-    {Operation::Kind::kReduceScatter, "reduce-scatter", "reduce_scatter",
+    {Kind::kAllGather, NcclOperation::Kind::kAllGather, "all_gather", &costs::Profile::all_gather},
+    {Kind::kReduceScatter, NcclOperation::Kind::kReduceScatter, "reduce_scatter",
      &costs::Profile::reduce_scatter},
-    {Operation::Kind::kAllToAll, "all-to-all", "all_to_all", &costs::Profile::all_to_all}};
+    {Kind::kAllToAll, NcclOperation::Kind::kAllToAll, "all_to_all", &costs::Profile::all_to_all}};
 
 /// fp32 elements of equal shards, in bytes.
 std::int64_t shards_bytes(std::int64_t elements, std::int64_t ranks) {
@@ -45,52 +44,39 @@ std::int64_t shards_bytes(std::int64_t elements, std::int64_t ranks) {
   return of_a_shard * ranks * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// One rank's collectives, in memory that is as large as the largest of them take.
-class Rank {
+/// One rank's end of a library, with memory for the largest collectives.
+class Library {
  public:
-  Rank(const Options& options, transport::Endpoint& endpoint, std::int64_t most_bytes)
-      : options_(options),
-        endpoint_(endpoint),
+  virtual ~Library() = default;
+  /// Runs kCount collectives of shards of so many bytes together; returns when they are over here.
+  virtual void run(const CollectiveKind& kind, std::int64_t bytes) = 0;
+  /// This rank has failed: what waits for others ends now.
+  virtual void abandon() noexcept = 0;
+};
+
+class Nccl : public Library {
+ public:
+  Nccl(const Options& options, transport::Endpoint& endpoint, std::int64_t most_bytes)
+      : timeout_s_(options.timeout_s),
         device_(options.device(endpoint.rank())),
         communicator_(endpoint, *options.nccl, options.timeout_s),
         done_(device_->make_event()),
-        clock_(endpoint),
         most_bytes_(most_bytes),
         memory_(device_->allocate(2 * kCount * most_bytes)) {
     device_->clear(memory_, 2 * kCount * most_bytes, kStream);
     device_->drain();
   }
 
-  /// Seconds of one, by iteration; the same on all ranks.
-  std::vector<double> measure(Operation::Kind kind, std::int64_t bytes) {
-    try {
-      const Repetitions repetitions = usual(options_);
-      std::vector<double> seconds;
-      for (int i = 0; i < repetitions.warmups + repetitions.iterations; ++i) {
-        const double all_s = iterate(kind, bytes);
-        if (i >= repetitions.warmups) seconds.push_back(all_s / kCount);
-      }
-      return seconds;
-    } catch (...) {
-      communicator_.abandon();  // what waits on the GPU for other ranks ends now
-      throw;
-    }
-  }
-
- private:
-  /// From the common start to the end of all of them on the last rank.
-  double iterate(Operation::Kind kind, std::int64_t bytes) {
-    std::vector<Operation> all;
+  void run(const CollectiveKind& kind, std::int64_t bytes) override {
+    std::vector<NcclOperation> all;
     for (std::int64_t number = 0; number < kCount; ++number) {
       std::byte* const memory = memory_ + 2 * number * most_bytes_;
-      all.push_back({.kind = kind,
+      all.push_back({.kind = kind.nccl,
                      .tag = static_cast<std::uint32_t>(number),
                      .memory = memory,
                      .bytes = bytes,
                      .into = memory + most_bytes_});
     }
-    const Clock::time_point start = clock_.agree_on_start();
-    std::this_thread::sleep_until(start);
     // As many to a group as the runtime issues at once.
     const std::int64_t at_once =
         std::clamp(runtime::RoundLimits{}.bytes / bytes, std::int64_t{1}, kCount);
@@ -101,13 +87,14 @@ class Rank {
     }
     device_->record(done_, kStream);
     wait_for(all);
-    const std::chrono::duration<double> mine = Clock::now() - start;
-    const std::vector<double> took_s = job::gather(endpoint_, mine.count());
-    return *std::ranges::max_element(took_s);
   }
+  void abandon() noexcept override { communicator_.abandon(); }
 
-  void wait_for(std::span<const Operation> awaited) {
-    const auto deadline = Clock::now() + std::chrono::duration<double>(options_.timeout_s);
+ private:
+  static constexpr runtime::Stream kStream = runtime::Stream::kOutbound;
+
+  void wait_for(std::span<const NcclOperation> awaited) {
+    const auto deadline = Clock::now() + std::chrono::duration<double>(timeout_s_);
     while (!device_->done(done_)) {
       communicator_.check(awaited);
       if (Clock::now() > deadline) communicator_.give_up(awaited);
@@ -115,15 +102,79 @@ class Rank {
     }
   }
 
-  const Options& options_;
-  transport::Endpoint& endpoint_;
+  const double timeout_s_;
   const std::unique_ptr<runtime::Device> device_;
   transport::NcclCommunicator communicator_;  ///< ends before the device, which waits for it
   const runtime::Event done_;
-  job::CommonClock clock_;
   const std::int64_t most_bytes_;
   std::byte* const memory_;  ///< of each of kCount its own, and what an all-to-all goes into
 };
+
+/// What a transport's own library does on the host, one after the other.
+class Host : public Library {
+ public:
+  Host(std::unique_ptr<transport::Collective> collective, std::size_t ranks,
+       std::int64_t most_bytes)
+      : collective_(std::move(collective)),
+        ranks_(ranks),
+        all_(static_cast<std::size_t>(most_bytes)),
+        other_(static_cast<std::size_t>(most_bytes)) {}
+
+  void run(const CollectiveKind& kind, std::int64_t bytes) override {
+    const std::span all = std::span(all_).first(static_cast<std::size_t>(bytes));
+    const std::span other = std::span(other_).first(all.size());
+    const std::span shard = other.first(all.size() / ranks_);
+    transport::ShardCollectives& shards = *collective_->shards();
+    for (std::int64_t number = 0; number < kCount; ++number) {
+      switch (kind.kind) {
+        case Kind::kAllGather:
+          shards.all_gather(shard, all);
+          break;
+        case Kind::kReduceScatter:
+          shards.reduce_scatter(all, shard, transport::kFloatAddition);
+          break;
+        case Kind::kAllToAll:
+          shards.all_to_all(all, other);
+          break;
+      }
+    }
+  }
+  void abandon() noexcept override { collective_->interrupt(); }
+
+ private:
+  const std::unique_ptr<transport::Collective> collective_;
+  const std::size_t ranks_;
+  std::vector<std::byte> all_, other_;
+};
+
+/// Null where there is none with these collectives.
+std::unique_ptr<Library> open_library(const Options& options, transport::Endpoint& endpoint,
+                                      std::int64_t most_bytes) {
+  if (options.nccl != nullptr) return std::make_unique<Nccl>(options, endpoint, most_bytes);
+  auto collective = endpoint.collective();
+  if (collective->shards() == nullptr) return nullptr;
+  return std::make_unique<Host>(std::move(collective), static_cast<std::size_t>(endpoint.size()),
+                                most_bytes);
+}
+
+/// Seconds of one collective, by iteration: from the common start to the end of all of them on the
+/// last rank. The same on all ranks.
+std::vector<double> measure(Library& library, const CollectiveKind& kind, std::int64_t bytes,
+                            const Options& options, transport::Endpoint& endpoint,
+                            job::CommonClock& clock) {
+  const Repetitions repetitions = usual(options);
+  std::vector<double> seconds;
+  for (int i = 0; i < repetitions.warmups + repetitions.iterations; ++i) {
+    const Clock::time_point start = clock.agree_on_start();
+    std::this_thread::sleep_until(start);
+    library.run(kind, bytes);
+    const std::chrono::duration<double> mine = Clock::now() - start;
+    const std::vector<double> took_s = job::gather(endpoint, mine.count());
+    if (i >= repetitions.warmups)
+      seconds.push_back(*std::ranges::max_element(took_s) / static_cast<double>(kCount));
+  }
+  return seconds;
+}
 
 /// Calls `body` as each of so many ranks.
 void on_ranks(const Options& options, std::uint32_t ranks,
@@ -132,19 +183,32 @@ void on_ranks(const Options& options, std::uint32_t ranks,
   job::run_thread_ranks(options.transport, static_cast<int>(ranks), options.timeout_s, body);
 }
 
-/// Of each kind the samples among so many ranks.
-std::vector<std::vector<costs::Sample>> sample_kinds(const Options& options, std::uint32_t ranks,
+/// Of each kind the samples among so many ranks; none where no library has these collectives.
+std::vector<std::vector<costs::Sample>> sample_kinds(const Options& options,
+                                                     const Progress& progress, std::uint32_t ranks,
                                                      const std::vector<std::int64_t>& sizes) {
-  std::vector<std::vector<costs::Sample>> samples(std::size(kKinds));
+  std::vector<std::vector<costs::Sample>> samples;
   on_ranks(options, ranks, [&](transport::Endpoint& endpoint) {
-    Rank rank(options, endpoint, shards_bytes(sizes.back(), ranks));
+    const auto library = open_library(options, endpoint, shards_bytes(sizes.back(), ranks));
+    if (library == nullptr) return;
     const bool keeps = options.endpoint != nullptr || endpoint.rank() == 0;
-    for (std::size_t kind = 0; kind < std::size(kKinds); ++kind) {
-      for (const std::int64_t elements : sizes) {
-        const std::int64_t bytes = shards_bytes(elements, ranks);
-        const std::vector<double> seconds = rank.measure(kKinds[kind].kind, bytes);
-        if (keeps) samples[kind].push_back(summarise(bytes, seconds));
+    if (keeps) {
+      progress(fmt::format("all-gather, reduce-scatter and all-to-all of {} ranks", ranks));
+      samples.resize(std::size(kKinds));
+    }
+    job::CommonClock clock(endpoint);
+    try {
+      for (std::size_t kind = 0; kind < std::size(kKinds); ++kind) {
+        for (const std::int64_t elements : sizes) {
+          const std::int64_t bytes = shards_bytes(elements, ranks);
+          const std::vector<double> seconds =
+              measure(*library, kKinds[kind], bytes, options, endpoint, clock);
+          if (keeps) samples[kind].push_back(summarise(bytes, seconds));
+        }
       }
+    } catch (...) {
+      library->abandon();
+      throw;
     }
   });
   return samples;
@@ -154,10 +218,11 @@ std::vector<std::vector<costs::Sample>> sample_kinds(const Options& options, std
 
 void measure_shard_collectives(const Options& options, const Progress& progress,
                                const std::vector<std::int64_t>& sizes, costs::Profile& profile) {
-  if (options.nccl == nullptr) return;
+  // Through the host's memory a device's collectives are also copied, which is not measured here.
+  if (options.nccl == nullptr && options.device) return;
   for (std::uint32_t ranks = job_nodes(options, 2); ranks <= options.nodes; ++ranks) {
-    progress(fmt::format("all-gather, reduce-scatter and all-to-all of {} ranks", ranks));
-    auto samples = sample_kinds(options, ranks, sizes);
+    auto samples = sample_kinds(options, progress, ranks, sizes);
+    if (samples.empty()) return;
     for (std::size_t kind = 0; kind < std::size(kKinds); ++kind) {
       const CollectiveKind& one = kKinds[kind];
       (profile.*one.costs)[static_cast<int>(ranks)] =

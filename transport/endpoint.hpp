@@ -65,16 +65,16 @@ struct Events {
 };
 
 /// A fixed set of messages, exchanged once per iteration. Every message carries (job, iteration,
-/// tag, length) and a CRC32C, checked on arrival; per pair they arrive in the order in which they
-/// were sent. May be destroyed at any time; in the middle of an iteration that ends the job, with
-/// this rank as culprit.
+/// tag, length) and a CRC32C, checked on arrival. Messages from one rank to another arrive in the
+/// order in which they were sent. May be destroyed at any time; doing so in the middle of an
+/// iteration ends the job, with this rank as culprit.
 class Exchange {
  public:
   virtual ~Exchange() = default;
-  /// Posts all receives of the iteration, and waits for nobody; all ranks give the same number. For
-  /// full speed every rank should have returned from begin before any rank sends (the executor's
-  /// common start sees to that); a message to a rank that has not is held back until it has.
-  /// PeerError if the job has failed already.
+  /// Posts all receives of the iteration, without waiting for other ranks; all ranks give the same
+  /// number. For full speed, every rank should have returned from begin() before any rank sends
+  /// (the executor's common start ensures that). A message to a rank that has not begun is held
+  /// back until it has. PeerError if the job has failed already.
   virtual void begin(std::uint64_t iteration) = 0;
   /// Sends the first `bytes` of outgoing message `index`, once per iteration. Does not wait for the
   /// receiver. Its source must not change until finish() returns, or until the receiver's data has
@@ -84,10 +84,10 @@ class Exchange {
   /// Waits until everything sent has left and everything posted has arrived; PeerError if that
   /// fails, or if nothing at all arrives for JobOptions::timeout_s.
   virtual void finish() = 0;
-  /// Between iterations: posts the receives of the next one before begin(), so that ranks which
-  /// have begun it need not wait to hear that this one has. Their messages may then come into their
-  /// destinations, but are reported by begin() at the soonest. Does nothing after a failure, or if
-  /// the transport cannot take them back when the exchange is destroyed.
+  /// May be called between iterations: posts the next one's receives before begin(), so that ranks
+  /// that have begun it can send without waiting for this rank. Their messages may then come into
+  /// their destinations, but are reported by begin() at the soonest. Does nothing after a failure,
+  /// or if the transport cannot take posted receives back when the exchange is destroyed.
   virtual void post() = 0;
 };
 
@@ -105,19 +105,37 @@ inline void add_floats(void* into, const void* other, std::size_t values) {
 }
 inline constexpr Addition kFloatAddition{sizeof(float), add_floats};
 
+/// A library's collectives of sharded training. `all` consists of one shard for each rank, in rank
+/// order; all shards are equally long. Every rank must make the same calls in the same order, with
+/// shards of the same length; errors are those of Collective::all_reduce().
+class ShardCollectives {
+ public:
+  virtual ~ShardCollectives() = default;
+  /// Leaves in `all` what every rank gives as its shard.
+  virtual void all_gather(std::span<const std::byte> shard, std::span<std::byte> all) = 0;
+  /// Leaves in `shard` the sum over all ranks of this rank's shard of `all`, and overwrites `all`.
+  virtual void reduce_scatter(std::span<std::byte> all, std::span<std::byte> shard,
+                              const Addition& addition) = 0;
+  /// Sends shard i of `from` to rank i, and leaves in shard i of `into` what rank i has sent here.
+  /// Both are as long.
+  virtual void all_to_all(std::span<const std::byte> from, std::span<std::byte> into) = 0;
+};
+
 /// Sums over all ranks, by a library's own algorithm where the transport has one.
 class Collective {
  public:
   virtual ~Collective() = default;
-  /// Replaces `values`, which are numbers of the addition's type and aligned for it, on every rank
-  /// by their sum over all ranks, with the same bits everywhere, and in an order of summation that
-  /// is the library's. Every rank must call it, with as many values of the same type, and all in
-  /// the same order; it waits for them. PeerError if a rank is lost meanwhile, or does not come
-  /// within JobOptions::timeout_s.
+  /// On every rank, replaces `values` by their sum over all ranks; the sums have the same bits on
+  /// every rank. The values are numbers of the addition's type and aligned for it. The library
+  /// chooses the order of summation. Every rank must make the same calls in the same order, each
+  /// with as many values of the same type; a call waits for all ranks. PeerError if a rank is lost
+  /// meanwhile, or does not call within JobOptions::timeout_s.
   virtual void all_reduce(std::span<std::byte> values, const Addition& addition) = 0;
   void all_reduce(std::span<float> values) {
     all_reduce(std::as_writable_bytes(values), kFloatAddition);
   }
+  /// Null where the transport's library has no such collectives. Lives as long as this does.
+  virtual ShardCollectives* shards() = 0;
   /// Ends the waiting of a call on another thread; the job has then failed, unless nobody waited.
   virtual void interrupt() noexcept = 0;
 };
@@ -129,9 +147,9 @@ class Endpoint {
   virtual ~Endpoint() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// All ranks prepare the same exchanges in the same order; what one expects of another, the other
-  /// must have among its outgoing messages, or the job fails. std::invalid_argument when a peer is
-  /// this rank or none, or a tag comes twice from or to one peer.
+  /// All ranks prepare the same exchanges in the same order. The job fails if a rank expects a
+  /// message that its peer does not have among its outgoing ones. std::invalid_argument if a peer
+  /// is this rank or does not exist, or if two messages from or to one peer have the same tag.
   virtual std::unique_ptr<Exchange> prepare(std::vector<Outgoing> outgoing,
                                             std::vector<Incoming> incoming, Events events) = 0;
   /// All ranks make it together, between iterations; the endpoint must outlive it.
@@ -160,13 +178,13 @@ struct JobOptions {
   /// (threads). A Redis may have a user and a password: "redis://user:password@host:port".
   std::string rendezvous;
   std::string interface;  ///< network interface or address to bind to; empty: loopback
-  /// A rank that dies or stalls ends the job on every rank within so long: one that is silent for
-  /// half of it is dead. Also the longest wait for a rank to connect, or to send what is awaited.
-  /// From kMinTimeout_s to kMaxTimeout_s.
+  /// A rank that dies or stalls ends the job on every rank within this time: a rank that is silent
+  /// for half of it counts as dead. Also the longest wait for a rank to connect, or to send an
+  /// awaited message. From kMinTimeout_s to kMaxTimeout_s.
   double timeout_s = 30;
-  /// Bytes that only this job's ranks know, the same on every rank: connections, and what ranks
-  /// leave at the rendezvous, prove knowledge of them. Empty: rank 0 makes a secret for the
-  /// connections, and leaves it at the rendezvous, where everybody who can read there finds it.
+  /// Bytes that only this job's ranks know, the same on every rank. Connections, and items left at
+  /// the rendezvous, prove knowledge of them. Empty: rank 0 makes a secret for the connections, and
+  /// leaves it at the rendezvous, where everybody with read access finds it.
   std::string secret = {};
   /// Permits a transport that authenticates nobody to listen beyond loopback.
   bool insecure = false;
@@ -192,11 +210,11 @@ struct TransportRow {
   std::string_view help;
   /// Of a rank of a job of `size`.
   Descriptors (*descriptors)(int size);
-  /// Returns when all ranks are connected. io::InputError when the options are wrong or the ranks
-  /// do not fit together (another size, plan, timeout or version, a number taken twice, leftovers
-  /// of an earlier job, loopback between hosts); PeerError with the number of a rank that does not
-  /// come within timeout_s; io::RunError when the rendezvous itself fails, or does not answer
-  /// within it.
+  /// Returns when all ranks are connected. io::InputError if the options are wrong or the ranks do
+  /// not fit together (another size, plan, timeout or version, a rank number taken twice, leftovers
+  /// of an earlier job, loopback between hosts). PeerError with the number of a rank that does not
+  /// come within timeout_s. io::RunError if the rendezvous itself fails, or does not answer within
+  /// timeout_s.
   std::unique_ptr<Endpoint> (*connect)(const JobOptions& options);
 };
 std::span<const TransportRow> transports();

@@ -1,13 +1,16 @@
 #include "transport/gloo_wire.hpp"
 
 #include <fmt/format.h>
+#include <gloo/allgather.h>
 #include <gloo/allreduce.h>
+#include <gloo/alltoall.h>
 #include <gloo/common/error.h>
 #include <gloo/context.h>
 #include <gloo/transport/buffer.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/tcp/device.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -137,8 +140,8 @@ void set_values(gloo::AllreduceOptions& options, std::span<std::byte> values,
   }
 }
 
-/// Gloo's all-reduce, over connections of its own.
-class GlooCollective : public WireCollective {
+/// Gloo's collectives, over connections of their own.
+class GlooCollective : public WireCollective, private ShardCollectives {
  public:
   GlooCollective(std::shared_ptr<gloo::Context> context,
                  std::shared_ptr<gloo::transport::Context> pairs, std::chrono::milliseconds timeout)
@@ -146,17 +149,66 @@ class GlooCollective : public WireCollective {
 
   void all_reduce(std::span<std::byte> values, const Addition& addition) override {
     if (values.empty()) return;
-    checked([&] {
-      gloo::AllreduceOptions options(context_);
+    run<gloo::AllreduceOptions>([&](gloo::AllreduceOptions& options) {
       set_values(options, values, addition.value_bytes);
       options.setReduceFunction(
           [&addition](void* into, const void* a, const void* b, std::size_t count) {
             if (into != a) std::memcpy(into, a, count * addition.value_bytes);
             addition.add(into, b, count);
           });
+      return [&options] { gloo::allreduce(options); };
+    });
+  }
+  ShardCollectives* shards() override { return this; }
+  void close() noexcept override {
+    const std::lock_guard lock(closing_);
+    if (!std::exchange(closed_, true)) close_pairs(*pairs_);
+  }
+
+ private:
+  void all_gather(std::span<const std::byte> shard, std::span<std::byte> all) override {
+    if (all.empty()) return;
+    run<gloo::AllgatherOptions>([&](gloo::AllgatherOptions& options) {
+      options.setInput(writable(shard), shard.size());
+      options.setOutput(as_bytes(all), all.size());
+      return [&options] { gloo::allgather(options); };
+    });
+  }
+  /// As PyTorch does over gloo, which has no such collective: reduces everything, and takes its
+  /// shard.
+  void reduce_scatter(std::span<std::byte> all, std::span<std::byte> shard,
+                      const Addition& addition) override {
+    all_reduce(all, addition);
+    std::ranges::copy(
+        all.subspan(shard.size() * static_cast<std::size_t>(context_->rank)).first(shard.size()),
+        shard.begin());
+  }
+  void all_to_all(std::span<const std::byte> from, std::span<std::byte> into) override {
+    if (into.empty()) return;
+    run<gloo::AlltoallOptions>([&](gloo::AlltoallOptions& options) {
+      options.setInput(writable(from), from.size());
+      options.setOutput(as_bytes(into), into.size());
+      return [&options] { gloo::alltoall(options); };
+    });
+  }
+
+  static std::uint8_t* as_bytes(std::span<std::byte> bytes) {
+    return reinterpret_cast<std::uint8_t*>(bytes.data());
+  }
+  /// Gloo only reads it, but has one kind of buffer for both directions.
+  static std::uint8_t* writable(std::span<const std::byte> bytes) {
+    return as_bytes({const_cast<std::byte*>(bytes.data()), bytes.size()});
+  }
+
+  /// Runs what `prepare` returns, which calls gloo with the options that it was given.
+  template <class Options, class Prepare>
+  void run(const Prepare& prepare) {
+    checked([&] {
+      Options options(context_);
       options.setTimeout(timeout_);
+      const auto call = prepare(options);
       try {
-        gloo::allreduce(options);
+        call();
       } catch (...) {
         // Who wakes a buffer, another rank's thread or gloo's own, must be done with it before
         // `options` destroys it; when all pairs are closed, they are.
@@ -165,12 +217,7 @@ class GlooCollective : public WireCollective {
       }
     });
   }
-  void close() noexcept override {
-    const std::lock_guard lock(closing_);
-    if (!std::exchange(closed_, true)) close_pairs(*pairs_);
-  }
 
- private:
   std::shared_ptr<gloo::Context> context_;
   std::shared_ptr<gloo::transport::Context> pairs_;
   std::chrono::milliseconds timeout_;

@@ -140,24 +140,52 @@ std::vector<std::string> Session::all_gather(const std::string& mine) {
 namespace {
 
 /// Turns what the wire says into who is to blame.
-class SessionCollective : public Collective {
+class SessionCollective : public Collective, private ShardCollectives {
  public:
   SessionCollective(std::shared_ptr<Session> session, std::shared_ptr<WireCollective> collective)
       : session_(std::move(session)), collective_(std::move(collective)) {}
 
   void all_reduce(std::span<std::byte> values, const Addition& addition) override {
-    session_->begin_all_reduce();
-    try {
-      collective_->all_reduce(values, addition);
-    } catch (const WireClosed& closed) {
-      session_->throw_cause(
-          fmt::format("rank {} cannot reduce: {}", session_->rank(), closed.what()));
-    }
-    session_->finish_all_reduce();
+    run("reduce", [&] { collective_->all_reduce(values, addition); });
   }
+  ShardCollectives* shards() override { return collective_->shards() == nullptr ? nullptr : this; }
   void interrupt() noexcept override { collective_->close(); }
 
  private:
+  void all_gather(std::span<const std::byte> shard, std::span<std::byte> all) override {
+    require_shards(shard.size(), all.size());
+    run("gather", [&] { collective_->shards()->all_gather(shard, all); });
+  }
+  void reduce_scatter(std::span<std::byte> all, std::span<std::byte> shard,
+                      const Addition& addition) override {
+    require_shards(shard.size(), all.size());
+    run("reduce", [&] { collective_->shards()->reduce_scatter(all, shard, addition); });
+  }
+  void all_to_all(std::span<const std::byte> from, std::span<std::byte> into) override {
+    require_shards(from.size() / ranks(), into.size());
+    require_shards(into.size() / ranks(), from.size());
+    run("exchange shards", [&] { collective_->shards()->all_to_all(from, into); });
+  }
+
+  std::size_t ranks() const { return static_cast<std::size_t>(session_->size()); }
+  void require_shards(std::size_t shard_bytes, std::size_t all_bytes) const {
+    if (shard_bytes * ranks() == all_bytes) return;
+    throw std::invalid_argument(
+        fmt::format("{} shards of {} bytes are not {} bytes", ranks(), shard_bytes, all_bytes));
+  }
+  /// `what` this rank does.
+  template <class Call>
+  void run(const char* what, const Call& call) {
+    session_->begin_collective();
+    try {
+      call();
+    } catch (const WireClosed& closed) {
+      session_->throw_cause(
+          fmt::format("rank {} cannot {}: {}", session_->rank(), what, closed.what()));
+    }
+    session_->finish_collective();
+  }
+
   std::shared_ptr<Session> session_;
   std::shared_ptr<WireCollective> collective_;
 };
@@ -169,7 +197,7 @@ std::unique_ptr<Collective> Session::collective() {
   try {
     made = wire_->collective([this](const std::string& mine) { return all_gather(mine); });
   } catch (const WireClosed& closed) {
-    throw_cause(fmt::format("rank {} cannot connect for all-reduces: {}", rank(), closed.what()));
+    throw_cause(fmt::format("rank {} cannot connect for collectives: {}", rank(), closed.what()));
   } catch (const PeerError& error) {
     fail(error);
     const std::lock_guard lock(mutex_);
@@ -185,30 +213,30 @@ std::unique_ptr<Collective> Session::collective() {
   return std::make_unique<SessionCollective>(shared_from_this(), std::move(made));
 }
 
-void Session::begin_all_reduce() {
+void Session::begin_collective() {
   {
     const std::lock_guard lock(mutex_);
     throw_failure();
-    ++all_reduces_begun_;
+    ++collectives_begun_;
   }
-  for_peers([this](const Peer& peer) { require_all_reduces(peer); });
+  for_peers([this](const Peer& peer) { require_collectives(peer); });
   const std::lock_guard lock(mutex_);
   throw_failure();
 }
 
-void Session::finish_all_reduce() {
+void Session::finish_collective() {
   const std::lock_guard lock(mutex_);
-  ++all_reduces_finished_;
+  ++collectives_finished_;
 }
 
-void Session::require_all_reduces(const Peer& peer) {
+void Session::require_collectives(const Peer& peer) {
   {
-    // An all-reduce needs every rank, so a rank that has left can have finished no more than others
+    // A collective needs every rank, so a rank that has left can have finished no more than others
     // have begun; and with as many, what is still under way here has all that it needs of it.
     const std::lock_guard lock(mutex_);
-    if (!peer.left || peer.all_reduces >= all_reduces_begun_) return;
+    if (!peer.left || peer.collectives >= collectives_begun_) return;
   }
-  fail(peer.rank, fmt::format("rank {} left the job before an all-reduce", peer.rank), Loss::kLeft);
+  fail(peer.rank, fmt::format("rank {} left the job before a collective", peer.rank), Loss::kLeft);
 }
 
 void Session::forget(std::uint32_t exchange) {
@@ -252,15 +280,15 @@ void Session::leave() noexcept {
 }
 
 void Session::say_goodbye() {
-  std::uint64_t all_reduces = 0;
+  std::uint64_t collectives = 0;
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
-    all_reduces = all_reduces_finished_;
+    collectives = collectives_finished_;
   }
   for_peers([&](Peer& peer) {
     peer.out.enqueue(
-        {.head = {.type = RecordType::kEnd, .iteration = all_reduces}, .sent = [this, &peer](int) {
+        {.head = {.type = RecordType::kEnd, .iteration = collectives}, .sent = [this, &peer](int) {
            const std::lock_guard lock(mutex_);
            peer.end_sent = true;
            changed_.notify_all();
@@ -362,18 +390,18 @@ void Session::handle(Peer& peer, const Record& record, std::span<const std::byte
   throw PeerError(peer.rank, fmt::format("rank {} sent a record without meaning", peer.rank));
 }
 
-void Session::handle_end(Peer& peer, std::uint64_t all_reduces) {
+void Session::handle_end(Peer& peer, std::uint64_t collectives) {
   std::vector<std::shared_ptr<ExchangeState>> all;
   {
     const std::lock_guard lock(mutex_);
     peer.left = true;
     peer.receipt = true;
-    peer.all_reduces = all_reduces;
+    peer.collectives = collectives;
     changed_.notify_all();
     for (const auto& [id, state] : exchanges_) all.push_back(state);
   }
   for (const auto& state : all) state->on_left(peer.rank);
-  require_all_reduces(peer);
+  require_collectives(peer);
 }
 
 std::shared_ptr<ExchangeState> Session::exchange(std::uint32_t id) {

@@ -43,10 +43,10 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
   /// Something of the wire's was closed, which says that the job has failed, but not why: waits for
   /// who knows better, and throws that. Without any such rank, this one has failed.
   [[noreturn]] void throw_cause(const std::string& otherwise);
-  /// This rank begins, or has finished, an all-reduce of any collective. PeerError if the job has
+  /// This rank begins, or has finished, a call of any Collective. PeerError if the job has
   /// failed, or a rank has left without this one.
-  void begin_all_reduce();
-  void finish_all_reduce();
+  void begin_collective();
+  void finish_collective();
   void fail(const PeerError& fault) override { fail(fault.culprit, fault.what(), fault.loss); }
   void fail(int culprit, std::string reason, Loss loss = Loss::kFault) {
     fail({culprit, std::move(reason), rank(), loss});
@@ -78,7 +78,7 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
     // Guarded by Session::mutex_.
     bool greeted = false;           ///< its hello is here
     bool left = false;              ///< its end is here
-    std::uint64_t all_reduces = 0;  ///< that it had finished when it left
+    std::uint64_t collectives = 0;  ///< that it had finished when it left
     bool receipt = false;           ///< its abort is here, or its connection is over
     bool end_sent = false;
   };
@@ -91,14 +91,14 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
 
   void receive(Peer& peer);
   void handle(Peer& peer, const Record& record, std::span<const std::byte> content);
-  void handle_end(Peer& peer, std::uint64_t all_reduces);
+  void handle_end(Peer& peer, std::uint64_t collectives);
   void lost(Peer& peer);
-  /// Ends the job if this rank is in an all-reduce that the peer left before.
-  void require_all_reduces(const Peer& peer);
+  /// Ends the job if this rank is in a collective that the peer left before.
+  void require_collectives(const Peer& peer);
   /// Null if this rank has prepared and destroyed the exchange, and has heard that all others began
-  /// its last iteration. Two kinds of records may come that late, because they only say what a peer
-  /// could receive: its posted receives, and its manifest. If neither sends anything to the other,
-  /// this rank may be through before the peer has prepared.
+  /// its last iteration. Two kinds of records may still come after that, because they only say what
+  /// a peer could receive: its posted receives, and its manifest. If the two ranks send each other
+  /// nothing, this rank may have destroyed the exchange before the peer has prepared it.
   std::shared_ptr<ExchangeState> exchange(std::uint32_t id);
   /// The same, for what `sender` only says of an iteration that this rank has to take part in:
   /// PeerError, with this rank as the culprit.
@@ -134,8 +134,8 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
   std::map<std::uint32_t, std::shared_ptr<ExchangeState>> exchanges_;
   Gathers gathers_;
   std::vector<std::weak_ptr<WireCollective>> collectives_;
-  std::uint64_t all_reduces_begun_ = 0;  ///< of all collectives
-  std::uint64_t all_reduces_finished_ = 0;
+  std::uint64_t collectives_begun_ = 0;  ///< calls of all Collectives
+  std::uint64_t collectives_finished_ = 0;
 };
 
 /// Connects, and wraps the session up as an endpoint.

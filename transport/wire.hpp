@@ -13,9 +13,9 @@
 namespace hipress::transport {
 
 // What a transport has to provide: one-sided writes. A rank exposes memory to one peer as a
-// *window* with a number, its slot; the peer writes into the window through a *writer*. Messages,
-// credits, checks, failures and deadlines are made of nothing else, in session.cpp and below, once
-// for all transports.
+// *window* with a number, its slot; the peer writes into the window through a *writer*. session.cpp
+// and the files that it uses build messages, credits, checks, failures and deadlines on these
+// writes alone, once for all transports.
 
 /// The connection to or from one peer is over.
 class WireClosed : public std::runtime_error {
@@ -39,23 +39,24 @@ class Window {
 class Writer {
  public:
   virtual ~Writer() = default;
-  /// Starts to copy `bytes` at `offset` of the memory to `window_offset` of the window. Does not
-  /// wait. All puts to one peer, through whatever writer, complete there in the order of their
-  /// calls. The memory must not change until wait() has returned for this put. The window must be
-  /// exposed, and large enough. WireClosed when the connection is over; the put did then not
-  /// happen.
+  /// Starts to copy `bytes` bytes, from `offset` in the writer's memory to `window_offset` in the
+  /// window. Does not wait. All puts to one peer complete there in the order of their calls, also
+  /// those through different writers. The memory must not change until wait() has returned for this
+  /// put. The window must be exposed, and large enough. WireClosed if the connection is over; then
+  /// the put did not happen.
   virtual void put(std::size_t offset, std::size_t bytes, std::size_t window_offset) = 0;
   /// Returns once per put, when its bytes have left the memory. WireClosed when the connection is
   /// over.
   virtual void wait() = 0;
 };
 
-/// What a transport may bring of its own for sums over all ranks. Calls are as Collective's, but
-/// fail with WireClosed.
+/// What a transport may bring of its own for sums over all ranks, and for shards. Calls are as
+/// Collective's, but fail with WireClosed.
 class WireCollective {
  public:
   virtual ~WireCollective() = default;
   virtual void all_reduce(std::span<std::byte> values, const Addition& addition) = 0;
+  virtual ShardCollectives* shards() { return nullptr; }
   virtual void close() noexcept = 0;
 };
 
@@ -80,9 +81,9 @@ class Wire {
   virtual void connect() = 0;
   /// All ranks are known to be connected: what was needed to find each other can go.
   virtual void connected() noexcept {}
-  /// Ends all connections, in good order for what has left already: peers still get that. Wakes
-  /// whoever waits; after that no window is written to and no writer's memory read. May be called
-  /// by any thread, also while connect() waits.
+  /// Ends all connections in good order: peers still get what has left already. Wakes every waiting
+  /// thread; after that no window is written to and no writer's memory is read. May be called by
+  /// any thread, also while connect() waits.
   virtual void close() noexcept = 0;
 };
 

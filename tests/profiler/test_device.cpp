@@ -283,7 +283,7 @@ TEST_CASE("NCCL's collectives of shards are measured among two ranks and more, b
   options.nodes = 3;
   costs::Profile profile;
   measure_shard_collectives(options, kSilent, {64, 1000}, profile);
-  CHECK(profile.samples.empty());  // no other transport has them
+  CHECK(profile.samples.empty());  // a device's data goes through the host's memory
   options.nccl = &nccl;
   measure_shard_collectives(options, kSilent, {64, 1000}, profile);
   for (const auto costs : {&costs::Profile::all_gather, &costs::Profile::reduce_scatter,

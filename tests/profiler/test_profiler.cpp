@@ -403,6 +403,28 @@ TEST_CASE("a profile that cannot be written is not measured", "[tool]") {
   CHECK_THAT(run.err, Contains("absent/p.yaml: cannot be written") && !Contains("measuring"));
 }
 
+TEST_CASE("gloo's collectives of shards are measured between ranks of one process",
+          "[tool][slow]") {
+  const planner::Workplace workplace;
+  const planner::ToolRun run = workplace.run(
+      "hipress-profile --quick --again 0 --base sosp21 --transport gloo --nnodes 3 --output "
+      "p.yaml");
+  REQUIRE(run.status == 0);
+  const costs::Profile profile = costs::read_profile((workplace.path() / "p.yaml").string());
+  for (const int ranks : {2, 3}) {
+    for (const auto measured : {&costs::Profile::all_gather, &costs::Profile::reduce_scatter,
+                                &costs::Profile::all_to_all}) {
+      CHECK((profile.*measured).at(ranks)(1 << 20) > 0);
+    }
+    const auto of = [&](const std::string& series) {
+      return std::ranges::any_of(profile.samples, [&](const costs::Profile::Series& one) {
+        return one.name == fmt::format("{}.{}", series, ranks) && one.samples.front().x > 0;
+      });
+    };
+    CHECK((of("all_gather") && of("reduce_scatter") && of("all_to_all")));
+  }
+}
+
 TEST_CASE("processes that build on different profiles are no job", "[tool]") {
   const planner::Workplace workplace;
   const std::string rank =

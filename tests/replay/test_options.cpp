@@ -122,6 +122,7 @@ class WrongLibrary : public transport::Endpoint {
       right_->all_reduce(values, addition);
       addition.add(values.data() + element_ * addition.value_bytes, error_.data(), 1);
     }
+    transport::ShardCollectives* shards() override { return right_->shards(); }
     void interrupt() noexcept override { right_->interrupt(); }
 
    private:

@@ -32,6 +32,40 @@ void require_sums(Endpoint& endpoint, Collective& collective, std::size_t length
   }
 }
 
+/// Gathers, reduces and exchanges shards of that many numbers, each with its own sum or origin;
+/// std::runtime_error unless every number is right.
+void require_shards(Endpoint& endpoint, Collective& collective, std::size_t length) {
+  const auto ranks = static_cast<std::size_t>(endpoint.size());
+  const auto rank = static_cast<std::size_t>(endpoint.rank());
+  ShardCollectives& shards = *collective.shards();
+  const auto value = [&](std::size_t from, std::size_t i) {
+    return static_cast<float>(1000 * from + i);
+  };
+  std::vector<float> shard(length), all(length * ranks), into(length * ranks);
+  const auto require = [](bool holds, const char* what) {
+    if (!holds) throw std::runtime_error(what);
+  };
+  const auto bytes = [](std::vector<float>& values) {
+    return std::as_writable_bytes(std::span(values));
+  };
+  for (std::size_t i = 0; i < length; ++i) shard[i] = value(rank, i);
+  shards.all_gather(bytes(shard), bytes(all));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    require(all[i] == value(i / length, i % length), "a gathered shard is wrong");
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<float>(rank + i);
+  shards.all_to_all(bytes(all), bytes(into));
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    require(into[i] == static_cast<float>(i / length + rank * length + i % length),
+            "an exchanged shard is wrong");
+  }
+  shards.reduce_scatter(bytes(all), bytes(shard), kFloatAddition);
+  for (std::size_t i = 0; i < length; ++i) {
+    const std::size_t sum = ranks * (rank * length + i) + ranks * (ranks - 1) / 2;
+    require(shard[i] == static_cast<float>(sum), "a reduced shard is wrong");
+  }
+}
+
 }  // namespace
 
 TEST_CASE("messages of all sizes go between all ranks, iteration after iteration, in any order",
@@ -383,6 +417,65 @@ TEST_CASE("an all-reduce leaves the same sum on all ranks, call after call, of 4
   CHECK(errors(outcomes) == "");
 }
 
+TEST_CASE("gloo gathers, reduces and exchanges shards; other transports say that they do not") {
+  const std::string transport = any_transport();
+  const int size = GENERATE(1, 2, 3, 4, 5);
+  CAPTURE(transport, size);
+  const auto outcomes = run_job(transport, thread_job(size), [&](Endpoint& endpoint) {
+    const auto collective = endpoint.collective();
+    const bool has_shards = collective->shards() != nullptr;
+    if (has_shards != (transport == "gloo")) throw std::runtime_error("says otherwise");
+    if (!has_shards) return;
+    for (const std::size_t length : {0, 1, 3, 31, 4096, 100'001}) {
+      require_shards(endpoint, *collective, length);
+    }
+  });
+  CHECK(errors(outcomes) == "");
+}
+
+TEST_CASE("shards that are not equal parts of the whole are refused") {
+  std::atomic<int> refused = 0;
+  const auto outcomes = run_job("gloo", thread_job(2), [&](Endpoint& endpoint) {
+    const auto collective = endpoint.collective();
+    ShardCollectives& shards = *collective->shards();
+    std::vector<std::byte> few(12), many(20);
+    const auto refuses = [&](const auto& call) {
+      try {
+        call();
+      } catch (const std::invalid_argument&) {
+        ++refused;
+      }
+    };
+    refuses([&] { shards.all_gather(few, many); });
+    refuses([&] { shards.reduce_scatter(many, few, kFloatAddition); });
+    refuses([&] { shards.all_to_all(many, few); });
+    refuses([&] { shards.all_to_all(std::span(many).first(19), std::span(many).first(19)); });
+    require_shards(endpoint, *collective, 7);  // the job goes on
+  });
+  CHECK(errors(outcomes) == "");
+  CHECK(refused == 2 * 4);
+}
+
+TEST_CASE("a rank that ends the job wakes those that wait for its shards") {
+  const int call = GENERATE(0, 1, 2);
+  CAPTURE(call);
+  const auto outcomes = run_job("gloo", thread_job(3), [&](Endpoint& endpoint) {
+    const auto collective = endpoint.collective();
+    if (endpoint.rank() == 1) return endpoint.abort(1, "rank 1 has had enough");
+    std::vector<std::byte> shard(4000), all(12000), into(12000);
+    ShardCollectives& shards = *collective->shards();
+    if (call == 0) shards.all_gather(shard, all);
+    if (call == 1) shards.reduce_scatter(all, shard, kFloatAddition);
+    if (call == 2) shards.all_to_all(all, into);
+  });
+  for (const int rank : {0, 2}) {
+    const auto& error = outcomes[static_cast<std::size_t>(rank)].peer_error;
+    REQUIRE(error.has_value());
+    CHECK(error->culprit == 1);
+    CHECK_THAT(error->what(), Catch::Contains("has had enough"));
+  }
+}
+
 TEST_CASE("a rank that ends the job wakes those that wait for it in an all-reduce") {
   const std::string transport = any_transport();
   CAPTURE(transport);
@@ -428,7 +521,7 @@ TEST_CASE("a rank in an all-reduce is told who left before it, whoever else wait
   REQUIRE(outcomes[0].peer_error);
   CHECK(outcomes[0].peer_error->culprit == 2);
   CHECK_THAT(outcomes[0].peer_error->what(),
-             Catch::Contains("rank 2 left the job before an all-reduce"));
+             Catch::Contains("rank 2 left the job before a collective"));
   CHECK(outcomes[0].peer_error->loss == Loss::kLeft);
   for (const std::size_t rank : {1u, 2u, 3u}) CHECK(errors({outcomes[rank]}) == "");
 }
@@ -441,6 +534,7 @@ TEST_CASE("a rank may leave after an all-reduce in which others still are", "[sl
     const auto outcomes = run_job(transport, thread_job(3), [&](Endpoint& endpoint) {
       const auto collective = endpoint.collective();
       require_sums<float>(endpoint, *collective, length, kFloatAddition);
+      if (collective->shards() != nullptr) require_shards(endpoint, *collective, length);
     });
     REQUIRE(errors(outcomes) == "");
   }

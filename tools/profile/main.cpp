@@ -47,6 +47,7 @@ int run(profiler::CommandLine& line) {
                              .interface = line.job.interface,
                              .ranks = static_cast<int>(options.nodes)},
                             launch);
+  options.transport = choice.transport;
   options.device = choice.device;
   options.nccl = choice.nccl;
   options.timeout_s = line.timeout_s;

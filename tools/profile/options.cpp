@@ -15,8 +15,8 @@ void declare(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
   app.add_option("--transport", line.transport,
                  "What links are measured of: " + transport::describe_transports() +
-                     "; nccl (between GPUs), whose all-gather, reduce-scatter and all-to-all are "
-                     "measured, too")
+                     "; nccl (between GPUs). gloo's and nccl's all-gather, reduce-scatter and "
+                     "all-to-all are measured, too")
       ->capture_default_str();
   app.add_option("--algorithm", line.algorithms,
                  "What to measure, separated by commas; staged ones at several ranks, whichever is "
