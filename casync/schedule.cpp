@@ -1,5 +1,7 @@
 #include "casync/schedule.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -27,7 +29,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string quoted(std::string_view text) { return fmt::format("'{}'", text); }
 
 std::string values_known(const ScheduleParameter& parameter) {
   if (parameter.words.empty()) {

@@ -13,8 +13,8 @@
 namespace hipress::io {
 
 InputError::InputError(const std::string& file, int line, const std::string& message)
-    : std::runtime_error(printable(file) + (line > 0 ? ":" + std::to_string(line) : "") + ": " +
-                         message),
+    : std::runtime_error(line > 0 ? fmt::format("{}:{}: {}", printable(file), line, message)
+                                  : fmt::format("{}: {}", printable(file), message)),
       file_(std::make_shared<const std::string>(file)),
       line_(line) {}
 
@@ -60,11 +60,11 @@ void refuse_file(const std::string& path, std::string_view action, int error_num
 
 std::string quote(std::string_view text) {
   constexpr std::size_t kLongest = 80;
-  if (text.size() <= kLongest) return "'" + printable(text) + "'";
+  if (text.size() <= kLongest) return fmt::format("'{}'", printable(text));
   std::size_t end = kLongest;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // no half one
   if (kLongest - end >= 4) end = kLongest;  // it was no UTF-8
-  return "'" + printable(text.substr(0, end)) + "…'";
+  return fmt::format("'{}…'", printable(text.substr(0, end)));
 }
 
 }  // namespace hipress::io

@@ -8,7 +8,6 @@
 namespace hipress::sim {
 namespace {
 
-using casync::Kind;
 using casync::Picoseconds;
 using casync::Task;
 using casync::TaskGraph;

@@ -59,11 +59,12 @@ double normal_quantile(double probability) {
 std::vector<double> lognormal(double deviation) {
   std::vector<double> factors(kQuantiles);
   double sum = 0;
-  for (int i = 0; i < kQuantiles / 2; ++i) {
-    const double quantile = normal_quantile(0.5 + (i + 0.5) / kQuantiles);
+  constexpr std::size_t kHalf = kQuantiles / 2;
+  for (std::size_t i = 0; i < kHalf; ++i) {
+    const double quantile = normal_quantile(0.5 + (static_cast<double>(i) + 0.5) / kQuantiles);
     const double above = exponential(deviation * quantile);
-    factors[static_cast<std::size_t>(kQuantiles / 2 + i)] = above;
-    factors[static_cast<std::size_t>(kQuantiles / 2 - 1 - i)] = 1 / above;
+    factors[kHalf + i] = above;
+    factors[kHalf - 1 - i] = 1 / above;
     sum += above + 1 / above;
   }
   for (double& factor : factors) factor /= sum / kQuantiles;

@@ -140,9 +140,9 @@ TEST_CASE("columns become orthonormal whatever their condition, up to 10^6") {
 
 TEST_CASE("columns of very different lengths are independent all the same") {
   Numbers columns = normal(300, 8);
-  for (int i = 0; i < 100; ++i) {
-    columns[static_cast<std::size_t>(i)] *= 1e-30f;
-    columns[static_cast<std::size_t>(200 + i)] *= 1e30f;
+  for (std::size_t i = 0; i < 100; ++i) {
+    columns[i] *= 1e-30f;
+    columns[200 + i] *= 1e30f;
   }
   orthonormalise(columns, 100, 3);
   CHECK(orthogonality_error(factor(columns.data(), 100, 3)) < 1e-6);

@@ -82,9 +82,11 @@ bool holds_kernel(const GpuCode& code, const std::string& name) {
 /// left half done. Of a sparsifier: eight to encode, two to decode.
 std::size_t kernel_count(const CompiledAlgorithm& algorithm) {
   if (algorithm.cuda.kind == CudaKind::kSparsifier) return 10;
-  const int ways = 1 + (algorithm.error_feedback ? 1 : 0) + (algorithm.deferrable ? 1 : 0);
-  return static_cast<std::size_t>(algorithm.cuda.pass_count * (kValueTypes * ways + 1) +
-                                  kValueTypes + 2 + (algorithm.deferrable ? 1 : 0));
+  constexpr std::size_t kTypes = kValueTypes;
+  const std::size_t deferrable = algorithm.deferrable ? 1 : 0;
+  const std::size_t ways = 1 + (algorithm.error_feedback ? 1 : 0) + deferrable;
+  const auto passes = static_cast<std::size_t>(algorithm.cuda.pass_count);
+  return passes * (kTypes * ways + 1) + kTypes + 2 + deferrable;
 }
 
 /// Compiles a program for every generation of GPUs and looks for its kernels.

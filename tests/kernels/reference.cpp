@@ -773,7 +773,7 @@ Stored decode_add(const Codec& codec, const std::vector<std::vector<std::byte>>&
 
 std::vector<float> decode_add(const Codec& codec,
                               const std::vector<std::vector<std::byte>>& messages,
-                              std::vector<float> x, float own_divisor, float sum_divisor,
+                              const std::vector<float>& x, float own_divisor, float sum_divisor,
                               int offset) {
   return loaded(decode_add(codec, messages, stored(ValueType::kFloat32, x), own_divisor,
                            sum_divisor, offset));

@@ -115,7 +115,7 @@ Stored decode_add(const Codec& codec, const std::vector<std::vector<std::byte>>&
                   const Stored& x, float own_divisor, float sum_divisor, int offset = 0);
 std::vector<float> decode_add(const Codec& codec,
                               const std::vector<std::vector<std::byte>>& messages,
-                              std::vector<float> x, float own_divisor, float sum_divisor,
+                              const std::vector<float>& x, float own_divisor, float sum_divisor,
                               int offset = 0);
 
 /// Equal to the bit (so that NaN equals NaN and -0 is not 0).

@@ -20,7 +20,7 @@ using Catch::Contains;
 
 /// Four nodes joined by 1 GB/s, and a model whose gradients are ready at once.
 struct FourNodes {
-  FourNodes(std::vector<std::int64_t> sizes, double overhead_s, double kernel_s) {
+  FourNodes(const std::vector<std::int64_t>& sizes, double overhead_s, double kernel_s) {
     for (const std::int64_t elements : sizes) {
       model.gradients.push_back(
           {.name = "g" + std::to_string(model.gradients.size()), .elements = elements});

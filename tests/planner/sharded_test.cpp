@@ -1,5 +1,7 @@
 #include "planner/schedules/sharded.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

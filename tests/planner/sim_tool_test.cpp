@@ -54,7 +54,7 @@ TEST_CASE_METHOD(SimFixture,
   CHECK(done.err.empty());
   const auto report = nlohmann::json::parse(done.out);
   CHECK(report.size() == 41);
-  const nlohmann::json slowdown = report.at("slowdown");  // computation occupies nothing here
+  const nlohmann::json& slowdown = report.at("slowdown");  // computation occupies nothing here
   CHECK(
       slowdown ==
       nlohmann::json(
@@ -295,7 +295,7 @@ TEST_CASE_METHOD(SimFixture, "what computation loses on its host's cores is repo
   CHECK_THAT(text.out, Contains("of it slowed") && Contains(" by codecs") &&
                            Contains(" by other ranks' computation"));
   const auto report = nlohmann::json::parse(run(asked + "--json").out);
-  const nlohmann::json slowdown = report.at("slowdown");
+  const nlohmann::json& slowdown = report.at("slowdown");
   CHECK(slowdown.at("by_codecs_s") > 0);
   CHECK(slowdown.at("by_transfers_s") == 0);
   CHECK(slowdown.at("by_computation_s") >= 3e-3);

@@ -353,7 +353,7 @@ TEST_CASE("what follows a work may submit again") {
     std::vector<float> values(64, static_cast<float>(1 + endpoint.rank()));
     std::promise<int> over;
     int count = 0;
-    std::function<void(std::exception_ptr)> again = [&](std::exception_ptr error) {
+    std::function<void(std::exception_ptr)> again = [&](const std::exception_ptr& error) {
       if (error || ++count == 10) return over.set_value(count);
       engine.submit(0, lend(values)).then(again);
     };
@@ -363,7 +363,7 @@ TEST_CASE("what follows a work may submit again") {
     bool called = false;
     const Work last = engine.submit(0, lend(values));
     last.wait();
-    last.then([&](std::exception_ptr error) { called = error == nullptr; });
+    last.then([&](const std::exception_ptr& error) { called = error == nullptr; });
     if (!called || !last.done()) throw std::runtime_error("not called at once");
   }));
 }
@@ -460,7 +460,7 @@ TEST_CASE("when a rank is lost, every wait of the others names it, and close wor
         for (const Work& work : works) {
           count([&] { work.wait(); });
           bool told = false;
-          work.then([&](std::exception_ptr error) { told = culprit_of(error) == 2; });
+          work.then([&](const std::exception_ptr& error) { told = culprit_of(error) == 2; });
           if (!told) throw std::runtime_error("then() was told of no failure");
         }
         count([&] { submit(0); });  // refused now, at the latest

@@ -7,7 +7,6 @@
 using namespace hipress;
 using namespace hipress::runtime;
 using casync::Kind;
-using casync::Task;
 using casync::TaskId;
 using Catch::Contains;
 

@@ -28,7 +28,6 @@ namespace hipress::transport::test {
 namespace {
 
 using Catch::Matchers::Contains;
-using Catch::Matchers::Message;
 
 std::string any_transport() { return GENERATE(as<std::string>(), "memory", "gloo", "tcp"); }
 
