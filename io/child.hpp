@@ -23,9 +23,9 @@ struct ChildResult {
 };
 
 /// Runs a command without a shell, in a process group of its own, with umask 077. The group ends
-/// when its time is over, when a signal ends this process (SIGKILL included), and with the command:
-/// no orphan goes on working. RunError with the remedy if there are no processes, descriptors or
-/// memory for it.
+/// when its time is over, when a signal ends this process (SIGKILL included), and when the command
+/// ends: no orphan goes on working. RunError with the remedy if there are no processes, descriptors
+/// or memory for the command.
 ChildResult run_child(const ChildCommand& command);
 
 }  // namespace hipress::io

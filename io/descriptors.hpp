@@ -8,9 +8,9 @@
 
 namespace hipress::io {
 
-/// Sees to it that this process may open `wanted` more files and sockets: raises the soft limit
-/// (ulimit -n; 1024 on most machines) as far as that takes, and the hard one lets it. Returns how
-/// many more it may then open, which is less than `wanted` where the hard limit is in the way.
+/// Lets this process open `wanted` more files and sockets: raises the soft limit (ulimit -n; 1024
+/// on most machines) as far as necessary and as the hard limit permits. Returns how many more it
+/// may then open: fewer than `wanted` if the hard limit is too low.
 std::int64_t allow_descriptors(std::int64_t wanted);
 
 /// An open file, closed at the end of the scope.

@@ -18,17 +18,17 @@ struct Launch {
 
 /// Reads RANK/WORLD_SIZE/LOCAL_RANK (torchrun and plain), OMPI_COMM_WORLD_RANK/SIZE/LOCAL_RANK,
 /// SLURM_PROCID/SLURM_STEP_NUM_TASKS/SLURM_LOCALID, in this order (mpirun inside a Slurm job
-/// inherits the batch script's SLURM_PROCID, the same for all); nullopt when none is set. Without
-/// SLURM_JOB_ID, outside of a job, SLURM_NTASKS does for the number of a step's tasks. InputError
-/// that names the variable when a pair of the first two is incomplete, or one is not a sensible
-/// number. One Slurm task, and a Slurm job outside of what srun started (a batch script, an
-/// allocation's shell), count as no launcher, so that a tool works there as anywhere else.
+/// inherits the batch script's SLURM_PROCID, the same for all); nullopt when none is set. Outside
+/// of a job (no SLURM_JOB_ID), SLURM_NTASKS stands in for SLURM_STEP_NUM_TASKS. InputError that
+/// names the variable if a rank of the first two kinds has no size, or a size no rank, or a value
+/// is no sensible number. Also nullopt in a single Slurm task, and in a Slurm job's processes that
+/// srun did not start (a batch script, an allocation's shell): tools work there, too.
 std::optional<Launch> read_launch();
 
-/// The GPU of this process, among the `visible` ones that CUDA numbers from 0: that of the local
-/// rank. Where the launcher shows each process one GPU of its own (srun --gpus-per-task=1,
-/// CUDA_VISIBLE_DEVICES) it is that one; so ranks may also share a machine's only GPU. 0 without a
-/// launcher. InputError if there is no GPU, or none for this local rank.
+/// Chooses the GPU of this process among the `visible` ones, which CUDA numbers from 0: the one
+/// whose number is the local rank, or the only one. So a launcher may show each process one GPU of
+/// its own (srun --gpus-per-task=1, CUDA_VISIBLE_DEVICES), and ranks may share a machine's only
+/// GPU. 0 without a launcher. InputError if there is no GPU, or none for this local rank.
 int choose_gpu(const std::optional<Launch>& launch, int visible);
 
 /// NO_COLOR is set and not empty.

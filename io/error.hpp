@@ -39,9 +39,9 @@ class Unmet : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What to do where memory, threads, descriptors or room on a disk ran out (ENOMEM, EAGAIN, EMFILE,
-/// ENOSPC …); null for any other error. EAGAIN is taken for a thread or process that could not be
-/// started.
+/// The remedy where memory, threads, descriptors or room on a disk ran out (ENOMEM, EAGAIN, EMFILE,
+/// ENOSPC …); null for any other error. EAGAIN is taken to mean that a thread or process could not
+/// be started.
 const char* remedy(int error_number) noexcept;
 
 /// What a person is told of an error: its own sentence, with the remedy where memory, threads or

@@ -10,23 +10,23 @@ namespace hipress::io {
 
 struct ReadLimits;  // input_file.hpp
 
-/// Writes `path` through a temporary file in the same folder that is renamed into place at the end:
-/// a run that fails, or that a signal ends, leaves no half file, and an old file stays until then.
-/// The temporary file has a random name, and the mode and, where permitted, the owner of the file
-/// that it replaces. A symbolic link, a device and a pipe stay what they are. `write` fills the
-/// stream; whatever it throws, or the stream swallows elsewhere (std::bad_alloc), comes out of this
-/// function. InputError where `path` cannot be written to: a folder, a folder that is missing or
-/// read-only, a file without write permission, a link or file of another user in a folder that
-/// everybody may write to (/tmp). RunError where writing fails, as on a full disk.
+/// Writes `path` through a temporary file in the same folder that is renamed into place at the end.
+/// If a run fails, or a signal ends it, there is no half file, and an old file stays as it was. The
+/// temporary file has a random name, and the mode and, where permitted, the owner of the file that
+/// it replaces. A symbolic link, a device and a pipe stay what they are. `write` fills the stream;
+/// its exceptions leave this function, also those that a stream swallows elsewhere
+/// (std::bad_alloc). InputError where `path` cannot be written to: a folder, a folder that is
+/// missing or read-only, a file without write permission, a link or file of another user in a
+/// folder that everybody may write to (/tmp). RunError where writing fails, as on a full disk.
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& write);
 
 /// The error that write_file would meet before it writes: for what takes long to compute, before it
 /// is computed. Leaves everything as it was.
 void require_writable(const std::string& path);
 
-/// Makes a folder for results, and those around it, where they are missing. InputError if that
-/// cannot be, if it cannot be written to, or where a link of another user lies on the way, in a
-/// folder that everybody may write to.
+/// Makes a folder for results, and the folders above it, where they are missing. InputError if that
+/// fails, if the folder cannot be written to, or if the path leads through a link of another user
+/// in a folder that everybody may write to.
 void make_folder(const std::string& folder);
 
 /// InputError if `path` is a file that this process has read, by whatever name: for what writes a
@@ -39,8 +39,8 @@ std::string read_file(const std::string& path);
 std::string read_file(const std::string& path, const ReadLimits& limits);
 
 /// The lines of a text file without their ends ("\n" or "\r\n"); a missing final newline is fine.
-/// InputError with file and line for what is no text: control bytes other than tab, bytes that are
-/// not UTF-8.
+/// InputError with file and line for bytes that are not text: control bytes other than tab, bytes
+/// that are not UTF-8.
 std::vector<std::string> read_lines(const std::string& path);
 
 /// The comma-separated fields of a line, without the blanks around them; views into `line`.

@@ -24,10 +24,10 @@ struct ReadLimits {
   Seconds pipe = std::chrono::seconds(30);
 };
 
-/// A regular file or pipe that is read from its beginning to its end. Everything but the bytes of
-/// the file is an InputError that names the file: devices, terminals, sockets and folders, errors
-/// of the disk, more bytes than the limit, a pipe whose writer does not come or does not finish.
-/// RunError where descriptors or memory run out.
+/// A regular file or pipe that is read from its beginning to its end. InputError, which names the
+/// file, for anything else: a device, terminal, socket or folder, a disk error, more bytes than the
+/// limit, or a pipe whose writer does not come or does not finish. RunError if descriptors or
+/// memory run out.
 class InputFile {
  public:
   explicit InputFile(std::string path, ReadLimits limits = {});
@@ -58,9 +58,9 @@ class InputFile {
   std::int64_t bytes_read_ = 0;
 };
 
-/// What one request reads: while it lives, refuse_input() on this thread knows the files that this
-/// thread has read within it, and no others. For processes that answer many requests, where a file
-/// may be the output of one and the input of another. Scopes may lie within each other.
+/// The duration of one request, for processes that answer many: one request's output may be another
+/// one's input. While a scope lives, refuse_input() on its thread knows only the files that the
+/// thread has read within the scope. Scopes may be nested.
 class InputScope {
  public:
   InputScope();

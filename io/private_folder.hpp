@@ -15,12 +15,12 @@ namespace hipress::io {
 /// the folder that was checked.
 class PrivateFolder {
  public:
-  /// Opens the folder; what is missing of it and above it is made with mode 0700. `remedy` says
-  /// which folder to name instead, and how ("set HIPRESS_CACHE to a folder of yours").
+  /// Opens the folder; if it or folders above it are missing, makes them with mode 0700. `remedy`
+  /// says which folder to name instead, and how ("set HIPRESS_CACHE to a folder of yours").
   ///
-  /// InputError with the remedy if it cannot be made, or if another user could change it: it or a
-  /// folder above it belongs to somebody else than this user and root, or others may write to it (a
-  /// folder above it may be sticky, as /tmp is). A group that has no other member is no other user.
+  /// InputError with the remedy if the folder cannot be made, or if another user could change it:
+  /// it or a folder above it belongs to neither this user nor root, or others may write to it (a
+  /// folder above it may be sticky, as /tmp is). A group without other members may write.
   PrivateFolder(const std::string& path, std::string remedy);
 
   /// Absolute, without links.

@@ -39,9 +39,9 @@ std::string format_duration(double seconds, int digits = 4);
 /// thresholds, which people give so.
 std::string format_size(std::int64_t bytes, int digits = 4);
 
-// In reports, amounts stand beside each other, so that each kind has one system of units: sizes
-// are decimal, links between machines in bits, as networks are called, and everything else in
-// bytes per second.
+// Reports show amounts side by side, so each kind of amount has one system of units: sizes are
+// decimal, links between machines are in bits per second, as networks are named, and all other
+// rates are in bytes per second.
 
 /// Decimal always: "574.7MB".
 std::string format_amount(std::int64_t bytes, int digits = 4);

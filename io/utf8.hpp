@@ -12,15 +12,15 @@ namespace hipress::io {
 std::size_t utf8_length(std::string_view text);
 
 /// Bytes of the character that `text`, which is not empty, begins with, if it may be printed as it
-/// is; else 0. Not to be printed are bytes that are no UTF-8, control characters (U+0000–1F,
-/// U+007F–9F), line and paragraph separators (U+2028–9), what turns the direction of text
-/// (U+202A–E, U+2066–9), byte order marks (U+FEFF) and what is no character (U+FDD0–EF,
-/// U+xxFFFE–F), which YAML cannot hold.
+/// is; else 0. These must not be printed: bytes that are not UTF-8, control characters (U+0000–1F,
+/// U+007F–9F), line and paragraph separators (U+2028–9), characters that turn the direction of text
+/// (U+202A–E, U+2066–9), byte order marks (U+FEFF) and noncharacters (U+FDD0–EF, U+xxFFFE–F), which
+/// YAML cannot hold.
 std::size_t printable_length(std::string_view text);
 
 /// Names the first character of `text` that must not be printed as it is, "control character
-/// U+001B" or "byte 0xff, which is not UTF-8"; empty if there is none. Those in `allowed`, ASCII,
-/// may be.
+/// U+001B" or "byte 0xff, which is not UTF-8"; empty if there is none. Characters in `allowed`,
+/// which is ASCII, may be printed.
 std::string first_unprintable(std::string_view text, std::string_view allowed = {});
 
 /// `text` for a message: every byte of what must not be printed as it is as \xNN, but

@@ -27,9 +27,9 @@ class CommonClock {
   /// machines.
   explicit CommonClock(transport::Endpoint& endpoint, MachineClock machine = machine_clock());
 
-  /// Collective: an instant, on this rank's clock, that is the same for all ranks and lies so far
-  /// ahead that every rank will have returned from here. Each has called it by then, so it ends the
-  /// preparations of an iteration without a barrier's delays.
+  /// Collective: returns an instant, on this rank's clock, that is the same for all ranks, and so
+  /// late that every rank has returned by then. At that instant all ranks have thus ended their
+  /// preparations of an iteration, without a barrier's delays.
   Clock::time_point agree_on_start();
 
   /// What to add to this rank's clock to get rank 0's.

@@ -85,16 +85,16 @@ inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 /// picoseconds.
 inline constexpr double kLongestTime_s = 1e6;
 
-/// Reads a model from any of the three forms (docs/models.md), told apart by what they
-/// hold: `name,elements` lines (SeCoPa's input.txt), a CSV with the header
-/// `name,elements,ready_us,shape`, or a model YAML (*.yaml, *.yml). Throws io::InputError naming
-/// file, line and gradient for: a malformed line, a size that is not in 1 … 2^48, a shape that is
-/// none of so many elements (models/shape.hpp), a time that is not in 0 … kLongestTime_s, a
-/// duplicate or empty name, one that must not be printed as it is (io/utf8.hpp), an unknown key, a
-/// missing unit; and naming the file for one without gradients.
-/// Ready times are those at which a training job hands gradients over: see wait_for_buckets().
-/// Blank lines are skipped. A shipped model may be named without path and ending:
-/// read_model("vgg19").
+/// Reads a model from any of the three forms (docs/models.md), told apart by what they hold:
+/// `name,elements` lines (SeCoPa's input.txt), a CSV with the header
+/// `name,elements,ready_us,shape`, or a model YAML (*.yaml, *.yml). Throws io::InputError
+/// naming file, line and gradient for: a malformed line, a size that is not in 1 … 2^48, a
+/// shape that has another number of elements (models/shape.hpp), a time that is not in 0 …
+/// kLongestTime_s, a duplicate or empty name, a name that must not be printed as it is
+/// (io/utf8.hpp), an unknown key, a missing unit. For a model without gradients, the error
+/// names the file. Ready times are those at which a training job hands gradients over: see
+/// wait_for_buckets(). Blank lines are skipped. A shipped model may be named without path and
+/// ending: read_model("vgg19").
 Model read_model(const std::string& path);
 
 /// The names of the shipped models ("bert_base", "bert_large", …), sorted.

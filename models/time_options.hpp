@@ -14,13 +14,13 @@ struct TimeOptions {
   std::string forward = {};
 };
 
-/// Gives the model the times that the options say. --forward takes the optimizer in, except where a
-/// model has several micro-steps. Without --forward, a model that says none gets a third of
-/// --compute-time for it, since backward has twice its FLOPs. The rest is backward: ready
-/// times that the model has are stretched or shortened to it, in proportion; a model without any
-/// gets it spread over its gradients in backward order, by their `flops` if all say them, else by
-/// their elements. Returns sentences for the user about what was done. InputError that names the
-/// option for a value without unit, out of range, or that leaves no time for backward.
+/// Gives the model the times that the options say. --forward includes the optimizer, except where a
+/// model has several micro-steps. Without --forward, a model that has no forward time gets a third
+/// of --compute-time for it, since backward has twice the FLOPs of forward. The rest is backward.
+/// If the model has ready times, they are scaled to it in proportion. Otherwise it is spread over
+/// the gradients in backward order, by their `flops` if all have them, else by their elements.
+/// Returns sentences for the user about what was done. InputError that names the option for a value
+/// without unit, out of range, or that leaves no time for backward.
 std::vector<std::string> apply(const TimeOptions& options, Model& model);
 
 /// What is not known of a model's times.

@@ -9,9 +9,9 @@ namespace hipress::models {
 /// The layer of what a rule wraps nowhere else.
 inline constexpr std::string_view kRootLayer = "(root)";
 
-/// Makes what a rule wraps the model's layers (Gradient::layer), by the names of its gradients:
-/// `blocks.3.mlp.weight` is a parameter of module `blocks.3.mlp`. Gradients outside all wrapped
-/// modules belong to kRootLayer.
+/// Turns the modules that a rule wraps into the model's layers (Gradient::layer). Names of
+/// gradients tell modules: `blocks.3.mlp.weight` is a parameter of module `blocks.3.mlp`. Gradients
+/// outside all wrapped modules belong to kRootLayer.
 ///
 /// Patterns with commas between them, "transformer.h.*, lm_head", wrap each module whose name they
 /// match component by component, where * stands for any part of one. A parameter belongs to the

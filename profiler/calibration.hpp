@@ -25,9 +25,9 @@ struct CodedSlice {
   bool quotient = false;  ///< a third of it is encoded as well, before everything else
 };
 
-/// On each of the first `coding` nodes, without any messages between nodes: encode all slices, then
-/// decode each message, then decode and add each. With enough slices the data is cold, as it is in
-/// a synchronisation.
+/// Each of the first `coding` nodes encodes all slices, then decodes each message, then decodes and
+/// adds each message. Nodes send each other nothing. With enough slices the data is cold, as it is
+/// in a synchronisation.
 Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
                               const std::vector<CodedSlice>& slices, std::uint32_t coding);
 
@@ -47,10 +47,10 @@ Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t 
 Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::int64_t elements,
                     std::uint32_t messages);
 
-/// Every node encodes slices of `elements` in turn, `rounds` of each, all ready at once, and
-/// decodes and adds them. Only the first slice of each round is sent to the next node, which
-/// decodes and adds it there. Messages then wait for codecs and for cores as they do in a training.
-/// In the other form a node keeps these slices, too: the same work without any messages.
+/// Every node encodes slices of all sizes `elements` in turn, `rounds` of each, all ready at once,
+/// and decodes and adds them. kSent: the first slice of each round goes to the next node, which
+/// decodes and adds it there; messages then wait for codecs and for cores as they do in training.
+/// kKept: a node keeps these slices, too, and does the same work without any messages.
 enum class Messages : std::uint8_t { kSent, kKept };
 Calibration exchange(std::uint32_t nodes, const std::string& algorithm,
                      const std::vector<std::int64_t>& elements, std::uint32_t rounds,

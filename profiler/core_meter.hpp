@@ -9,11 +9,11 @@
 
 namespace hipress::profiler {
 
-/// Measures how much of the cores others use. A thread on each core counts. It leaves its core to
-/// whoever waits for it, as a codec thread does: after a turn (runtime::kTurn), or at once, as long
-/// codec tasks do (casync::kLongElements). The meter reads what is missing from the counts. The
-/// kernel's own accounts will not do: much of what a network takes of the cores are interrupts,
-/// which are charged to the interrupted thread or to nobody.
+/// Measures how much of the cores others use. A counting thread runs on each core. It leaves its
+/// core to whoever waits for it, as a codec thread does: after a turn (runtime::kTurn), or at once,
+/// as long codec tasks do (casync::kLongElements). Counts that are missing tell how long others had
+/// the core. The kernel's accounts do not tell: much of a network's core time is spent in
+/// interrupts, and is charged to the interrupted thread or to nobody.
 class CoreMeter {
  public:
   /// When those that count leave their core.

@@ -45,9 +45,9 @@ struct Options {
   /// How often an exchange is run with its messages and without them, each time by new threads: in
   /// one run a message costs the cores up to four times what it does in another.
   int exchanges = 30;
-  /// This process's end of a job of `nodes` processes that all measure the same, so that links
-  /// between them are measured; null: the ranks are threads of this process, on loopback. Every
-  /// process gets the same profile.
+  /// This process's end of a job of `nodes` processes, which all measure the same, so that the
+  /// links between them are measured. Every process gets the same profile. null: the ranks are
+  /// threads of this process, on loopback.
   transport::Endpoint* endpoint = nullptr;
   /// Processes with the same text are on one machine. Another one only where a test pretends that
   /// there are several.
@@ -57,10 +57,10 @@ struct Options {
   /// What moves messages between devices; null: `transport`, through pinned host memory.
   transport::NcclLibrary* nccl = nullptr;
   double timeout_s = 60;  ///< without progress for so long, a measurement ends
-  /// The profile that everything not measured anew is taken from. With links anew, that is kernels,
-  /// memory, cores and the CPU work of transfers; with kernels anew, links, cores and whether they
-  /// are shared; with cores anew, everything but the CPU work of transfers. The hardware that runs
-  /// kernels belongs to the kernels, and so does a device's overlap. null: everything is measured.
+  /// Source of all that is not measured anew. With links anew, that is kernels, memory, cores and
+  /// the CPU work of transfers; with kernels anew, links, cores and whether they are shared; with
+  /// cores anew, everything but the CPU work of transfers. The hardware that runs kernels counts as
+  /// part of the kernels, and so does a device's overlap. null: everything is measured.
   const costs::Profile* base = nullptr;
   Part anew = Part::kLinks;   ///< with a base
   OverlapSizes overlap = {};  ///< with a device

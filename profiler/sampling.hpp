@@ -23,10 +23,10 @@ costs::Sample summarise(std::int64_t x, std::vector<double> seconds);
 /// The same of times measured in passes, minutes or seconds apart: the mean of the passes' medians,
 /// as every state that the machine was in counts, and percentiles of all times together.
 costs::Sample summarise_passes(std::int64_t x, const std::vector<std::vector<double>>& passes);
-/// Statistics of all times of some iterations together, and their mean, because a prediction sums
-/// up many such times. The mean is the median of the iterations' means: a machine that is slow in
-/// some iterations says nothing about the others. A time beyond twice the median counts as twice
-/// the median, because so few samples say nothing about rare events (Interruptions does).
+/// Statistics of all times of some iterations together. They include a mean, because a prediction
+/// sums up many such times. The mean is the median of the iterations' means: a machine that is slow
+/// in some iterations says nothing about the others. A time beyond twice the median counts as twice
+/// the median: so few samples say nothing about rare events (Interruptions does).
 costs::Sample summarise_iterations(std::int64_t x,
                                    const std::vector<std::vector<double>>& iterations);
 
@@ -80,8 +80,8 @@ Repetitions usual(const Options& options);
 int own_rank(const Options& options);
 
 /// Waits for the other processes of a job, if there are any. It is called between measurements that
-/// each rank makes alone. Ranks with a slower device then never keep the others waiting for longer
-/// than one measurement takes, which must be less than `timeout_s`.
+/// each rank makes alone, so that ranks with a slower device keep the others waiting for at most
+/// one measurement, which must take less than `timeout_s`.
 void keep_step(const Options& options);
 
 /// Calls `body` as every rank of the job that measures, with an endpoint for control: of this

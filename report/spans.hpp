@@ -42,10 +42,10 @@ struct NodeTimeline {
   std::vector<Lane> lanes = {};  ///< those that do something, in the order of a trace's
 };
 
-/// The lanes of `node`, of a folded graph of the one that stands for all: computation, codecs,
-/// messages out and in, and its GPUs' exchange. Tasks of no length are left out. Spans are merged
-/// over growing gaps, and at last over units, until there are at most `most_spans`, or one for each
-/// lane and kind. `critical_path` is of the same graph.
+/// The lanes of `node` (in a folded graph, of the node that stands for all): computation, codecs,
+/// messages out and in, and the exchange between its GPUs. Tasks of no length are left out. Spans
+/// are merged over growing gaps, and at last over units, until there are at most `most_spans`, or
+/// one for each lane and kind. `critical_path` is of the same graph.
 NodeTimeline node_timeline(const casync::TaskGraph& graph, const traces::Timeline& timeline,
                            const std::vector<casync::TaskId>& critical_path, std::uint32_t node,
                            std::size_t most_spans);

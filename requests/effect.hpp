@@ -28,10 +28,10 @@ struct Given {
 };
 
 /// Returns one warning for each given parameter that cannot affect the result: any other value
-/// leaves every task's times as they are ("--network has no effect: nothing is sent"). It reasons
-/// where that is exact, and otherwise simulates once more per parameter. Graphs of more than
-/// `most_tasks` would take too long for that; the last sentence then names the parameters that were
-/// not checked. `graph` and `result`, which needs its timeline, are the scenario's.
+/// leaves every task's times as they are ("--network has no effect: nothing is sent"). Parameters
+/// that cannot be judged exactly by reasoning are judged by one more simulation each. Graphs of
+/// more than `most_tasks` would take too long for that; the last sentence then names the parameters
+/// that were not checked. `graph` and `result` are the scenario's; `result` needs its timeline.
 std::vector<std::string> without_effect(const sim::Scenario& scenario,
                                         const casync::TaskGraph& graph, const sim::Result& result,
                                         const Given& given, std::uint32_t most_tasks = 4'000'000);

@@ -73,9 +73,9 @@ class Fields {
   std::deque<Field> rows_;  // whose elements stay where they are
 };
 
-/// Sets the fields as the members of the document say, but for "request"; null leaves one as it is.
-/// FieldError (hooks.hpp) for an unknown member, a value of another kind or out of bounds, and a
-/// required field that is missing.
+/// Sets each field to the document's member of that name; null leaves a field as it is, and the
+/// member "request" is skipped. FieldError (hooks.hpp) for an unknown member, a value of another
+/// kind or out of bounds, and a required field that is missing.
 void read(const io::Document& request, const Fields& fields);
 
 /// The JSON schema of a request with these fields: types, defaults, bounds, help.

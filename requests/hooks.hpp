@@ -51,9 +51,9 @@ void look_for_interrupt(const Hooks& hooks);
 void warn(const Hooks& hooks, const std::string& sentence);
 void inform(const Hooks& hooks, const std::string& sentence);
 
-/// A sentence of a library as documents have it: with options in the command line's spelling, so
-/// that a result is the same whoever asks. All sentences in results go through here; warnings and
-/// errors name fields.
+/// Rewrites a sentence of a library for a result: options get the command line's spelling, so that
+/// a result is the same whoever asks. All sentences in results go through here. The sentences of
+/// warnings and errors name fields.
 std::string sentence(const std::string& text);
 
 /// A request has a field that is unknown, or whose value is none.

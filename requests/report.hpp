@@ -11,10 +11,10 @@ namespace hipress::requests {
 /// The largest page, so that mail takes it.
 inline constexpr std::size_t kMostPageBytes = 300'000;
 
-/// The page of a plan that was made. Numbers are those of document(), or of the plan's simulation
-/// as `hipress-sim` prints it. `said`: what the request warned of and noted. Of large models the
-/// timeline is coarser, and the table ends with the largest gradients, until the page is no longer
-/// than kMostPageBytes.
+/// The page of a plan that was made. Its numbers are those of document(), or of the plan's
+/// simulation as `hipress-sim` prints it. `said`: the request's warnings and notes. For large
+/// models, the timeline gets coarser, and the table keeps only the largest gradients, until the
+/// page is no longer than kMostPageBytes.
 std::string report_page(const Planned& planned, const std::vector<std::string>& said);
 
 /// InputError where `report` is asked for of what has no page: broadcasts, and schedules compared.

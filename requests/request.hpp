@@ -20,17 +20,17 @@ struct RequestRow {
 };
 std::span<const RequestRow> requests();
 
-/// The answer to {"request": "plan", …}. Of {"request": "schema"}: the JSON schema of every
-/// request, by name; of {"request": "result_schema"}: those of all results (keys/keys.hpp), in
-/// lists. FieldError for a request that is none; else as the request's own function.
+/// The answer to {"request": "plan", …}. To {"request": "schema"}: the JSON schema of every
+/// request, by name. To {"request": "result_schema"}: the schemas of all results (keys/keys.hpp),
+/// in lists. FieldError for a request of no known kind; else throws as the request's own function.
 /// May be called by several threads at a time.
 io::Document answer(const io::Document& request, const Hooks& hooks);
 
-/// {"error": {kind, message, file, line, field, remedy}}, with null for what is not known, and,
-/// where a requirement was not met, "result" with what was found out all the same. Kinds: "input"
-/// (the request is wrong), "unmet" (a requirement is not met), "environment" (memory, threads or
-/// disks: the same request may work elsewhere), "interrupted", "internal". `request` is the one
-/// that failed, or null.
+/// {"error": {kind, message, file, line, field, remedy}}, with null for what is not known. Where a
+/// requirement was not met, "result" holds what was found out all the same. Kinds: "input" (the
+/// request is wrong), "unmet" (a requirement is not met), "environment" (memory, threads or disks:
+/// the same request may work elsewhere), "interrupted", "internal". `request` is the request that
+/// failed, or null.
 io::Document error_document(const std::exception& error, const io::Document& request);
 
 }  // namespace hipress::requests

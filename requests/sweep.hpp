@@ -44,8 +44,8 @@ struct Swept {
 };
 
 /// Reads the spec, makes its plans, simulates its points, and writes the CSV if an output is named.
-/// What the cache has of an earlier request, even one that was killed, is not simulated again.
-/// io::InputError, with the line of the spec, for what makes no sense.
+/// Outcomes that an earlier request left in the cache, even one that was killed, are not simulated
+/// again. io::InputError, with the line of the spec, for what makes no sense.
 Swept sweep(const SweepRequest& request, const Hooks& hooks);
 
 /// The columns of the CSV, its rows with numbers as numbers and null where there is none, and what

@@ -30,10 +30,10 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-/// Outcomes by what they depend on, in a folder that several processes may use at once and that
-/// outlives them, however they end. Each process appends lines to a journal of its own as outcomes
-/// come, and reads those of all others when it begins. Lines that are cut off or damaged count as
-/// not there. Searched plans lie beside them, as plan YAML.
+/// Stores outcomes under what they depend on, in a folder that several processes may use at once
+/// and that outlives them, however they end. Each process appends outcomes as they come to a
+/// journal of its own, a line each, and reads all other journals when it begins. Lines that are cut
+/// off or damaged are ignored. Searched plans lie beside the journals, as plan YAML.
 class Cache {
  public:
   /// Reads what is in the folder, which is made when something is kept. InputError if it is none,

@@ -87,10 +87,10 @@ struct SweepSpec {
   [[noreturn]] void fail(Axis axis, const AxisValue& value, const std::string& message) const;
 };
 
-/// Reads a spec. InputError with file and line for an unknown axis, one without values, a value
-/// that is none or is given twice, a range that does not end, more than a million points, an
-/// algorithm that is a program (x.pse) and not trusted, and parameters that an algorithm or a
-/// schedule of the spec does not have.
+/// Reads a spec. InputError with file and line for an unknown axis, an axis without values, a value
+/// that the axis cannot have or that is given twice, a range that does not end, more than a million
+/// points, an algorithm that is a program (x.pse) and not trusted, and parameters that an algorithm
+/// or a schedule of the spec does not have.
 SweepSpec read_sweep(const std::string& file, const plans::Trust& trust = {});
 /// The same from its text; `name` stands for the file.
 SweepSpec parse_sweep(const std::string& text, const std::string& name,

@@ -66,15 +66,15 @@ struct Simulating {
   std::function<bool()> stop = {};  ///< sim::Options::stop
 };
 
-/// A sweep, or a shard of it. The baselines of a point are plan `none`, which sends every gradient
-/// alone, and `ddp` if it can be planned. Apart from plan, algorithm and partitions, they have the
-/// values of the point. They are simulated once for all points that share them.
+/// A sweep, or a shard of it. A point's baselines are plan `none`, which sends every gradient
+/// alone, and `ddp` if it can be planned. Apart from plan, algorithm and partitions, baselines have
+/// the values of the point. Points with the same baselines share one simulation of each.
 class Sweep {
  public:
-  /// Loads what the spec names, and resolves or makes every plan; those of Planning::names are
-  /// made for the machines of each of their points. InputError at the line of the spec for what
-  /// cannot be loaded, a plan that does not fit its model or that cannot be made, an algorithm that
-  /// a profile lacks, a cluster of another size, and a graph of more than 100 million tasks.
+  /// Loads what the spec names, and resolves or makes every plan. A plan of Planning::names is made
+  /// for the machines of each of its points. InputError at the line of the spec for what cannot be
+  /// loaded, a plan that does not fit its model or that cannot be made, an algorithm that a profile
+  /// lacks, a cluster of another size, and a graph of more than 100 million tasks.
   Sweep(const SweepSpec& spec, const Shard& shard, const Planning& planning = {},
         const Simulating& simulating = {});
   ~Sweep();
@@ -88,8 +88,8 @@ class Sweep {
   void require_room(unsigned jobs, std::int64_t memory_bytes) const;
 
   /// Simulates with `jobs` threads, each with one graph at a time; the rows do not depend on their
-  /// number. `progress` is of simulations. What comes meanwhile is in the cache at once, so that
-  /// the same sweep, and any other with equal points, goes on from there.
+  /// number. `progress` counts simulations. Each outcome is in the cache as soon as it is known: if
+  /// the sweep is run again, or another one has equal points, it need not be simulated again.
   std::vector<SweepRow> run(unsigned jobs, const Progress& progress);
 
  private:

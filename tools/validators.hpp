@@ -6,8 +6,8 @@
 namespace hipress::tools {
 
 /// For ->check() of an option that takes a count or a seed: a whole decimal number from `least` to
-/// `most`, both of which its variable must hold. Without it CLI11 takes -1 and numbers of any
-/// length for unsigned variables, and 010 for 8.
+/// `most`; its variable must be able to hold both. Without this check, CLI11 accepts -1 and numbers
+/// of any length for unsigned variables, and reads 010 as 8.
 CLI::Validator count_from(std::uint64_t least, std::uint64_t most = UINT64_MAX);
 
 /// For ->check() of an option that takes the name of a file: it is not empty.

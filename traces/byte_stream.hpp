@@ -22,8 +22,8 @@ class ByteStream {
 inline constexpr std::int64_t kMostPacked = std::int64_t{8} << 30;
 inline constexpr std::int64_t kMostUnpacked = std::int64_t{64} << 30;
 
-/// A file's bytes, unpacked if it is gzipped (one member or several, RFC 1952), which its first two
-/// bytes tell. Throws as io::InputFile does, and io::InputError for damaged or truncated gzip data
+/// A file's bytes, unpacked if its first two bytes say that it is gzipped (one member or several,
+/// RFC 1952). Throws as io::InputFile does, and io::InputError for damaged or truncated gzip data
 /// and for more than kMostUnpacked bytes.
 std::unique_ptr<ByteStream> open_unpacked(const std::string& path);
 

@@ -57,9 +57,9 @@ struct TraceHeader {
 };
 
 /// Reads a JSON trace in one pass and hands out its events or nodes one by one; memory is bounded,
-/// whatever the file holds. io::InputError with file and line for malformed JSON, one that ends too
-/// early, values of more than 16 MiB, nesting of more than 64 levels, and events whose times are no
-/// numbers.
+/// whatever the file holds. io::InputError with file and line for JSON that is malformed or ends
+/// too early, values of more than 16 MiB, nesting of more than 64 levels, and events whose times
+/// are not numbers.
 TraceHeader read_json_trace(ByteStream& bytes,
                             const std::function<void(const ProfilerEvent&)>& on_event,
                             const std::function<void(const ExecutionNode&)>& on_node);

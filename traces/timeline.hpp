@@ -33,13 +33,13 @@ struct TraceSubject {
   std::string plan;
 };
 
-/// Writes Chrome/Perfetto JSON: one process per timeline and node ("predicted node 0"), one thread
-/// per serial resource (compute, codec, egress, ingress, and local for what its GPUs send each
-/// other; "egress 2" where messages share a port), a
-/// flow arrow from each Send to its Recv. Tasks of no length are left out, except as ends of
-/// arrows. The timelines of one node lie beside each other. "otherData" holds the subject.
-/// Byte-identical for equal input.
-/// std::invalid_argument for a timeline of another graph, or a gradient without a name.
+/// Writes Chrome/Perfetto JSON: one process per timeline and node ("predicted node 0"), one
+/// thread per serial resource (compute, codec, egress, ingress, and local for messages
+/// between a node's GPUs; "egress 2" where messages share a port), and a flow arrow from each
+/// Send to its Recv. Tasks of no length are left out, except as ends of arrows. The timelines
+/// of one node lie beside each other. "otherData" holds the subject. Byte-identical for equal
+/// input. std::invalid_argument for a timeline of another graph, or a gradient without a
+/// name.
 void write_chrome_trace(std::ostream& out, const casync::TaskGraph& graph,
                         const std::vector<std::string>& gradient_names,
                         const std::vector<const Timeline*>& timelines,

@@ -7,10 +7,10 @@
 
 namespace hipress::traces {
 
-/// Reads the trace of one rank: PyTorch's profiler (Kineto, and the profiler that builds without
-/// Kineto have), as an array of events or with "traceEvents"; PyTorch's execution traces; Chakra's.
+/// Reads the trace of one rank, in one of three formats: of PyTorch's profiler (with or without
+/// Kineto), as an array of events or with "traceEvents"; PyTorch's execution traces; Chakra's.
 /// Memory grows with the activities of the GPU and of autograd, not with the bytes. io::InputError
-/// that names the file for what is none of these, is damaged or was cut off.
+/// that names the file if it has none of these formats, is damaged or was cut off.
 Imported read_trace(ByteStream& bytes);
 Imported read_trace(const std::string& path);
 

@@ -46,9 +46,9 @@ class ExchangeHost {
   virtual void fail(const PeerError& fault) = 0;
 };
 
-/// What both the exchange's owner and the receivers work on. It exists from the first record about
-/// it, which may come before this rank has prepared it. Faults are thrown as PeerError with the
-/// culprit.
+/// The state of one exchange, on which its owner and the receivers work. The first record about the
+/// exchange creates it, if that comes before this rank has prepared the exchange. Faults are thrown
+/// as PeerError with the culprit.
 class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
  public:
   ExchangeState(ExchangeHost& host, std::uint32_t id);
@@ -60,9 +60,9 @@ class ExchangeState : public std::enable_shared_from_this<ExchangeState> {
   void send(std::size_t index, std::int64_t bytes);
   void finish();
   void post();
-  /// No event is delivered and no memory of the owner is touched after this. The state remains
-  /// until all participants have been heard to begin the last iteration: a rank that had posted its
-  /// receives may begin it after this rank is through.
+  /// After this, no event is delivered and no memory of the owner is touched. The state remains
+  /// until every participant is known to have begun the last iteration: a rank that had posted its
+  /// receives may begin that iteration after this rank has finished it.
   void retire() noexcept;
 
   // For the receiver of `peer`.

@@ -12,10 +12,10 @@ namespace hipress::transport {
 
 /// A folder that the ranks share, with a file per entry. A file appears under its name only when it
 /// is complete, and never replaces another one, also on NFS. Files have mode 0600. A file is read
-/// only if it is a regular file of this process's user that others may not write, because nobody
-/// else can make one. A link, a pipe, a folder or a file of another user is an error; it is not
-/// followed, waited for or read. Whoever may write to the folder, or owns it, can remove files, so
-/// that the job does not start. Nobody else can forge one.
+/// only if it is a regular file of this process's user that others may not write: only this user
+/// can make one. A link, a pipe, a folder or a file of another user is an error; it is not
+/// followed, waited for or read. Others who may write to the folder, or own it, can remove files,
+/// and so keep the job from starting. They cannot forge files.
 class FileStore : public Store {
  public:
   /// std::runtime_error that says why the folder will not do: there is none, or everybody may

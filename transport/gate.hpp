@@ -12,9 +12,9 @@
 
 namespace hipress::transport {
 
-/// A rank keeps at most this many connections that have not proved themselves; one more turns away
-/// the oldest. A larger limit takes more descriptors. With a smaller one, a crowd of strangers
-/// turns away ranks more often, and these have to try again.
+/// The most connections that a rank keeps before they have proved that they belong to the job; one
+/// more closes the oldest. A larger limit takes more descriptors. With a smaller one, a crowd of
+/// strangers more often turns away ranks, and these have to try again.
 inline constexpr int kMaxUnproven = 32;
 
 /// A connection has this long to prove that it comes from a rank.

@@ -25,8 +25,8 @@ struct Parcel {
 };
 
 /// The sending half of the connection to one peer: a queue of parcels, and the stream of records in
-/// the peer's ring. Ring space is freed by the `consumed` that the peer's own records bring
-/// (credits). Any thread may call any function; none waits for the peer, but flush().
+/// the peer's ring. Records from the peer free ring space: their field `consumed` brings credits.
+/// Any thread may call any function. Only flush() waits for the peer.
 class Outbound {
  public:
   Outbound(Wire& wire, int peer, std::uint64_t job);

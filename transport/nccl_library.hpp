@@ -73,8 +73,8 @@ inline constexpr int kMinNccl = 22000;
 /// address of its; empty: loopback. io::InputError if there is none such.
 std::string nccl_interface(const std::string& interface);
 
-/// Makes NCCL meet and, where it moves messages through sockets, talk on that interface, as gloo
-/// does: left alone it would listen on whichever it finds. Where the user has set
+/// Binds NCCL to that interface, as gloo is: for its bootstrap and for messages that it moves
+/// through sockets. By default NCCL would choose one itself. If the user has set
 /// NCCL_SOCKET_IFNAME, that holds. To be called before the first call of NCCL, by the only thread.
 void bind_nccl(const std::string& interface);
 

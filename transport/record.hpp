@@ -20,11 +20,11 @@ enum class RecordType : std::uint16_t {
   kEnd,       ///< its sender has left in good order, after `iteration` all-reduces; the last record
 };
 
-/// Whoever writes to a peer writes records into the peer's *ring*, a window of fixed size; each is
-/// followed by up to kInlineBytes of content. Content longer than that is written in segments of
-/// kSegmentBytes straight into a window of its own, each announced by a record *after* it: when a
-/// record is here, so is its segment. A record's fields are those of the whole content and of the
-/// segment.
+/// A rank writes to a peer by writing records into the peer's *ring*, a window of fixed size. Up to
+/// kInlineBytes of content follow their record in the ring. Longer content is written in segments
+/// of kSegmentBytes straight into a window of its own; each segment is announced by a record
+/// *after* it, so that it has arrived when its record has. A record has fields of the whole content
+/// and fields of the segment.
 struct Record {
   static constexpr std::uint32_t kMagic = 0x48695072;  // also tells a host of other byte order
 

@@ -14,10 +14,10 @@ struct RedisAddress {
   int database = 0;
 };
 
-/// Of "redis://host:port", or "rediss://host:port" with TLS; before the host "user:password@",
-/// ":password@" or "user@" where the server asks for them (%XX stands for a byte), behind it
-/// "/database". Port, user, password and database may be missing; an IPv6 address stands in
-/// brackets. std::invalid_argument that says what is wrong, without the URL.
+/// Parses "redis://host:port", or "rediss://host:port" for TLS. "user:password@", ":password@" or
+/// "user@" stands before the host where the server asks for it (%XX stands for a byte), and
+/// "/database" after the port. Port, user, password and database are optional; an IPv6 address
+/// stands in brackets. std::invalid_argument says what is wrong, without the URL.
 RedisAddress parse_redis_address(std::string_view url);
 
 /// Whether the rendezvous is a Redis.

@@ -18,9 +18,9 @@ struct RedisReply {
   std::int64_t integer = 0;
 };
 
-/// Takes the bytes that come from a Redis and gives the replies in them (RESP2). Whoever sends the
-/// bytes may be no Redis: what is longer than any reply to our commands is refused as soon as it is
-/// announced, and so are lists, which none of our commands is answered by.
+/// Parses the bytes that come from a Redis into replies (RESP2). The sender may be no Redis: a
+/// reply that is longer than any reply to our commands is refused as soon as its length is
+/// announced, and so is a list, because none of our commands is answered by one.
 class RedisReplies {
  public:
   static constexpr std::size_t kLongestText = Store::kMaxBytes;

@@ -15,8 +15,8 @@ namespace hipress::transport {
 class RedisStore : public Store {
  public:
   /// The password may also come from HIPRESS_REDIS_PASSWORD, and the authorities for TLS from
-  /// HIPRESS_REDIS_CA. std::runtime_error, which says why, if there is no such server, or it or its
-  /// certificate refuses or is refused; StoreLost.
+  /// HIPRESS_REDIS_CA. std::runtime_error, which says why, if there is no such server, if the
+  /// server refuses this client, or if its certificate is refused; StoreLost.
   RedisStore(const RedisAddress& address, Clock::time_point deadline);
 
   bool add(const std::string& name, std::string_view content, Keep keep) override;

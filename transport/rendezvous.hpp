@@ -36,19 +36,19 @@ std::shared_ptr<T> shared_by_name(const std::string& name) {
 }
 
 /// Where the ranks of a job find each other: a store, in which the entries of one job share a
-/// prefix. Each rank leaves a card that says what it takes part in. In a shared folder the card and
-/// all else that a rank published are files, removed once all ranks are connected; a job that died
-/// before leaves its files behind, which a later job with the same text meets as an error, and one
-/// with another text not at all. In Redis keys stay: there every job needs its own text.
+/// prefix. Each rank leaves a card that says what it takes part in. In a shared folder, cards and
+/// other entries are files, removed once all ranks are connected. The files of a job that died
+/// before that stay: a later job with the same text fails because of them, one with another text
+/// does not see them. In a Redis keys stay: there every job needs its own text.
 ///
-/// Who can write to the store could leave a card, too. With JobOptions::secret every item carries a
-/// proof that a rank of the job wrote it, and another one is refused by name.
+/// Anybody who can write to the store could leave a card. With JobOptions::secret every item
+/// carries a proof that a rank of the job wrote it; an error names any other item.
 class Rendezvous {
  public:
-  /// Opens the store and leaves this rank's card. io::InputError if there is no such store,
-  /// `options` make no sense, or there is a rank of this number already. io::RunError, here and
-  /// below, when the store fails, in its own words, or does not answer until the deadline;
-  /// std::system_error if this process may open no more files.
+  /// Opens the store and leaves this rank's card. io::InputError if there is no such store, if
+  /// `options` make no sense, or if there is a rank of this number already. io::RunError, here and
+  /// below, if the store fails (with the store's own message) or does not answer until the
+  /// deadline; std::system_error if this process may open no more files.
   explicit Rendezvous(const JobOptions& options);
   ~Rendezvous() = default;
   Rendezvous(const Rendezvous&) = delete;

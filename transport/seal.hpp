@@ -8,9 +8,9 @@
 
 namespace hipress::transport {
 
-/// How an item that a rank leaves at the rendezvous shows that a rank of the job wrote it: by an
-/// HMAC-SHA-256 of its name and its text under a secret that all ranks were given. Without one,
-/// items are open: the rendezvous alone decides who can leave them.
+/// The proof that a rank of the job wrote an item at the rendezvous: an HMAC-SHA-256 of the item's
+/// name and text under a secret that all ranks were given. Without a secret, items carry no proof:
+/// the rendezvous alone decides who can leave them.
 class Seal {
  public:
   explicit Seal(std::optional<io::Digest> secret) : secret_(secret) {}

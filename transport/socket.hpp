@@ -44,9 +44,9 @@ struct Address {
 /// server.
 Address parse_address(const std::string& text);
 
-/// The address, with port 0, at which a rank with this `--interface` listens: loopback if it is
-/// empty, else the address that it is or that the interface of this name has. io::InputError if
-/// this host has no such interface.
+/// The address, with port 0, at which a rank with this `--interface` listens: loopback if the
+/// option is empty, else the address that it gives, or that of the interface that it names.
+/// io::InputError if this host has no such interface.
 Address address_of(const std::string& interface);
 
 /// A non-blocking socket that listens at a free port of `address`. std::system_error if there is
@@ -56,9 +56,9 @@ Socket listen_at(const Address& address);
 /// Where a listening socket can be reached.
 Address local_address(const Socket& socket);
 
-/// A non-blocking socket whose connection to `address` is under way; it becomes writable when that
-/// has succeeded or failed. `error` is set to errno's value if it has failed already, else to 0.
-/// std::system_error if no descriptor is left.
+/// A non-blocking socket whose connection to `address` is under way; it becomes writable when the
+/// connection has succeeded or failed. `error` is set to errno's value if the connection has failed
+/// already, else to 0. std::system_error if no descriptor is left.
 Socket start_connecting(const Address& address, int& error);
 
 /// Accepts a connection, which is non-blocking; none if nobody waits. std::system_error when no
@@ -66,9 +66,9 @@ Socket start_connecting(const Address& address, int& error);
 Socket accept_from(const Socket& listener);
 
 /// Sets a socket up for records and segments: written bytes leave at once, and the kernel buffers
-/// about one segment. With a smaller buffer it runs dry while a thread is woken to write. With its
-/// default of several MiB, data on loopback has left the processor's cache when it is read, which
-/// costs a tenth more core time per byte.
+/// about one segment. A smaller buffer would run empty while a thread is woken to write. With the
+/// kernel's default of several MiB, data on loopback has left the processor's cache when it is
+/// read, which costs a tenth more core time per byte.
 void tune_for_sending(const Socket& socket);
 
 /// From now on, reads wait for data.

@@ -29,17 +29,17 @@ enum class Keep : std::uint8_t {
   kForRendezvous,  ///< until the ranks have met, or have given up
 };
 
-/// Where the ranks of a job leave what other ranks are to find: entries, each of them bytes under a
-/// name of letters, digits and '/'. Anybody who can write there may have left an entry, so what is
-/// found is bounded in size, and nothing else is promised of it.
+/// Where the ranks of a job leave entries for other ranks. An entry is bytes under a name of
+/// letters, digits and '/'. Anybody who can write to the store may have left an entry, so the size
+/// of an entry is bounded, and nothing else is promised of it.
 class Store {
  public:
   static constexpr std::size_t kMaxBytes = std::size_t{1} << 20;  ///< of an entry
 
   virtual ~Store() = default;
-  /// Makes the entry, whole or not at all; false if there is one of this name. std::runtime_error,
-  /// which says why, if the entry cannot be made; StoreLost; std::system_error as
-  /// throw_if_exhausted.
+  /// Makes the entry, whole or not at all; false if there is one of this name. Throws
+  /// std::runtime_error, which says why, if the entry cannot be made, StoreLost if the store fails,
+  /// and std::system_error as throw_if_exhausted() does.
   virtual bool add(const std::string& name, std::string_view content, Keep keep) = 0;
   /// Waits for the entry; nullopt if there is none at the deadline. std::runtime_error if the entry
   /// is nothing that a rank can have made; StoreLost.

@@ -10,9 +10,9 @@ namespace hipress::kernels {
 /// Without blanks at either end.
 std::string_view trimmed(std::string_view text);
 
-/// The algorithms of a list, split at the commas that are not in parentheses:
-/// "tbq(tau=0.25),dgc(rho=0.02,momentum=0.9)" has two. Whether they can be made is make_codec's
-/// business.
+/// Splits a list of algorithms at the commas that are outside parentheses:
+/// "tbq(tau=0.25),dgc(rho=0.02,momentum=0.9)" has two algorithms. Whether they can be made is
+/// checked by make_codec().
 std::vector<std::string> split_algorithms(std::string_view list);
 
 /// An algorithm's name without parameters and outer blanks: "tbq" of " tbq(tau=0.25)".

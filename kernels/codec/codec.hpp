@@ -53,10 +53,10 @@ struct CodecTraits {
 /// all state is in the items. Work is given in batches, so that one launch can serve many small
 /// tensors.
 ///
-/// A codec has stages: encode_stage() makes the message of each, and decode_stages() makes the
-/// gradient of all of them. That holds for every codec; most have one stage. Where messages are not
-/// additive, nodes on the way also decode and encode slices of a gradient, by encode() and
-/// decode(), and the one stage is an encode() and a decode() of the whole.
+/// A codec has one or more stages, most have one: encode_stage() makes the message of a stage, and
+/// decode_stages() makes the gradient from the messages of all stages. A codec whose messages are
+/// not additive has one stage, which is an encode() and a decode() of the whole gradient; nodes on
+/// the way also call decode() and encode() for slices of the gradient.
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -67,8 +67,8 @@ class Codec {
   /// Encodes every item; on CUDA enqueues on `stream` and returns. std::logic_error where
   /// messages are additive, which are of whole gradients; so does decode().
   virtual void encode(std::span<const EncodeItem> items, void* stream = nullptr) const = 0;
-  /// Decodes every item. A message that is too short for its format or damaged is
-  /// std::runtime_error on the CPU (nothing is written past `values`); on CUDA the slice becomes
+  /// Decodes every item. On the CPU, a message that is damaged or too short for its format
+  /// throws std::runtime_error, and nothing is written past `values`; on CUDA, the slice becomes
   /// NaN.
   virtual void decode(std::span<const DecodeItem> items, void* stream = nullptr) const = 0;
   /// At least what an encode of a slice, or a decode of so many messages of one, takes of a GPU's
@@ -88,10 +88,10 @@ class Codec {
   virtual std::vector<StateArray> states(Shape shape) const;
   /// Why a gradient of the shape is better sent raw; empty: it is not.
   virtual std::string refusal(Shape shape) const;
-  /// Makes the messages of a stage, after the means of the earlier ones are in their places; on
-  /// CUDA enqueues on `stream` and returns. The same bits on all nodes for the same means, whatever
-  /// their instruction sets, where the messages are additive. std::invalid_argument for a stage
-  /// that there is not, and for a slice without what StagedSlice asks for.
+  /// Makes the messages of a stage; the means of the earlier stages must be in their places. On
+  /// CUDA it enqueues on `stream` and returns. Where messages are additive, the same means give the
+  /// same bits on all nodes, whatever their instruction sets. std::invalid_argument for a stage
+  /// that does not exist, and for a slice that lacks what StagedSlice asks for.
   virtual void encode_stage(int stage, std::span<const StagedSlice> slices,
                             void* stream = nullptr) const;
   /// Leaves what the means of all stages decode to in StagedSlice::values, and the states ready for
@@ -157,9 +157,9 @@ const std::vector<AlgorithmRow>& algorithms();
 /// The row of "tbq" or "tbq(tau=0.25)"; null for what the table lacks.
 const AlgorithmRow* find_algorithm(std::string_view text);
 
-/// A parameter's value in an algorithm's text, given or else by the table's default: 0.01 of "dgc"
-/// and "rho"; of one with names, the number of its name. None where it is neither given nor in the
-/// table.
+/// The value of a parameter in an algorithm's text, or else its default in the table: 0.01 for
+/// "dgc" and "rho". If the parameter's values have names, it is the number of the name. Nothing if
+/// the text does not give the parameter and the table does not have it.
 std::optional<double> parameter_value(std::string_view text, std::string_view name);
 
 /// What the user of an algorithm's text must know that does not average gradients: one sentence, or
@@ -176,11 +176,11 @@ bool names_algorithm(std::string_view text);
 /// How long the C++ compiler may take for a program of the user's, if nothing else is asked for.
 inline constexpr double kCompileTimeout_s = 120;
 
-/// The codec for "tbq", "tbq(tau=0.25)", or a CompLL program, "path/mine.pse(x=1)", which is
-/// compiled where it was not yet (user/algorithm.hpp and user/algorithm_cuda.hpp say what can go
-/// wrong) and then runs as this user: whoever takes the text from a file asks plans/trust.hpp
-/// first. Throws std::invalid_argument that lists the algorithms, or the parameters with their
-/// ranges, when the text does not fit, or has control characters.
+/// The codec for "tbq", "tbq(tau=0.25)" or a CompLL program, "path/mine.pse(x=1)". A program is
+/// compiled if it was not yet (user/algorithm.hpp and user/algorithm_cuda.hpp list the errors), and
+/// its code runs as this user: a caller that takes the text from a file asks plans/trust.hpp first.
+/// Throws std::invalid_argument if the text does not fit or has control characters; the message
+/// lists the algorithms, or the parameters with their ranges.
 std::unique_ptr<Codec> make_codec(std::string_view text, Device device = Device::kCpu,
                                   double compile_timeout_s = kCompileTimeout_s);
 

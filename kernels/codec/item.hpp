@@ -8,9 +8,9 @@
 /// library.
 namespace hipress::kernels {
 
-/// How a gradient lies in memory. Arithmetic is fp32 whatever the type: an encode widens what it
-/// reads, which is exact, and a decode rounds once, at the end, to nearest even, beyond the largest
-/// number to infinity. States are fp32.
+/// How a gradient lies in memory. Arithmetic and states are fp32 whatever the type. An encode
+/// widens what it reads, which is exact; a decode rounds once, at the end, to nearest even, and
+/// beyond the type's largest number to infinity.
 enum class ValueType : std::uint8_t { kFloat32, kFloat16, kBfloat16 };
 
 constexpr std::int64_t bytes_per_value(ValueType type) {
@@ -43,9 +43,9 @@ struct State {
   float* data = nullptr;  ///< null: the algorithm keeps none, or it is switched off
   std::int64_t stride = 0;
   /// Lets an encode leave its residual half computed, which saves a pass over the slice; belongs to
-  /// exactly this slice. Null: data is the residual after every encode. There is one difference in
-  /// values. A slice with a NaN or infinity leaves the residual unchanged if this is null;
-  /// otherwise it changes it by the rounding of v = x + residual.
+  /// exactly this slice. Null: data is the residual after every encode. The values differ in one
+  /// case, a slice with a NaN or infinity: it leaves the residual unchanged if `deferred` is null,
+  /// and else changes the residual by the rounding of v = x + residual.
   Deferred* deferred = nullptr;
 };
 

@@ -370,9 +370,9 @@ HIPRESS_LANES void finish_streaming() {
 
 #endif  // __CUDACC__
 
-/// What values are divided by. A power of two is multiplied with its reciprocal, which gives the
-/// same to the last bit, since both round the same number, and takes less time: an encode that
-/// divides by three takes 10 to 36 % longer than one that does not divide, by two at most 10 %.
+/// What values are divided by. For a power of two, they are multiplied by its reciprocal: the bits
+/// are the same, since both operations round the same number, and it is faster. An encode that
+/// divides by three takes 10 to 36 % longer than one that does not divide; by two, at most 10 %.
 struct Divisor {
   float by = 1;
   float factor = 1;  ///< 1 / by, where that is exact

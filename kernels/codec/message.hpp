@@ -7,9 +7,9 @@
 /// How the codes of a quantiser lie in a message: as bit planes.
 ///
 /// A word is 32 consecutive elements. Its codes of P bits are P unsigned 32-bit numbers, one after
-/// the other: bit l of number p is bit p of the code of the word's element l. One comparison and
-/// one "which lanes" instruction make a plane, on a CPU as on a GPU. The bits past the last element
-/// are 0.
+/// the other: bit l of number p is bit p of the code of the word's element l. A plane takes one
+/// comparison and one instruction that packs its result into a bit per lane, on a CPU as on a GPU.
+/// The bits past the last element are 0.
 namespace hipress::kernels {
 
 inline constexpr int kWordElements = 32;

@@ -15,16 +15,16 @@ namespace hipress::kernels {
 
 /// What encoders keep between steps (error-feedback residuals …), by gradient name and role.
 ///
-/// Arrays belong to the whole gradient and are addressed by element, not by partition: a plan with
-/// other partitions finds every element's residual where the last plan left it, and so does a
-/// checkpoint. One store per rank; get() may be called from several threads, the arrays themselves
-/// are not guarded.
+/// Arrays belong to the whole gradient and are indexed by element, not by partition: under a plan
+/// with other partitions, and after a checkpoint is loaded, every element's residual is still
+/// found. Each rank has one store. Several threads may call get(); the arrays themselves are not
+/// guarded.
 class StateStore {
  public:
-  /// The first of `arrays` arrays of `elements` floats each, array i at i * elements from it; zero
-  /// when new. The pointer stays valid as long as the store, until load(). Throws
-  /// std::invalid_argument if this (gradient, role) is known with another length or number of
-  /// arrays: then it is another model. What encodes have left half done is settled first.
+  /// The first of `arrays` arrays of `elements` floats each; array i is i * elements floats after
+  /// it. New arrays are zero; half-computed residuals are settled first. The pointer is valid until
+  /// load() or the store's end. std::invalid_argument if this (gradient, role) is known with
+  /// another length or number of arrays: it is then of another model.
   float* get(std::string_view gradient, std::uint32_t role, std::int64_t elements, int arrays);
 
   /// The same as get(), for the slice that begins at `first_element`: what EncodeItem::state takes.
@@ -32,28 +32,28 @@ class StateStore {
   State slice(std::string_view gradient, std::uint32_t role, std::int64_t elements, int arrays,
               std::int64_t first_element);
 
-  /// The same, for encodes by `codec` that may leave the slice's residual half done: faster, and
-  /// settled here, by that codec, before anybody sees the slice otherwise. The codec must live as
-  /// long as the store is used. std::invalid_argument too if the slice reaches beyond the gradient.
+  /// The same, for encodes by `codec` that may leave the residual half computed, which is faster.
+  /// The codec settles it before the slice is reached in any other way; it must live as long as the
+  /// store is used. std::invalid_argument too if the slice reaches beyond the gradient.
   State slice_of(const Codec& codec, std::string_view gradient, std::uint32_t role,
                  std::int64_t elements, std::int64_t first_element, std::int64_t slice_elements);
 
   /// Bytes of all arrays.
   std::int64_t bytes() const;
 
-  /// Settles what is half done and writes every array to a file, which appears at once and complete
-  /// (through a temporary file). io::InputError if it cannot be written, or a gradient's name is
-  /// longer than load() takes (65536 bytes).
+  /// Settles half-computed residuals and writes every array to a file, which appears at once and
+  /// complete (through a temporary file). io::InputError if the file cannot be written, or if a
+  /// gradient's name is longer than load() accepts (65536 bytes).
   void save(const std::string& path);
 
-  /// Replaces the store's content by that of a file. io::InputError, and the store as it was, if
-  /// the file cannot be read, is none of ours, of another version, truncated, or holds a number
-  /// that is not finite (which no encoder leaves in a residual).
+  /// Replaces the store's content by a file's. Throws io::InputError, and leaves the store as it
+  /// was, if the file cannot be read, is no state file, is of another version, is truncated, or
+  /// holds a number that is not finite (no encoder leaves one in a residual).
   void load(const std::string& path);
 
-  /// The same for a store that is in use: writes the file's values into the arrays that there are,
-  /// which stay in place. io::InputError too, and the store as it was, unless the file holds
-  /// exactly the gradients, roles and lengths of this store.
+  /// The same for a store that is in use: copies the file's values into the existing arrays, which
+  /// stay where they are. Also throws io::InputError, and leaves the store as it was, unless the
+  /// file holds exactly the gradients, roles and lengths of this store.
   void restore(const std::string& path);
 
  private:

@@ -7,9 +7,9 @@
 
 namespace hipress::compll {
 
-/// Checks the functions of all sources, which together are one algorithm (its encoder, its decoder
-/// or both, and helper functions), and runs them on values instead of numbers: what remains is the
-/// program. CompileError at the first thing that is wrong. The sources must outlive nothing.
+/// Checks the functions of all sources, which together are one algorithm (encoder, decoder or both,
+/// and helper functions), and runs them on values instead of numbers; the result is the program.
+/// CompileError at the first error. The result does not refer to the sources.
 Elaborated elaborate(const std::vector<const Source*>& sources);
 
 }  // namespace hipress::compll

@@ -12,10 +12,10 @@
 #include "kernels/compll/ast.hpp"
 #include "kernels/compll/program.hpp"
 
-/// The inside of elaborate(): one object that walks through a program and runs it on values. Its
-/// parts lie in elaborate.cpp (functions, names, types), elaborate_statements.cpp (and messages),
-/// elaborate_expressions.cpp (and lambdas), elaborate_operators.cpp, elaborate_blocks.cpp and
-/// elaborate_lanes.cpp (what a quantiser can do).
+/// The inside of elaborate(): one object that runs a program on values. elaborate.cpp: functions,
+/// names, types; elaborate_statements.cpp: statements, messages; elaborate_expressions.cpp:
+/// expressions, lambdas; elaborate_operators.cpp, elaborate_blocks.cpp: operators;
+/// elaborate_lanes.cpp: what a quantiser can do.
 namespace hipress::compll {
 
 using ast::Expression;
@@ -317,9 +317,9 @@ class Elaborator {
   /// What vectors of 32-bit lanes can do.
   bool fits_lanes(const std::set<NodeId>& nodes) const;
 
-  /// Whether an element's value, given its parts, is right on lanes. Whole numbers are there modulo
-  /// 2^32, which serves negative ones where they are added, chosen, or made floats of; comparing
-  /// and clamping takes every number, one of the slice too, for unsigned.
+  /// Whether lanes compute an element's value correctly from its arguments. Whole numbers are
+  /// modulo 2^32 there: negative ones can be added, chosen or converted to floats, but comparisons
+  /// and clamping take every operand, also a number of the slice, as unsigned.
   bool works_on_lanes(NodeId id) const;
 
   Thing on_floats(const Expression& call, Op op);

@@ -7,20 +7,20 @@
 
 namespace hipress::compll {
 
-/// C++ for a program: a struct as one of the frames of kernels/ describes it, and what exports it.
-/// `sources` is the SHA-256 of what it was written as. The program must have an encoder; without a
-/// decoder the code encodes and refuses every message. std::length_error for a program that would
-/// keep the C++ compiler busy for minutes.
+/// C++ for a program: a struct for one of the frames of kernels/, and the macro that exports it.
+/// `sources` is the SHA-256 of the program's text. The program must have an encoder; if it has no
+/// decoder, the code encodes and refuses every message. Throws std::length_error for a program that
+/// would keep the C++ compiler busy for minutes.
 ///
-/// Of the program's own text only identifiers come into the code, behind a prefix that nothing else
-/// there has: `parameter_`, `v_` and `hipress_`. Its struct is called by `sources`.
+/// Of the program's own text, only identifiers reach the code, each behind a prefix that no other
+/// name there has: `parameter_`, `v_` or `hipress_`. The struct is named by `sources`.
 ///
-/// Four kinds, the first that fits:
+/// The code is of one of four kinds, the first that fits:
 ///   quantiser of blocks  kernels/frames/block_quantizer.hpp: numbers per block, a code per element
 ///   quantiser  kernels/frames/quantizer.hpp: one code per element
 ///   sparsifier   kernels/frames/sparsifier.hpp: indices and values of the largest elements
 ///   arrays     kernels/frames/array_program.hpp: anything else, one loop per array
-/// The text of all but the last compiles as C++ and as CUDA, that of the last as C++.
+/// All kinds compile as C++; all except arrays also compile as CUDA.
 std::string emit(const Program& program, const io::Digest& sources);
 
 /// Whether a program's text compiles as CUDA as well.

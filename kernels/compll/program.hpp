@@ -12,8 +12,8 @@
 ///
 /// Everything is a value: a node of one graph, in which equal nodes are the same node. Lambdas and
 /// helper functions are gone (their bodies stand where they were called), and so are branches
-/// (a value that depends on a condition is a kSelect). A value either is one per slice (a scalar)
-/// or one per element of a domain: of the slice, or of another array's indices.
+/// (a value that depends on a condition is a kSelect). A slice has one of a value (a scalar), or
+/// one for each element of a domain, which is the slice itself or another array's indices.
 namespace hipress::compll {
 
 enum class ScalarKind : std::uint8_t { kBool, kInt, kFloat };

@@ -20,9 +20,9 @@ std::vector<std::string> framework_names();
 /// The name of the file for a part, "tbq_pytorch.cpp" where `stem` is "tbq".
 std::string wrapper_file(const std::string& stem, const std::string& framework, WrapperPart part);
 
-/// The text of that file: a program as operators of a framework. `origin` is the program's file and
-/// stands in messages: io::InputError if there is no decoder, or a parameter has a name that the
-/// operators need for something else.
+/// The text of the file that wrapper_file() names: a program as operators of a framework. `origin`
+/// is the program's file, for error messages. io::InputError if the program has no decoder, or if a
+/// parameter has a name that the operators need for something else.
 std::string wrap(const Compiled& compiled, const std::string& origin, const std::string& stem,
                  const std::string& framework, WrapperPart part);
 

@@ -7,8 +7,8 @@
 #include "kernels/frames/block_quantizer.hpp"
 #include "kernels/frames/draws.hpp"
 
-/// The frame around a quantiser of blocks on a GPU: the arithmetic and the order of the host loops,
-/// one lane per thread, a warp per block, whose words it holds in registers: row r of lane l is
+/// The frame around a quantiser of blocks on a GPU: the host loops' arithmetic, in their order. A
+/// thread is a lane; a warp works on one block and holds its words in registers: row r of lane l is
 /// element 32 r + l of the block. Included by the files of one algorithm only.
 namespace hipress::kernels {
 

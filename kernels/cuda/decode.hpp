@@ -41,9 +41,9 @@ inline DecodeSlice part_of(const DecodeItem& item, std::size_t part, std::int64_
   return slice;
 }
 
-/// Calls `launch(batch)` for all parts of all items. The parts of one slice depend on each other,
-/// so each goes into a launch of its own; sums that would be rounded in between are kept in fp32
-/// elsewhere.
+/// Calls `launch(batch)` for all parts of all items. A part of a slice depends on the part before
+/// it, so each goes into a launch of its own. Between the parts, the sums of a 16-bit slice are
+/// kept in fp32 in temporary memory, so that they are rounded once.
 template <class Launch>
 void decode_in_parts(const Codec& codec, std::span<const DecodeItem> items, cudaStream_t stream,
                      const Launch& launch) {

@@ -10,7 +10,7 @@
 ///
 ///   const CudaKernels& SYMBOL_cuda();
 ///
-/// Under NVRTC the kernels are asked for by name, as kernels of `Exported`.
+/// Under NVRTC they name the algorithm `Exported`, and its kernels are looked up by that name.
 #ifdef __CUDACC_RTC__
 #define HIPRESS_EXPORT_CUDA_(SYMBOL, ALGORITHM, ...) \
   namespace hipress::kernels {                       \

@@ -5,22 +5,22 @@
 #include "kernels/frames/typed_values.hpp"
 #include "kernels/lossless/format.hpp"
 
-/// The lossless codec's kernels: the messages of lossless/codec.hpp, bit for bit those of the host.
+/// The lossless codec's kernels: their messages (lossless/codec.hpp) have the bits of the host's.
 ///
-/// An encode is three kernels:
+/// An encode launches three kernels:
 ///
-///   measure_chunks  a thread block a chunk: its form, the lengths of its codes by the host's own
-///                   algorithm, and at which bit of the streams each thread begins
-///   place_chunks    where in the message each chunk begins; the message's start
-///   write_chunks    a thread block a chunk; every bit goes where it belongs at once
+///   measure_chunks  one thread block per chunk: the chunk's form, the lengths of its codes by the
+///                   host's algorithm, and the bit of the streams at which each thread begins
+///   place_chunks    the place of each chunk in the message; writes the message's start
+///   write_chunks    one thread block per chunk: writes every bit to its final place
 ///
-/// A decode is three for each message of a slice:
+/// A decode launches three kernels for each message of a slice:
 ///
-///   find_chunks     from chunk to chunk, by one thread, which knows a message that no encode wrote
-///   decode_chunks   exponents, by one thread a stream: four of a thread block, and many blocks
-///   put_values      exponents and the rest of each value, added or stored
+///   find_chunks     one thread goes from chunk to chunk and detects a message that no encode wrote
+///   decode_chunks   exponents, one thread per stream: four threads of a chunk's thread block
+///   put_values      joins exponents and the rest of each value, and adds or stores the values
 ///
-/// A damaged message leaves its slice NaN. Nothing outside of the message is read.
+/// A damaged message leaves its slice NaN. Nothing outside the message is read.
 namespace hipress::kernels::lossless {
 
 static_assert(kThreadsPerBlock == kSymbols, "a thread has a symbol");

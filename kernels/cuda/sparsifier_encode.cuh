@@ -6,21 +6,21 @@
 #include "kernels/frames/draws.hpp"
 #include "kernels/frames/sparsifier.hpp"
 
-/// How a sparsifier encodes on a GPU, a row of kernels:
+/// How a sparsifier encodes on a GPU, in a sequence of kernels:
 ///
-///   look           with states: is every input finite? Nothing may be written before.
-///   sample         a threshold that a few more entries than are sent will reach
-///   collect        brings states up to date and lists the entries that reach it, tile by tile.
-///                  Without states it finds out what `look` does.
-///   count_digits,  by histograms of the digits of their magnitudes, the highest first: the
-///   conclude_digit smallest entry that is sent
-///   tally, place   how many entries each tile sends, and where in the message its first one goes
-///   write          the message; states become 0 where an entry is sent
+///   look           only with states: checks that every input is finite, before anything is written
+///   sample         picks a threshold that a few more entries than are sent will reach
+///   collect        updates states, and lists the entries that reach the threshold, tile by tile.
+///                  Without states, it also makes the check of `look`.
+///   count_digits,  find the smallest entry that is sent, by histograms of the magnitudes' digits,
+///   conclude_digit the highest digit first
+///   tally, place   count the entries that each tile sends, and place its first one in the message
+///   write          writes the message, and sets states to 0 where an entry is sent
 ///
-/// From count_digits on a slice's entries come from the list. Where that is not complete (the
+/// From count_digits on, a slice's entries come from the list. If the list is not complete (the
 /// threshold was too high or too low), or a sample would not help (few elements, or most are sent),
-/// they come from all of the slice instead; the message is the same. What a CPU remembers in
-/// State::deferred (SparsifierHint) is left alone: a sample costs a GPU next to nothing.
+/// they come from the whole slice instead; the message is the same. The hint that a CPU keeps in
+/// State::deferred (SparsifierHint) is not used or changed: a sample costs a GPU next to nothing.
 namespace hipress::kernels {
 
 template <class Algorithm>

@@ -28,17 +28,17 @@
 #error "-ffast-math changes the numbers; compile without it, and with -ffp-contract=off"
 #endif
 
-// Nothing of ours is seen from outside the shared library: two of them in one process, perhaps for
-// different instruction sets or versions, must not take each other's functions. The standard
-// library's headers that anything below or a program's body includes stand above: their functions
-// do come from outside.
+// Nothing of ours is visible outside the shared library: two such libraries in one process, perhaps
+// for different instruction sets or versions, must not call each other's functions. The standard
+// library's functions do come from outside, so all of its headers that the code below or a
+// program's body needs are included above.
 #pragma GCC visibility push(hidden)
 #include "kernels/host/export.hpp"
 #include "kernels/host/loops_body.hpp"
 
-/// Operators of a framework: what the wrappers that hipress-compll writes share. Everything is in
-/// headers, so that one file makes a shared library for whatever ABI the framework was built with;
-/// that file holds a compiled algorithm and is compiled for one instruction set, ExportLanes.
+/// What a framework's operators share, as hipress-compll writes them. All of it is in headers, so
+/// that one file makes a shared library for whatever ABI the framework was built with. That file
+/// holds one compiled algorithm and is compiled for one instruction set, ExportLanes.
 namespace hipress::kernels {
 
 /// More elements than any memory holds; message lengths stay far from overflowing.

@@ -19,8 +19,8 @@
 #include "kernels/frames/scalars.hpp"
 #include "kernels/frames/typed_values.hpp"
 
-/// What programs that are no quantisers are made of: arrays of any length, one loop each, on one
-/// core of a CPU. hipress-compll writes for such a program
+/// The frame around array programs: arrays of any length, with one loop per array, on one core of a
+/// CPU. For such a program, hipress-compll writes
 ///
 ///   struct Example {
 ///     static constexpr std::uint16_t kTag;
@@ -28,14 +28,14 @@
 ///     static constexpr bool kErrorFeedback;
 ///     struct Wire;                           // the fields of a message
 ///     explicit Example(const double* values);
-///     static bool finite(const Wire&);       // its floats are
+///     static bool finite(const Wire&);       // whether its floats are finite
 ///     ArrayLayout layout(std::int64_t elements) const;
 ///     void encode(ArrayEncoder<Wire>&) const;
 ///     bool decode(const ArrayMessage<Wire>&, float* decoded) const;  // false: damaged
 ///   };
 ///
-/// A message: QuantizerHeader; Wire; the lengths of its arrays, one for all that share one; then,
-/// each from a multiple of 16 on and with room for the most elements that it can have, the arrays.
+/// A message: QuantizerHeader; Wire; the lengths of its arrays (some share one); then the arrays,
+/// each from a multiple of 16 on, with room for the most elements that it can have.
 ///
 /// The functions of the standard library that this instantiates must not be compiled for different
 /// instruction sets in one program: host/export.hpp sees to that.

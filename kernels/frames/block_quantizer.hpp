@@ -10,8 +10,8 @@
 #include "kernels/frames/quantizer.hpp"
 #include "kernels/frames/reduction.hpp"
 
-/// Quantisers of blocks: algorithms that measure every block of a slice by itself, send a few
-/// floats for it, and give each of its elements a code of 4 or 8 bits that is read by those floats.
+/// Quantisers of blocks: algorithms that measure every block of a slice by itself. They send a few
+/// floats for a block, and codes of 4 or 8 bits for its elements, decoded with those floats.
 ///
 /// An algorithm says what to compute; the frames (host/block_quantizer_body.hpp,
 /// cuda/block_quantizer.cuh) do loops, packing, rotation, decoding and decode-and-add.
@@ -38,20 +38,20 @@
 ///
 /// `element` is the index in the slice of the first lane's element.
 ///
-/// A block's reductions are made lane by lane over its words in their order, then of lanes l and
-/// l + 16, l + 8 … The rotation of a block is a Walsh-Hadamard transform, which is its own inverse,
-/// of the largest power of two of its elements, then of the largest of those that are left, and so
-/// on: each value is multiplied by 1 / sqrt(n), then pairs h apart become their sum and their
-/// difference, for h = 1, 2, 4 … n / 2. It spreads an outlier over its block.
+/// A block's reductions combine its words in order, lane by lane, then lanes l and l + 16, l + 8 …
+/// The rotation of a block, which spreads an outlier over it, is a Walsh-Hadamard transform, its
+/// own inverse. It rotates groups: first the largest power of two of the block's elements, then the
+/// largest of those that are left, and so on. In a group of n, each value is multiplied by 1 /
+/// sqrt(n), then pairs h apart become their sum and their difference, for h = 1, 2, 4 … n / 2.
 namespace hipress::kernels {
 
 inline constexpr int kMaxBlock = 2048;
 inline constexpr int kMaxBlockWords = kMaxBlock / kWordElements;
 
 /// How a message lies in memory: a QuantizerHeader whose `planes` are the bits of a code; from byte
-/// 16 the floats of each block; from the next multiple of 16 the codes, by words: a byte for each
-/// element, or, of 4 bits, a byte for elements l and l + 16 (the upper half). Codes past the last
-/// element are 0.
+/// 16, the floats of each block; from the next multiple of 16, the codes, word by word. A code of 8
+/// bits takes a byte; codes of 4 bits share one, of element l in its lower and of element l + 16 in
+/// its upper half. Codes past the last element are 0.
 struct BlockLayout {
   std::int64_t blocks = 0;
   std::int64_t codes_offset = 0;

@@ -7,8 +7,8 @@
 #include "kernels/frames/cuda_shape.hpp"
 
 /// What one file of compiled code offers: an algorithm for one instruction set, as a table of
-/// functions. Tables rather than templates join generated code to the rest, so that an algorithm
-/// compiled at run time is the same to everybody as one that was built in.
+/// functions. Generated code is reached through tables and not through templates, so that callers
+/// see no difference between an algorithm that is compiled at run time and one that was built in.
 namespace hipress::kernels {
 
 struct DecodeItem;
@@ -42,10 +42,10 @@ struct CompiledAlgorithm {
   std::int64_t (*encoded_bytes)(const BoundAlgorithm& bound, std::int64_t elements);
   /// Encodes a slice of at least one element.
   void (*encode)(const BoundAlgorithm& bound, const EncodeItem& item);
-  /// Decodes into a slice of at least one element and returns item.messages.size(); or, writing
-  /// nothing, the number of a message that is damaged or has another length than an encode's. Null
-  /// for quantisers of slices: what they have to say is in `levels`, and one loop serves all of
-  /// them (HostLoops::decode).
+  /// Decodes into a slice of at least one element and returns item.messages.size(). If a message is
+  /// damaged or its length is not an encode's, writes nothing and returns the number of that
+  /// message. Null for quantisers of slices: one loop (HostLoops::decode) decodes all of them, with
+  /// the values that `levels` gives.
   std::size_t (*decode)(const BoundAlgorithm& bound, const DecodeItem& item);
   /// Codec::settle(); null if not deferrable.
   void (*settle)(const BoundAlgorithm& bound, const State& state, std::int64_t elements);

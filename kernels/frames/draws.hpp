@@ -8,16 +8,16 @@
 /// (seed, step, node, gradient, role, global element index), so it needs no state, is the same on
 /// every device and for every partitioning, and no two nodes share one.
 ///
-/// Two steps. The key of a slice's stream is made once, by chaining the fields through the
-/// finaliser of SplitMix64 (Steele, Lea, Flood 2014, with Stafford's "variant 13" constants). A
-/// draw then sends the element's index through a 32-bit mixer of two multiplications, 21f0aaad and
-/// d35a2d97 with shifts 16, 15, 15: among mixers of that shape the one with the least avalanche
-/// bias known from Wellons' search
-/// ("hash prospector", public domain). Its last shift would only change bits below the upper 15,
-/// and is left out. One half of the key goes in before the first multiplication, the other half
-/// between the two, so that streams with different keys are not shifted copies of each other.
-/// Ten-round Philox costs about five times as many instructions; the tests check the statistics
-/// that rounding needs (uniformity, neighbours, nodes and steps uncorrelated).
+/// A draw takes two steps. The key of a slice's stream is made once, by chaining the fields through
+/// the finaliser of SplitMix64 (Steele, Lea, Flood 2014, with Stafford's "variant 13" constants). A
+/// draw then sends the element's index through a 32-bit mixer of two multiplications, by 21f0aaad
+/// and d35a2d97, and of shifts by 16, 15 and 15. Among mixers of that shape, this one has the least
+/// avalanche bias that is known from Wellons' search ("hash prospector", public domain). The
+/// mixer's last shift would only change bits below the upper 15, and is left out. One half of the
+/// key goes in before the first multiplication, the other half between the two, so that streams
+/// with different keys are not shifted copies of each other. Ten-round Philox costs about five
+/// times as many instructions; the tests check the statistics that rounding needs (uniformity,
+/// neighbours, nodes and steps uncorrelated).
 namespace hipress::kernels {
 
 /// The draws of one slice.

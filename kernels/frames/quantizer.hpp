@@ -23,7 +23,7 @@
 ///     static constexpr bool kErrorFeedback;       // keeps a residual, unless switched off
 ///     static constexpr bool kCodesByValueAlone;   // a code depends on value and parameters only
 ///     struct Scalars;                             // what the program knows besides elements
-///     struct Wire;                                // what of it the message carries
+///     struct Wire;                                // the numbers that the message carries
 ///     explicit Example(const double* values);     // parameters, in the order of the registry
 ///     int planes() const;
 ///     Scalars begin(std::int64_t elements) const;
@@ -33,8 +33,8 @@
 ///     Wire wire(const Scalars&) const;
 ///     auto coder(const Scalars&, const DrawStream&) const;
 ///         // an object with `void code(F value, element, MaskLanes<F> (&planes)[kPlanes])`
-///     static bool finite(const Wire&);            // its floats are
-///     bool plausible(const Wire&) const;          // an encoder may have written it
+///     static bool finite(const Wire&);            // whether its floats are finite
+///     bool plausible(const Wire&) const;          // whether an encoder may have written it
 ///     auto levels(const Wire&, std::int64_t elements) const;  // an object: level = (*this)(code)
 ///   };
 ///

@@ -7,17 +7,17 @@
 
 /// The one order in which statistics of a slice are summed, on every device:
 ///
-///   tile   32 words of 32 elements. In fp32, lane by lane: words 0 and 1, words 2 and 3 …, then
-///   pairs of
-///          those sums, until one word is left; then lanes l and l + 16, l + 8 … until one number
-///          is left. Where that overflows, the whole tile again with the same tree in double.
+///   tile   32 words of 32 elements, in fp32: lane by lane, words 0 and 1, words 2 and 3 …, then
+///          pairs of those sums, until one word is left; then lanes l and l + 16, l + 8 … until one
+///          number is left. If that overflows, the whole tile is summed again in double, with the
+///          same tree.
 ///   block  32 tiles = 32768 elements, neighbours pairwise, in double.
 ///   slice  blocks in index order, in double.
 ///
 /// Elements behind the end of the slice count as the reductions' identities.
 ///
-/// What a measuring pass finds out is a `Partials<F, Sum, Maximum …>`: one number per reduction for
-/// every lane of F, combined in that order.
+/// The result of a measuring pass is a `Partials<F, Sum, Maximum …>`: one number per reduction for
+/// every lane of F, which are combined in the order above.
 namespace hipress::kernels {
 
 inline constexpr int kTileWords = 32;

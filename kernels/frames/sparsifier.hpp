@@ -29,10 +29,10 @@
 ///         // are 0, but for the sign of a zero
 ///   };
 ///
-/// The entries sent are exactly the `count` largest in magnitude, of equals those with the lower
-/// indices, never a zero nor what is no finite number, in the order of their indices. Adding a
-/// message touches those elements alone: a -0 elsewhere stays one. So a message does not depend on
-/// how they were found, and what an encode knows from the last step only makes it faster.
+/// Exactly the `count` entries largest in magnitude are sent, in index order; of equal entries,
+/// those with lower indices; never a zero or a number that is not finite. So a message does not
+/// depend on how they were found: what an encode knows from the last step only makes it faster.
+/// Adding a message changes the elements of its entries alone: a -0 elsewhere stays -0.
 namespace hipress::kernels {
 
 /// Indices and counts in messages have 32 bits.

@@ -10,12 +10,12 @@
 #include "kernels/frames/words.hpp"
 #endif
 
-/// From gradients as they lie in memory (ValueType) to the fp32 that they are reckoned in, and
-/// back.
+/// Conversions between gradients as they lie in memory (ValueType) and fp32, in which all
+/// arithmetic is done.
 ///
-/// Host loops do it a tile at a time: the tile is widened into an fp32 copy that stays in the L1
-/// cache, and everything goes on as for fp32, by the same machine code. Whatever is not forced
-/// inline here is a template on F: see host/loops_body.hpp.
+/// Host loops convert a tile at a time: a tile is widened into an fp32 copy that stays in the L1
+/// cache, and the same machine code as for fp32 then works on the copy. Every function here that is
+/// not forced inline is a template on F: host/loops_body.hpp says why.
 namespace hipress::kernels {
 
 /// Element i, widened.

@@ -19,8 +19,8 @@
 /// must be a template on Algorithm and F, so that no function compiled for one instruction set can
 /// stand in for another's.
 ///
-/// A block fits the L1 cache, so that it is read from memory once: to be measured, and then, where
-/// it lies in the cache, to be coded.
+/// A block fits the L1 cache, so it is read from memory only once, to be measured; it is still in
+/// the cache when it is coded.
 namespace hipress::kernels {
 
 // ---- encoding ----

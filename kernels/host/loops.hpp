@@ -22,9 +22,9 @@ struct PortableIsa {};
 struct Avx2Isa {};
 struct Avx512Isa {};
 
-/// Lengths and headers have been checked by the caller; nothing here throws or allocates. Arrays
-/// come as pointer and count, because a function of the standard library that is compiled along for
-/// one instruction set could end up serving another.
+/// The caller has checked lengths and headers; nothing here throws or allocates. Arrays are passed
+/// as pointer and count, not as a type of the standard library: its functions would be compiled
+/// here for one instruction set, and could end up serving another.
 template <class IsaTag>
 struct HostLoops {
   /// Every source has codes of `planes` bits.

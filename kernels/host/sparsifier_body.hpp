@@ -67,9 +67,9 @@ struct RankedKey {
   std::int64_t larger = 0;
 };
 
-/// By histograms of the keys between the smallest and the largest, then of those in the bin that
-/// holds the one asked for, and so on. `each(f)` calls f(key) for every key. There are at least
-/// `rank` ≥ 1 keys.
+/// Found by a histogram of all keys, from the smallest to the largest, then by a histogram of the
+/// keys in the bin that holds the rank-th, and so on. `each(f)` calls f(key) for every key. `rank`
+/// is at least 1, and there are at least `rank` keys.
 template <class F, class Each>
 __attribute__((noinline)) RankedKey ranked_key(std::int64_t rank, const Each& each) {
   constexpr int kBits = 11;
@@ -385,17 +385,17 @@ class SparsifierEncoder {
     return exponent < kMin ? kMin : exponent > kMax ? kMax : exponent;
   }
 
-  /// The factor by which the smallest sent entry will change until the next encode, if it changed
-  /// by `growth` since the last one. Accumulators that began with zeros grow by 2, 3/2, 4/3 …: 1 +
-  /// 1/t is followed by 1 + 1/(t + 1). If they shrink, half of the change is taken to be chance.
+  /// The factor by which the smallest sent entry will change until the next encode, given its
+  /// change by `growth` since the last. Accumulators that began at zero grow by 2, 3/2, 4/3 …: 1 +
+  /// 1/(t + 1) follows 1 + 1/t. If they shrink, half of the change is taken to be chance.
   HIPRESS_LANES static float expected_growth(float growth) {
     if (growth <= 1) return 0.5f + 0.5f * growth;
     return 1 + 0.95f * (1 - 1 / (growth < 2 ? growth : 2));
   }
 
-  /// The threshold for the next encode, given the smallest sent entry (0: the threshold). It aims
-  /// at one and a half times as many entries as are sent, and at more if these are few, because
-  /// small numbers vary more.
+  /// The threshold for the next encode, from the smallest entry that was sent (`least`; if it is 0,
+  /// from this encode's threshold). It aims at 1.5 times as many entries as are sent, and at a
+  /// larger multiple where few are sent, because small counts vary more.
   HIPRESS_LANES SparsifierHint next_hint(std::uint32_t least) const {
     SparsifierHint hint{SparsifierHint::kMagic, 0, least > 0 ? least : threshold_};
     if (count_ < 1 || collected_ < count_) return hint;

@@ -7,8 +7,8 @@
 #include "kernels/codec/item.hpp"
 #include "kernels/host/isa.hpp"
 
-/// What algorithms of low rank are made of, in batches, on one device. order.hpp says in which
-/// order sums are added: it is the same on all devices, and so are the bits.
+/// The operators that low-rank algorithms are made of, in batches, on one device. order.hpp fixes
+/// the order in which sums are added: all devices use the same order and get the same bits.
 ///
 /// A factor is `rank` columns, each contiguous, one after the other. Pointers are to memory of the
 /// device; on CUDA an operator enqueues on its stream and returns.

@@ -13,13 +13,13 @@
 /// `rank` columns, each contiguous.
 ///
 ///   product M·B            A row's columns are cut into tiles of 1024. In a tile, lane l of 16
-///   adds
-///                          the products of columns l, l + 16 … in order; then lanes l and l + 8,
-///                          l + 4 … are added until one number is left. All of it in fp32. Tiles
-///                          are added in order, in double.
+///                          adds the products of columns l, l + 16 … in order; then lanes l and
+///                          l + 8, l + 4 … are added until one number is left, all of it in fp32.
+///                          Tiles are added in order, in double.
 ///   transposed product     Rows are cut into tiles of 128, and these into groups of 8. The
-///   products Mᵀ·A                   of a group are added in order, groups to the sum of their
-///   tile, in fp32.
+///   Mᵀ·A                   products of a group are added in order, and the groups' sums are
+///                          added to the sum of their tile.
+///                          Both are in fp32.
 ///                          Tiles are added in order, in double.
 ///   A·Bᵀ                   Column by column of the factors, in fp32.
 ///   Gram matrix AᵀA        Rows are cut into blocks of 1024. In a block, lane l of 16 adds the
@@ -81,9 +81,9 @@ HIPRESS_LANES double combine_lanes(double (&lanes)[kLanes]) {
   return lanes[0];
 }
 
-/// A draw with mean 0 and variance 1: eight uniform ones added, which is exact in integers and so
-/// the same everywhere. Of a normal distribution it has all that matters here, independence and
-/// directions that are close to uniform.
+/// A draw with mean 0 and variance 1: the sum of eight uniform draws. It is exact in integers, and
+/// so the same everywhere. It shares with a normal distribution all that matters here:
+/// independence, and directions that are close to uniform.
 HIPRESS_LANES float draw_normal(const DrawStream& stream, std::int64_t element) {
   std::int32_t sum = 0;
   for (std::uint32_t site = 0; site < 8; ++site) {

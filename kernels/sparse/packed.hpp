@@ -9,7 +9,7 @@
 
 /// Shorter messages of sparsifiers, whose entries otherwise take 8 bytes each.
 ///
-/// Indices ascend, so they are written as Elias and Fano do: of an index its lowest l bits as they
+/// Indices ascend, so they are coded as Elias and Fano do: the lowest l bits of each index as they
 /// are, and the gaps between the upper parts in unary. With l = ⌊log2(n/k)⌋, k entries of n
 /// elements take k·l + k + ⌊n/2^l⌋ + 1 bits, which is 8.6 bits an entry at 1 %; the length depends
 /// on n and k alone, not on the data. P. Elias, "Efficient storage and retrieval by content and
@@ -18,7 +18,7 @@
 ///
 /// A message is
 ///
-///   start   16 bytes: SparsifierHeader of the message that is packed, whose `zero` is the Packing
+///   start   16 bytes: the SparsifierHeader of the packed message; its `zero` holds the Packing
 ///   lower   the lower bits of all indices, as 64-bit words
 ///   upper   bit (index >> l) + i is set for entry i, as 64-bit words
 ///   values  fp32, or fp16

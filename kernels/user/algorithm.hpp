@@ -19,9 +19,9 @@ struct UserProgram {
 /// runs. What has been compiled lies in a ProgramCache under a name made of all that it depends on
 /// (program, headers, compiler, flags), and is loaded from there the next time.
 ///
-/// compll::CompileError for a program that is wrong, io::InputError for files that cannot be read
-/// or a cache folder that is refused, io::RunError if there is no compiler, if it fails, or if it
-/// takes longer than `compile_timeout_s`: it is then ended with all its processes.
+/// Throws compll::CompileError for a wrong program; io::InputError for files that cannot be read or
+/// a cache folder that is refused; io::RunError if there is no compiler, if it fails, or if it
+/// takes longer than `compile_timeout_s` (it is then ended with all its processes).
 const UserProgram& load_program(const std::string& path,
                                 double compile_timeout_s = kCompileTimeout_s);
 

@@ -17,17 +17,17 @@ std::string include_root();
 std::string program_key(const std::vector<std::string>& inputs);
 
 /// Compiled programs in io::cache_folder(), which nobody but this user and root can have written.
-/// Beside each one lies a manifest with the SHA-256 of its sources and of itself. A program is read
-/// into memory once and verified there; it is that copy that is to be run, so a file that changes
-/// later changes nothing.
+/// Beside each one lies a manifest with the SHA-256 of its sources and of the program itself. A
+/// program is read into memory once and verified there. Callers run that copy, so a later change to
+/// the file has no effect.
 class ProgramCache {
  public:
   /// io::InputError with the remedy as io::PrivateFolder.
   ProgramCache();
 
-  /// The program of that key, verified; nothing if there is none, or if it or its manifest is
-  /// damaged or belongs to something else: it is then compiled again. `ending` is ".so" or
-  /// ".cubin". Refused as by io::PrivateFolder::read.
+  /// The program of that key, verified. Nothing if there is none, or if the program or its manifest
+  /// is damaged or belongs to something else; the caller then compiles it again. `ending` is ".so"
+  /// or ".cubin". Refuses what io::PrivateFolder::read refuses.
   std::optional<std::string> find(const std::string& key, const std::string& ending) const;
 
   /// Several processes may keep the same program at a time.

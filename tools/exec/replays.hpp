@@ -28,9 +28,9 @@ struct Watching {
   costs::Spread spread;
 };
 
-/// Replays in this process: all ranks as threads or, in a job of a launcher's, one rank over
-/// `transport`. Replays again where the machine's speed changed meanwhile; `wanted` counts on rank
-/// 0.
+/// Replays in this process: all ranks as threads or, if a launcher started the job, one rank over
+/// `transport`. Replays again if the machine's speed changed meanwhile. In a job, rank 0's `wanted`
+/// is used by all ranks.
 Outcome run_replays(const CommandLine& line, const std::optional<io::Launch>& launch,
                     const std::string& transport, const Job& job, const Watching& wanted);
 
