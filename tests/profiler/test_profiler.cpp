@@ -450,6 +450,14 @@ TEST_CASE("a part is measured anew on a base alone, and what has no effect is sa
     CHECK(run.status == 2);
     CHECK_THAT(run.err, Contains("--passes has no effect"));
   }
+  const planner::ToolRun job = workplace.run(
+      "hipress-profile --nnodes 1 --base sosp21 --algorithm onebit --interface lo --insecure "
+      "--rendezvous file:///absent --job other");
+  CHECK(job.status == 2);
+  for (const char* const option :
+       {"--algorithm", "--interface", "--insecure", "--rendezvous", "--job"}) {
+    CHECK_THAT(job.err, Contains(option + std::string(" has no effect: ")));
+  }
   const planner::ToolRun cores = workplace.run("hipress-profile --base sosp21 --anew cores");
   CHECK(cores.status == 2);
   CHECK_THAT(cores.err, Contains("--anew cores") && Contains("launcher"));

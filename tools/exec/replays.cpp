@@ -70,19 +70,4 @@ Outcome run_replays(const CommandLine& line, const std::optional<io::Launch>& la
   return outcome;
 }
 
-void warn_of_unused(const CommandLine& line) {
-  const auto warn = [](const char* option, bool given) {
-    if (given) {
-      tools::warn(fmt::format(
-          "{} has no effect: no launcher started this process, so its ranks are threads", option));
-    }
-  };
-  const CommandLine untouched;
-  warn("--rendezvous", line.job.rendezvous != untouched.job.rendezvous);
-  warn("--job", line.job.name != untouched.job.name);
-  warn("--secret-file", line.job.secret_file.has_value());
-  // NCCL is bound to it in any case.
-  warn("--interface", line.job.interface != untouched.job.interface && line.transport != "nccl");
-}
-
 }  // namespace hipress::replay

@@ -34,7 +34,4 @@ struct Watching {
 Outcome run_replays(const CommandLine& line, const std::optional<io::Launch>& launch,
                     const std::string& transport, const Job& job, const Watching& wanted);
 
-/// Says what has no effect where ranks are threads, which meet in the process.
-void warn_of_unused(const CommandLine& line);
-
 }  // namespace hipress::replay

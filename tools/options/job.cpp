@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "io/error.hpp"
+#include "tools/frame.hpp"
 #include "transport/secret_file.hpp"
 
 namespace hipress::tools {
@@ -32,6 +33,20 @@ void declare(CLI::App& app, JobOptions& options, const JobHelp& help) {
   app.add_flag("--insecure", options.insecure,
                "Let --transport gloo, which authenticates nobody, listen beyond loopback; only for "
                "networks that nobody else can reach");
+}
+
+void warn_without_launcher(const JobOptions& options, const JobOptions& untouched, bool nccl) {
+  const auto check = [](const char* option, bool given) {
+    if (given) {
+      warn(fmt::format(
+          "{} has no effect: no launcher started this process, so its ranks are threads", option));
+    }
+  };
+  check("--rendezvous", options.rendezvous != untouched.rendezvous);
+  check("--job", options.name != untouched.name);
+  check("--secret-file", options.secret_file.has_value());
+  check("--interface", options.interface != untouched.interface && !nccl);
+  check("--insecure", options.insecure);
 }
 
 std::uint32_t size_of(const io::Launch& launch, std::uint32_t nnodes) {

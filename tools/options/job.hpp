@@ -38,6 +38,11 @@ struct JobHelp {
 /// Adds the options to a tool's command line.
 void declare(CLI::App& app, JobOptions& options, const JobHelp& help);
 
+/// Warns of each option that is given though only ranks that a launcher starts need it: without a
+/// launcher, ranks are threads. `untouched` has the tool's defaults. NCCL, where it is used, is
+/// bound to the interface in any case.
+void warn_without_launcher(const JobOptions& options, const JobOptions& untouched, bool nccl);
+
 /// How many ranks the launcher started; io::InputError if --nnodes says another number (0: none).
 std::uint32_t size_of(const io::Launch& launch, std::uint32_t nnodes);
 

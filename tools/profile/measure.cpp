@@ -34,10 +34,16 @@ void check(const CommandLine& line, bool reports) {
                     "out --anew to measure all",
                     line.anew));
   }
-  if (!line.passes || !reports) return;
+  if (!reports) return;
+  const bool measures_kernels = line.base.empty() || line.anew == "kernels";
+  if (!line.algorithms.empty() && !measures_kernels && line.sample.empty()) {
+    tools::warn(
+        "--algorithm has no effect: with --base no kernels are measured, unless --anew kernels");
+  }
+  if (!line.passes) return;
   if (line.device == "cuda") {
     tools::warn("--passes has no effect: it is for a CPU's kernels, not for --device cuda");
-  } else if (!line.base.empty() && line.anew != "kernels") {
+  } else if (!measures_kernels) {
     tools::warn(
         "--passes has no effect: with --base no kernels are measured, unless --anew kernels");
   }
