@@ -417,7 +417,7 @@ TEST_CASE("an all-reduce leaves the same sum on all ranks, call after call, of 4
   CHECK(errors(outcomes) == "");
 }
 
-TEST_CASE("gloo gathers, reduces and exchanges shards; other transports say that they do not") {
+TEST_CASE("gloo gathers, reduces and exchanges shards, and other transports say that they do not") {
   const std::string transport = any_transport();
   const int size = GENERATE(1, 2, 3, 4, 5);
   CAPTURE(transport, size);
