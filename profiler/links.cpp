@@ -343,6 +343,17 @@ std::vector<std::int64_t> collective_sizes(const Sizes& large) {
   return sizes;
 }
 
+/// The same, and the double of each whose quadruple follows: gloo's gathers and exchanges take
+/// twice as long per byte from some size on.
+std::vector<std::int64_t> shard_sizes(const Sizes& large) {
+  std::vector<std::int64_t> sizes;
+  for (const std::int64_t elements : collective_sizes(large)) {
+    if (!sizes.empty() && elements == 4 * sizes.back()) sizes.push_back(2 * sizes.back());
+    sizes.push_back(elements);
+  }
+  return sizes;
+}
+
 /// The library's own all-reduce: time of one, by bytes on each rank. Processes of a job measure it
 /// among all of them alone.
 void measure_all_reduces(const Options& options, const Progress& progress,
@@ -399,7 +410,7 @@ void measure_links(const Options& options, const Hosts& hosts, const Progress& p
   link.latency_s = std::max(0.0, hop_s - busy_s);
   measure_gathers(options, progress, sizes, saved_s, profile, variations);
   measure_all_reduces(options, progress, collective_sizes(sizes), profile);
-  measure_shard_collectives(options, progress, collective_sizes(sizes), profile);
+  measure_shard_collectives(options, progress, shard_sizes(sizes), profile);
 }
 
 }  // namespace hipress::profiler

@@ -24,7 +24,7 @@ from validation.conditions import taken_between
 from validation.evaluation import quantile
 from validation.measurement import Plan, links_of
 from validation.network import Network, Unavailable, remove_leftovers
-from validation.torch_bench import TorchBench
+from validation.torch_bench import GlooBench
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RANK = ROOT / "scripts/validation/ddp_rank.py"
@@ -103,13 +103,10 @@ def format_row(result: Result) -> str:
 
 
 @dataclasses.dataclass
-class DdpBench(TorchBench):
-    """A bench whose links are gloo's, since DDP's are."""
+class DdpBench(GlooBench):
+    """Ranks of DDP."""
 
     warmups: int = 2
-
-    def measure_profile(self, name: object, nnodes: int, *arguments: object) -> None:
-        super().measure_profile(name, nnodes, "--transport", "gloo", "--insecure", *arguments)
 
     def write(self, case: Case) -> tuple[pathlib.Path, pathlib.Path]:
         """The scaled model, for hipress-sim as YAML and for the ranks as JSON."""

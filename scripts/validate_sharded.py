@@ -2,9 +2,9 @@
 """Lays FSDP2 with a plan beside FSDP2 alone, over gloo on networks of known speed made of network namespaces on this machine.
 
 Each cell is a number of ranks and a rate. Paced ranks sleep as long as a capture of the text model of examples/train.py says that
-its layers compute, and a step is compared with two predictions: that of hipress-sim, and the sum of what gloo's collectives were
-measured to take on that network, codecs and computation. On the host FSDP2 waits for every collective, so hipress-sim is asked
-about fsdp(in_flight=1, prefetch=none), with a profile of gloo's collectives. Real ranks (--compute real) train the model. With
+its layers compute, and a step is compared with two predictions: that of hipress-sim by a profile that hipress-profile measured over
+gloo on that network, and the sum of computation, codecs and PyTorch's own collectives as they were timed there. On the host FSDP2
+waits for every collective, so hipress-sim is asked about fsdp(in_flight=1, prefetch=none). Real ranks (--compute real) train the model. With
 --losses 300 two ranks train so many steps without limits, and the means of the last 20 losses are compared. Plans: gather
 (int8block gathers) and both (and int4block reductions). Needs a release build and a python3 with PyTorch 2 (--python); without it,
 or without the right to make namespaces, it says "skipped: ..." and exits with 0.
@@ -28,7 +28,7 @@ from validation.conditions import taken_between
 from validation.measurement import Plan
 from validation.network import Network, Unavailable, remove_leftovers
 from validation.ranks import Launcher, ToolError
-from validation.torch_bench import TorchBench
+from validation.torch_bench import GlooBench
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TRAIN = ROOT / "examples/train.py"
@@ -111,15 +111,6 @@ def plan_of(nnodes: int, parameters: list[tuple[str, int]], decided: tuple[str, 
                       "search: given", "network: fair", "profile: none", "tool: validate_sharded", "gradients:", *lines, ""])
 
 
-def lines_of(points: list[list[float]]) -> list[tuple[float, float, float]]:
-    """Straight lines between measured points: from which size each holds, its seconds at 0, and its seconds of a byte."""
-    lines = []
-    for (low, low_s), (high, high_s) in zip(points, points[1:]):
-        per_byte = max(0.0, (high_s - low_s) / (high - low))
-        lines.append((low, low_s - per_byte * low, per_byte))
-    return lines
-
-
 def between(points: list[list[float]], size: float) -> float:
     """Seconds of a collective of so many bytes, between what was measured."""
     for (low, low_s), (high, high_s) in zip(points, points[1:]):
@@ -159,7 +150,7 @@ def format_row(cell: Cell) -> str:
 
 
 @dataclasses.dataclass
-class ShardedBench(TorchBench):
+class ShardedBench(GlooBench):
     """Ranks of FSDP2."""
 
     real_iterations: int = 6
@@ -189,17 +180,12 @@ class ShardedBench(TorchBench):
         launcher = dataclasses.replace(self.launcher, tools=self.python.parent, timeout_s=1800)
         return launcher.run_json(nnodes, self.python.name, "-B", RANK, *arguments)
 
-    def profile(self, rate: int, nnodes: int, times: dict) -> pathlib.Path:
-        """Kernels, and gloo's collectives as they were timed on that network."""
-        links = ["links:", "  overhead: 0us", "  latency: 0us", f"  bandwidth: {rate}Mbps"]
-        for name, points in times.items():
-            links += [f"  {name}:", f"    {nnodes}:", "      pieces:"]
-            links += [f"        - {{from: {begin}, a_s: {at_0}, s_per_byte: {per_byte}}}"
-                      for begin, at_0, per_byte in lines_of([[0, 0.0], *points])]
-        kernels = self.kernels.read_text(encoding="utf-8")
-        path = self.output / f"gloo_{rate}_{nnodes}.yaml"
-        path.write_text(re.sub(r"^links:\n(?:[ ].*\n)*", "\n".join(links) + "\n", kernels, flags=re.MULTILINE), encoding="utf-8")
-        return path
+    def profile(self, rate: int, nnodes: int) -> pathlib.Path:
+        """Kernels, and gloo's links and collectives on that network."""
+        name = f"gloo_{rate}_{nnodes}"
+        if not self.has_profile(name):
+            self.measure_profile(name, nnodes, "--base", self.kernels)
+        return self.profile_path(name)
 
     def simulated_s(self, nnodes: int, profile: pathlib.Path, plan: pathlib.Path | str) -> float:
         alone = dataclasses.replace(self.launcher, network=None, real_time=False)
@@ -239,6 +225,7 @@ class ShardedBench(TorchBench):
             (self.output / f"collectives_{rate}_{nnodes}.json").write_text(json.dumps(times), encoding="utf-8")
             say(f"{nnodes} ranks at {rate} Mbit/s: " + "; ".join(
                 f"{name} {', '.join(f'{size >> 10} KiB {seconds * 1e3:.1f} ms' for size, seconds in points)}" for name, points in times.items()))
+        profile = self.profile(rate, nnodes) if times else None
         cells, fsdp_s = [], 0.0
         for name, decided in PLANS.items():
             arguments, predictions = [], (None, None)
@@ -249,7 +236,7 @@ class ShardedBench(TorchBench):
                 path.write_text(plan_of(nnodes, parameters, decided), encoding="utf-8")
                 arguments += ["--plan", path]
             if times:
-                predictions = self.predict(nnodes, rate, name, decided, times, parameters)
+                predictions = self.predict(nnodes, profile, name, decided, times, parameters)
             measured = {}
 
             def measure() -> None:
@@ -262,14 +249,13 @@ class ShardedBench(TorchBench):
             print(format_row(cells[-1]), flush=True)
         return cells
 
-    def predict(self, nnodes: int, rate: int, name: str, decided: tuple[str, str] | None, times: dict,
+    def predict(self, nnodes: int, profile: pathlib.Path, name: str, decided: tuple[str, str] | None, times: dict,
                 parameters: list[tuple[str, int]]) -> tuple[float, float]:
         """By hipress-sim, and summed up."""
         plan: pathlib.Path | str = "none"
         if decided:
             plan = self.output / f"predicted_{nnodes}_{name}.yaml"
             plan.write_text(plan_of(nnodes, parameters, decided, WAITING), encoding="utf-8")
-        profile = self.profile(rate, nnodes, times)
         return self.simulated_s(nnodes, profile, plan), self.summed_s(nnodes, times, decided, self.codecs(nnodes))
 
 

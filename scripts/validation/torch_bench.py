@@ -24,3 +24,11 @@ class TorchBench(Bench):
         """As a script's options say."""
         return cls(Launcher(options.tools.resolve(), None, real_time), MODELS, options.output, plan, say, options.resume,
                    iterations=options.iterations, **fields)
+
+
+@dataclasses.dataclass
+class GlooBench(TorchBench):
+    """A bench whose links are gloo's, since those of PyTorch's ranks are."""
+
+    def measure_profile(self, name: object, nnodes: int, *arguments: object) -> None:
+        super().measure_profile(name, nnodes, "--transport", "gloo", "--insecure", *arguments)

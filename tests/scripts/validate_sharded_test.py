@@ -44,12 +44,6 @@ kernels:
       decode_add:
         pieces:
           - {from: 0, a_s: 1e-6, s_per_element: 3e-9}
-links:
-  overhead: 1us
-  fan_in:
-    2: {pieces: []}
-spread:
-  host: 0.1
 """
 
 TOOL = NOTING_TOOL.replace('"schema: hipress.profile/1\\n"', "KERNELS") + """
@@ -103,12 +97,11 @@ class ShardedTest(FakeToolsTest):
                                2 * (4e-9 / 2 + 2e-9) * 902100, places=6)
         simulated = [call for call in self.calls() if call.startswith("hipress-sim")]
         self.assertIn("--plan none --schedule fsdp(in_flight=1, prefetch=none)", simulated[0])
-        profile = (self.folder / "out/gloo_200_2.yaml").read_text()
-        # A second a MiB, each collective by itself.
-        self.assertIn("s_per_byte: 9.5367431640625e-07}", profile)
-        self.assertIn("bandwidth: 200Mbps\n  all_gather:\n    2:\n      pieces:\n        - {from: 0, a_s: 0.0", profile)
-        self.assertIn("\n  reduce_scatter:\n    2:", profile)
-        self.assertIn("spread:\n  host: 0.1", profile)
+        profile = self.folder / "out/profile_gloo_200_2.yaml"
+        self.assertIn(f"--profile {profile}", simulated[0])
+        profiled = [call for call in self.calls() if call.startswith("hipress-profile") and str(profile) in call]
+        self.assertEqual(len(profiled), 2)  # each rank once, for all plans
+        self.assertIn(f"--transport gloo --insecure --base {self.folder / 'out/kernels.yaml'}", profiled[0])
 
     def test_layers_are_those_that_are_sharded(self):
         embeddings, block, head = validate_sharded.layers_of(CAPTURED)
