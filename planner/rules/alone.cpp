@@ -10,8 +10,8 @@
 namespace hipress::planner {
 namespace {
 
-/// One of the plans that `--plan NAME` stands for; they have K = N. Where nothing may be
-/// compressed, what would compress is none.
+/// A plan by its name, with K = N. Where the problem has no algorithm to compress with, plans that
+/// would compress are `none`.
 casync::Plan named_plan(const std::string& name, const Problem& problem) {
   const bool nothing = problem.algorithms.empty();
   return plans::resolve_plan(
