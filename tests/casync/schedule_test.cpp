@@ -64,7 +64,8 @@ TEST_CASE("a schedule's text is read, and written with what is not the default")
 TEST_CASE("what is no schedule is refused with what there is") {
   const auto why = [](const char* text) { return refusal([&] { Schedule::parse(text); }); };
   CHECK_THAT(why("fast"), Contains("unknown schedule 'fast'; known are ddp, local, fsdp, hsdp"));
-  CHECK_THAT(why(""), Contains("unknown schedule ''"));
+  CHECK_THAT(why(""), Contains("unknown schedule ''; known are"));
+  CHECK_THAT(why("fsdpp"), Contains("unknown schedule 'fsdpp'; did you mean 'fsdp'? known are"));
   CHECK_THAT(why("local(steps=0)"), Contains("steps must be a whole number from 1"));
   CHECK_THAT(why("local(steps=-3)"), Contains("got '-3'"));
   CHECK_THAT(why("local(steps=1.5)"), Contains("got '1.5'"));

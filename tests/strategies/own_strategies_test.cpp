@@ -135,6 +135,7 @@ replay::ReplayResult run(const runtime::Case& made) {
 
 TEST_CASE("strategies are known while they are registered") {
   CHECK_THROWS_WITH(casync::find_strategy("tree"), Contains("unknown topology 'tree'"));
+  CHECK_THROWS_WITH(casync::find_strategy("RNG"), Contains("'RNG'; did you mean 'ring'?"));
   {
     const Registered registered;
     CHECK(&casync::find_strategy("TREE") == &kTree);
