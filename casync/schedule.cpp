@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "casync/own_schedules.hpp"
+#include "io/suggestion.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -198,8 +199,10 @@ Schedule Schedule::read(std::string_view text) {
   const std::string_view name = trimmed(text.substr(0, bracket));
   const ScheduleRow* const row = find(name);
   if (row == nullptr) {
-    throw std::invalid_argument("unknown schedule " + quoted(name) + "; known are " +
-                                schedule_names());
+    std::vector<std::string_view> names;
+    for (const ScheduleRow* known : rows()) names.push_back(known->name);
+    throw std::invalid_argument(fmt::format("unknown schedule {}{}known are {}", quoted(name),
+                                            io::before_known(name, names), schedule_names()));
   }
   ArgumentReader reader(*row);
   if (bracket != std::string_view::npos) {

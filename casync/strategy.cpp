@@ -1,8 +1,12 @@
 #include "casync/strategy.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <stdexcept>
+
+#include "io/suggestion.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -95,8 +99,14 @@ const Strategy& find_strategy(std::string_view name) {
   if (found != nullptr && is_of_gradients(found)) return *found;
   std::vector<const Strategy*> known;
   std::ranges::copy_if(rows(), std::back_inserter(known), is_of_gradients);
-  throw std::invalid_argument("unknown topology '" + std::string(name) + "'; known are " +
-                              names_of(known));
+  std::vector<std::string_view> names;
+  for (const Strategy* row : known) names.push_back(row->name);
+  std::string in_small_letters(name);
+  std::ranges::transform(in_small_letters, in_small_letters.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  throw std::invalid_argument(fmt::format("unknown topology '{}'{}known are {}", name,
+                                          io::before_known(in_small_letters, names),
+                                          names_of(known)));
 }
 
 const Strategy& find_strategy(std::string_view carrier, Operation operation) {

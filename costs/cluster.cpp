@@ -405,23 +405,10 @@ std::optional<std::uint32_t> nodes_of_cluster(const std::string& path) {
   return static_cast<std::uint32_t>(nodes->integer(1, kMaxNodes));
 }
 
-Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes) {
-  const YamlNode root = YamlNode::load(path);
-  root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "core_turn",
-                    "host_memory_bandwidth", "link", "host_link", "rack", "slow_links", "sites",
-                    "gpus_per_node", "gpu_link", "overlap", "compute_speed"});
-  const auto sites = root.find("sites");
-  Cluster cluster = cluster_from_profile(
-      profile, sites ? read_site_count(root, *sites, nodes) : read_nodes(root, nodes));
-  if (const auto name = root.find("name")) cluster.name = name->text();
-  if (const auto link = root.find("link")) {
-    link->expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "burst", "latency",
-                       "core_s_per_byte", "core_factor_interrupting", "core_time_per_message"});
-    cluster.link = read_link(*link, profile.link);
-  }
-  if (const auto overlap = root.find("overlap")) {
-    cluster.overlap = read_overlap(*overlap, profile.overlap);
-  }
+namespace {
+
+/// What connects nodes and the hosts that they share.
+void read_hosts(const YamlNode& root, Cluster& cluster) {
   if (const auto count = root.find("nodes_per_host")) {
     cluster.host =
         fill_hosts(cluster.nodes, static_cast<std::uint32_t>(count->integer(1, kMaxNodes)));
@@ -443,6 +430,28 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
           "host_link: {bandwidth: 300GB/s}; those on other hosts share the host's link");
     }
   }
+}
+
+}  // namespace
+
+Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes) {
+  const YamlNode root = YamlNode::load(path);
+  root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "core_turn",
+                    "host_memory_bandwidth", "link", "host_link", "rack", "slow_links", "sites",
+                    "gpus_per_node", "gpu_link", "overlap", "compute_speed"});
+  const auto sites = root.find("sites");
+  Cluster cluster = cluster_from_profile(
+      profile, sites ? read_site_count(root, *sites, nodes) : read_nodes(root, nodes));
+  if (const auto name = root.find("name")) cluster.name = name->text();
+  if (const auto link = root.find("link")) {
+    link->expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "burst", "latency",
+                       "core_s_per_byte", "core_factor_interrupting", "core_time_per_message"});
+    cluster.link = read_link(*link, profile.link);
+  }
+  if (const auto overlap = root.find("overlap")) {
+    cluster.overlap = read_overlap(*overlap, profile.overlap);
+  }
+  read_hosts(root, cluster);
   read_slow_links(root, "slow_links", cluster);
   refuse_bursts_of_shared_links(root, cluster);
   read_gpus(root, cluster);

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "io/error.hpp"
 
@@ -170,17 +173,25 @@ std::string_view own_sentence(const Json::exception& error) {
 
 Document Document::parse(std::string_view json, const std::string& source) {
   constexpr int kMostLevels = 64;
-  const auto shallow = [&](int depth, Json::parse_event_t event, Json&) {
-    const bool begins =
-        event == Json::parse_event_t::array_start || event == Json::parse_event_t::object_start;
+  std::vector<std::set<std::string>> names;  // of the objects that have begun and not ended
+  const auto check = [&](int depth, Json::parse_event_t event, const Json& at) {
+    using Event = Json::parse_event_t;
+    const bool begins = event == Event::array_start || event == Event::object_start;
     if (begins && depth >= kMostLevels) {
       throw InputError(source, 0,
                        fmt::format("has lists and objects in more than {} levels", kMostLevels));
     }
+    if (event == Event::object_start) names.emplace_back();
+    if (event == Event::object_end) names.pop_back();
+    if (event == Event::key && !names.back().insert(at.get_ref<const std::string&>()).second) {
+      throw InputError(source, 0,
+                       fmt::format("has a member {} twice in one object",
+                                   quote(at.get_ref<const std::string&>())));
+    }
     return true;
   };
   try {
-    return Conversion::from_json(Json::parse(json, shallow));
+    return Conversion::from_json(Json::parse(json, check));
   } catch (const Json::parse_error& error) {
     const auto before = json.substr(0, std::min<std::size_t>(error.byte, json.size()));
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');

@@ -86,8 +86,8 @@ class Document {
   /// doubles that are no numbers null.
   std::string print(int indent = -1) const;
 
-  /// Reads JSON. InputError, which names `source` and the line, for what is none, and for lists and
-  /// objects in more than 64 levels.
+  /// Reads JSON. InputError, which names `source` and the line, for what is none, for lists and
+  /// objects in more than 64 levels, and for an object with two members of one name.
   static Document parse(std::string_view json, const std::string& source);
 
  private:

@@ -44,6 +44,11 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   return best;
 }
 
+std::string before_known(std::string_view word, std::span<const std::string_view> known) {
+  const std::string_view near = nearest(word, known);
+  return near.empty() ? "; " : fmt::format("; did you mean {}? ", quote(near));
+}
+
 std::string suggestion(std::string_view word, std::span<const std::string_view> known) {
   const std::string_view near = nearest(word, known);
   const std::string question = near.empty() ? "" : fmt::format("; did you mean {}?", quote(near));

@@ -16,4 +16,8 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 /// (known: bandwidth, latency)`, without the question when nothing is near.
 std::string suggestion(std::string_view word, std::span<const std::string_view> known);
 
+/// What stands between a complaint and the known words that it lists itself: `; did you mean
+/// 'bandwidth'? `, or `; ` when nothing is near.
+std::string before_known(std::string_view word, std::span<const std::string_view> known);
+
 }  // namespace hipress::io

@@ -8,19 +8,20 @@
 
 namespace hipress::models {
 
-/// The times of a model that a tool's command line gives, as they were given; empty: not given.
+/// Times that the user gives for a model, as texts with units; empty: not given.
 struct TimeOptions {
   std::string compute_time = {};  ///< all forward and backward passes of a step together
   std::string forward = {};
 };
 
-/// Gives the model the times that the options say. --forward includes the optimizer, except where a
-/// model has several micro-steps. Without --forward, a model that has no forward time gets a third
-/// of --compute-time for it, since backward has twice the FLOPs of forward. The rest is backward.
-/// If the model has ready times, they are scaled to it in proportion. Otherwise it is spread over
-/// the gradients in backward order, by their `flops` if all have them, else by their elements.
-/// Returns sentences for the user about what was done. InputError that names the option for a value
-/// without unit, out of range, or that leaves no time for backward.
+/// Gives the model these times. `forward` includes the optimizer, except where a model has several
+/// micro-steps. Without `forward`, a model that has no forward time gets a third of `compute_time`
+/// for it, since backward has twice the FLOPs of forward. The rest of `compute_time` is backward:
+/// if the model has ready times, they are scaled in proportion to it; otherwise backward is spread
+/// over the gradients in their order, by their `flops` if all have them, else by their elements.
+///
+/// Returns sentences for the user about what was done. InputError, which names the field, for a
+/// value without unit, out of range, or that leaves no time for backward.
 std::vector<std::string> apply(const TimeOptions& options, Model& model);
 
 /// What is not known of a model's times.

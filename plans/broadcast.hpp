@@ -16,8 +16,8 @@ namespace hipress::plans {
 /// and backward.
 models::Model as_parameters(models::Model model);
 
-/// A model of one tensor, "tensor", of so many bytes. InputError that names --bytes for none, and
-/// for a number that is not whole elements.
+/// A model of one tensor, "tensor", of so many bytes. InputError, which names the field `bytes`,
+/// for 0 and for a number that is not a multiple of an element's size.
 models::Model one_tensor(std::int64_t bytes, models::Dtype dtype);
 
 /// "float32" …; InputError that lists them.

@@ -28,7 +28,7 @@ struct NamedPlan {
 };
 
 constexpr std::string_view kThreshold = "threshold";
-/// SeCoPa's --comp-threshold; what "threshold" means without a number.
+/// The threshold of SeCoPa's own tool; what "threshold" means without a number.
 constexpr std::int64_t kDefaultThreshold = 262144;
 /// No gradient has as many elements.
 constexpr std::int64_t kNever = models::kMaxElements + 1;

@@ -74,7 +74,7 @@ Document parsed(const char* request) {
     return Document::parse(request, "request");
   } catch (const io::InputError& error) {
     throw requests::FieldError("", error.what(),
-                               "give a JSON object, such as {\"request\": \"schema\"}");
+                               "give one JSON object, such as {\"request\": \"schema\"}");
   }
 }
 

@@ -171,7 +171,7 @@ plans::ResolvedPlan resolve(const Scenario& scenario, const Given& given,
                                {scenario.profile, scenario.cluster, scenario.network});
 }
 
-/// Whether a plan decides the same whatever `--algorithm` says.
+/// Whether a plan decides the same whatever the field `algorithm` says.
 bool ignores_algorithm(const Scenario& scenario, const Given& given) {
   const std::string other = given.algorithm->starts_with("onebit") ? "fp16" : "onebit";
   const casync::Plan changed = resolve(scenario, given,

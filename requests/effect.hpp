@@ -28,7 +28,7 @@ struct Given {
 };
 
 /// Returns one warning for each given parameter that cannot affect the result: any other value
-/// leaves every task's times as they are ("--network has no effect: nothing is sent"). Parameters
+/// leaves every task's times as they are ("`network` has no effect: nothing is sent"). Parameters
 /// that cannot be judged exactly by reasoning are judged by one more simulation each. Graphs of
 /// more than `most_tasks` would take too long for that; the last sentence then names the parameters
 /// that were not checked. `graph` and `result` are the scenario's; `result` needs its timeline.

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "io/error.hpp"
 #include "io/utf8.hpp"
 #include "requests/request.hpp"
 
@@ -44,12 +45,14 @@ bool names_file(const io::Document::Member& member) {
   return std::ranges::find(kFileFields, member.name) != kFileFields.end();
 }
 
-/// The member of the request that names this file; null: there is none.
+/// The member of the request that names this file, or has what would be in it under the member's
+/// own name; null: there is none.
 const io::Document::Member* member_with(const io::Document& request, const std::string& text) {
   if (request.members() == nullptr) return nullptr;
   for (const io::Document::Member& member : *request.members()) {
     const std::string* const value = member.value.text();
-    if (names_file(member) && value != nullptr && *value == text) return &member;
+    const bool holds_it = member.value.members() != nullptr && member.name == text;  // spec: {…}
+    if (names_file(member) && (holds_it || (value != nullptr && *value == text))) return &member;
   }
   return nullptr;
 }
@@ -67,6 +70,29 @@ void read_field(std::string_view message, Place& place) {
   if (!message.starts_with("`")) return;
   const std::string_view name = message.substr(1, message.find('`', 1) - 1);
   if (!name.empty()) place.field = name;
+}
+
+/// Whether the message quotes the text, or one of those that it lists with commas.
+bool quotes(std::string_view message, std::string_view text) {
+  while (true) {
+    const std::size_t comma = text.find(',');
+    if (message.find(io::quote(text.substr(0, comma))) != std::string_view::npos) return true;
+    if (comma == std::string_view::npos) return false;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+/// "unknown network 'star'" is about the field whose value that is, if no other field has it.
+void read_value(std::string_view message, const io::Document& request, Place& place) {
+  if (request.members() == nullptr) return;
+  const io::Document::Member* found = nullptr;
+  for (const io::Document::Member& member : *request.members()) {
+    const std::string* const value = member.value.text();
+    if (member.name == "request" || value == nullptr || !quotes(message, *value)) continue;
+    if (found != nullptr) return;
+    found = &member;
+  }
+  if (found != nullptr) place.field = found->name;
 }
 
 /// The message without the name of the file that it begins with: a name may hold anything.
@@ -102,14 +128,17 @@ std::size_t end_of_quotation(std::string_view message, std::size_t start) {
   return start;
 }
 
-/// What follows a complaint, "…; did you mean 'nnodes'?", outside of quotations: those may hold
-/// anything.
+/// What follows a complaint, "…; did you mean 'nnodes'?", outside of quotations and brackets: those
+/// may hold anything.
 void read_remedy(std::string_view message, Place& place) {
+  int brackets = 0;
   for (std::size_t at = 0; at < message.size(); ++at) {
     const std::size_t behind = end_of_quotation(message, at);
+    if (message[at] == '(') ++brackets;
+    if (message[at] == ')') --brackets;
     if (behind > at) {
       at = behind - 1;
-    } else if (message.substr(at).starts_with("; ")) {
+    } else if (brackets <= 0 && message.substr(at).starts_with("; ")) {
       place.remedy = message.substr(at + 2);
       return;
     }
@@ -128,6 +157,7 @@ io::Document error_document(const std::exception& error, const io::Document& req
   } else {
     if (input != nullptr) read_file(*input, request, place);
     if (!place.field) read_field(message, place);
+    if (!place.field && !place.file) read_value(message, request, place);
   }
   if (!place.remedy) read_remedy(after_file(message, input, request), place);
   io::Document answer = {{"error",

@@ -29,19 +29,19 @@ struct NumberBounds {
   double least = 0, most = 0;
 };
 
-/// One field of a request: a member of the JSON document, an option of the command line
-/// ("gpus_per_node" is --gpus-per-node), an argument in Python. Members that set a property return
-/// the field, so that a table reads as a list.
+/// One field of a request: a member of the JSON document, an option of the command line (with
+/// hyphens for underscores), an argument in Python. Members that set a property return the field,
+/// so that a table reads as a list.
 struct Field {
   std::string name;
   Variable to;
   std::string help;
   std::variant<std::monostate, Bounds, NumberBounds> bounds = {};
   std::vector<std::string> words = {};  ///< the only values; empty: any
-  std::string group = {};               ///< its heading in --help; empty: none
+  std::string group = {};               ///< its heading in the help; empty: none
   /// What the field's name without a value stands for: in JSON, the value true.
   std::optional<std::string> bare = {};
-  bool shows_default = false;  ///< --help names the value that `to` has
+  bool shows_default = false;  ///< the help names the value that `to` has
   bool required = false;
   bool is_file = false;  ///< the name of a file or folder: not empty
   bool repeats = false;  ///< on a command line, the option is given once a value
@@ -60,7 +60,7 @@ struct Field {
   Field& on_given(std::function<void(const std::string& value)> call);
 };
 
-/// The fields of a request, in the order of its --help. They point into the request.
+/// The fields of a request, in the order in which the help lists them. They point into the request.
 class Fields {
  public:
   Field& add(std::string name, Variable to, std::string help);

@@ -26,7 +26,8 @@ namespace hipress::runtime {
 
 struct DeviceRuntimeOptions {
   std::uint64_t seed = 1;  ///< of the codecs' random draws
-  /// wait() ends the job after so long without a task done, or a little more: see patience().
+  /// Seconds without a finished task after which wait() ends the job; see patience() for how much
+  /// longer it may take.
   double timeout_s = 30;
   /// Moves messages from device to device; null: the endpoint does, through pinned host memory.
   transport::NcclLibrary* nccl = nullptr;
@@ -43,9 +44,10 @@ struct DeviceRuntimeOptions {
 /// back in wait(); no interval counts these copies.
 class DeviceRuntime : public RankRuntime, private FallibleRuntime, private MoverEvents {
  public:
-  /// As Runtime; residuals live on the device, and begin as zeros. Both must outlive it.
-  /// io::RunError if the device's memory does not suffice. With NCCL all ranks must make it
-  /// together.
+  /// `units` as for Runtime. Residuals live on the device and begin as zeros. `endpoint`,
+  /// `program`, `device`, the memory of `units` and DeviceRuntimeOptions::nccl must outlive the
+  /// runtime. io::RunError if the device's memory does not suffice. With NCCL the constructor is
+  /// collective: it returns when all ranks have called it.
   DeviceRuntime(transport::Endpoint& endpoint, const Program& program,
                 std::vector<std::span<float>> units, Device& device,
                 const DeviceRuntimeOptions& options);

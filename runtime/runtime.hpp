@@ -14,19 +14,20 @@ namespace hipress::runtime {
 
 struct RuntimeOptions {
   std::uint64_t seed = 1;  ///< of the codecs' random draws
-  /// wait() ends the job after so long without a task done, or a little more: see patience().
+  /// Seconds without a finished task after which wait() ends the job; see patience() for how much
+  /// longer it may take.
   double timeout_s = 30;
 };
 
-/// Runs one rank's program on CPUs, all of it iteration after iteration. Inputs may change until
-/// gradient_ready.
+/// Runs one rank's program on CPUs, one whole iteration after the other. A gradient's input may
+/// change until gradient_ready() is called for it.
 class Runtime : public RankRuntime, private HostRuntime {
  public:
-  /// `units[u]` has as many values as unit u of Program::layout() has elements. It stays in place
-  /// while the runtime lives, and so does `states`, where encoders find what they keep between
-  /// iterations. A bulk group's values are its members' one after the other, and zeros behind them
-  /// at the start of every iteration. Gradients in a group need no memory of their own; factors
-  /// have the runtime's.
+  /// `units[u]` has as many values as unit u of Program::layout() has elements. This memory, and
+  /// `states`, where encoders keep what they need from one iteration to the next, must outlive the
+  /// runtime, and so must `endpoint` and `program`. A bulk group has the values of its members one
+  /// after the other, and zeros behind them at the start of every iteration. A gradient in a group
+  /// needs no memory of its own, and the memory of factors is the runtime's.
   Runtime(transport::Endpoint& endpoint, const Program& program,
           std::vector<std::span<float>> units, kernels::StateStore& states,
           const RuntimeOptions& options);

@@ -13,11 +13,12 @@
 
 namespace hipress::runtime {
 
-/// Runs one rank's program on CPUs, each unit of the layout at its own pace, whatever iteration
-/// other units are in. An iteration of a unit is begin_unit(), and wait_for_unit() of any thread.
+/// Runs one rank's program on CPUs. Each unit of the layout goes on at its own pace, whatever
+/// iteration other units are in. Any thread begins an iteration of a unit with begin_unit(); one
+/// thread of the owner's calls wait_for_unit() in a loop, which returns the units that have ended.
 /// Ranks may begin units in any order: each unit is an exchange of its own, in which a message
-/// waits at its sender until its receiver has begun the unit, too. All-reduces run in the order of
-/// Program::collectives(), over and over, on every rank.
+/// waits at its sender until its receiver has begun the unit, too. All-reduces run on every rank in
+/// the order of Program::collectives(), again and again.
 class UnitRuntime : private HostRuntime {
  public:
   /// As Runtime. std::invalid_argument if a batch holds tasks of several units.
@@ -26,26 +27,30 @@ class UnitRuntime : private HostRuntime {
               const RuntimeOptions& options);
   ~UnitRuntime() override { stop(); }
 
-  /// Begins an iteration of the unit. The unit must have members and not be under way; all of its
-  /// values are in its memory. `step` is what codecs take for the iteration; it lags behind if
-  /// iterations were taken back. wait_for_unit() reports failures. Any thread may call this.
+  /// Begins an iteration of the unit, whose values are in its memory. The unit must have members
+  /// and not be under way. `step` is the iteration that codecs are told, which is less than
+  /// `iteration` if iterations were taken back. Failures are reported by wait_for_unit(). Any
+  /// thread may call this.
   void begin_unit(std::uint32_t unit, std::uint64_t iteration, std::uint64_t step);
-  /// Returns a unit whose values are the means and whose messages have left: it may begin again.
-  /// Throws as Runtime::wait(); returns kNoIndex after stop_waiting(). For one thread.
+  /// Waits until a unit has ended, and returns it: its memory has the means, its messages have
+  /// left, and it may begin again. Returns kNoIndex after stop_waiting(). Throws as
+  /// Runtime::wait(). Only one thread may call this.
   std::uint32_t wait_for_unit();
+  /// Ends wait_for_unit() for good. Any thread may call this.
   void stop_waiting();
-  /// Makes what encoders keep for these elements of a unit, which is not under way, what it was
-  /// before the unit's last iteration.
+  /// Restores what encoders keep for these elements, such as residuals, to what it was before the
+  /// unit's last iteration. The unit must not be under way.
   void take_back(std::uint32_t unit, std::int64_t first, std::int64_t elements) {
     work_.take_back(unit, first, elements);
   }
-  /// States have been replaced: nothing can be taken back that was done before.
+  /// To be called when the states have been replaced: what was done before can no longer be taken
+  /// back.
   void forget() { work_.forget(); }
-  /// Something else that this rank's part depends on has failed: wait_for_unit() throws that.
+  /// Reports that something else failed on which this rank depends: wait_for_unit() throws it.
   using FallibleRuntime::fail;
 
  private:
-  /// All-reduces that may run, but for those before them in the order.
+  /// All-reduces that are ready and wait for their turn in the order of Program::collectives().
   struct Turns {
     std::vector<bool> ready;  ///< per place in Program::collectives()
     std::size_t next = 0;

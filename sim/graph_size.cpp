@@ -12,8 +12,8 @@ namespace hipress::sim {
 namespace {
 
 // Bytes per task. The largest memory of hipress-sim over its tasks was 116 to 176 (VGG19, ps and
-// ring of 48 to 96 nodes, with and without pipelining, batches and --steady), most of it for the
-// critical path, and 160 with --sensitivity, 24 more than without; 4 more are the number of
+// ring of 48 to 96 nodes, with and without pipelining, batches and `steady`), most of it for the
+// critical path, and 160 with `sensitivity`, 24 more than without; 4 more are the number of
 // predecessors, which graphs did not keep then.
 constexpr double kBytes = 174;
 constexpr double kBytesOfChanged = 30;

@@ -26,7 +26,7 @@ inline constexpr std::chrono::seconds kGreetingTime{10};
 /// limited, and no rank is blamed for them.
 class Gate {
  public:
-  /// Listens where `--interface` says. io::InputError if this host has no such interface;
+  /// Listens at address_of(interface). io::InputError if this host has no such interface;
   /// PeerError naming `rank` if nothing more can be opened there.
   Gate(int rank, const std::string& interface);
 

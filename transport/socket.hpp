@@ -44,8 +44,8 @@ struct Address {
 /// server.
 Address parse_address(const std::string& text);
 
-/// The address, with port 0, at which a rank with this `--interface` listens: loopback if the
-/// option is empty, else the address that it gives, or that of the interface that it names.
+/// The address, with port 0, at which a rank for which the user names `interface` listens:
+/// loopback if that is empty, else the address that it is, or that of the interface of this name.
 /// io::InputError if this host has no such interface.
 Address address_of(const std::string& interface);
 

@@ -15,6 +15,7 @@
 #include <stdexcept>
 
 #include "io/error.hpp"
+#include "io/suggestion.hpp"
 #include "io/utf8.hpp"
 #include "kernels/codec/algorithm_list.hpp"
 #include "kernels/codec/codec.hpp"
@@ -384,6 +385,12 @@ void assign(std::string_view assignment, std::string_view text, const AlgorithmR
   values[name] = *value;
 }
 
+std::vector<std::string_view> known_names() {
+  std::vector<std::string_view> names;
+  for (const Entry& entry : entries()) names.push_back(entry.row.name);
+  return names;
+}
+
 /// An algorithm's entry with every parameter's value, from "name" or "name(parameter=value, …)".
 std::pair<const Entry&, Values> parse(std::string_view text, double compile_timeout_s) {
   if (io::printable(text) != text) {
@@ -402,8 +409,8 @@ std::pair<const Entry&, Values> parse(std::string_view text, double compile_time
   }
   if (entry == nullptr) {
     throw std::invalid_argument(
-        fmt::format("unknown algorithm {}: there are {}, or a program of yours, x.pse",
-                    io::quote(name), algorithm_names()));
+        fmt::format("unknown algorithm {}{}known are {}, and programs (x.pse)", io::quote(name),
+                    io::before_known(name, known_names()), algorithm_names()));
   }
   Values values;
   for (const Parameter& parameter : entry->row.parameters) {
@@ -494,11 +501,7 @@ std::optional<double> parameter_value(std::string_view text, std::string_view na
   return known != nullptr ? std::optional(known->value) : std::nullopt;
 }
 
-std::string algorithm_names() {
-  std::vector<std::string_view> names;
-  for (const Entry& entry : entries()) names.push_back(entry.row.name);
-  return fmt::format("{}", fmt::join(names, ","));
-}
+std::string algorithm_names() { return fmt::format("{}", fmt::join(known_names(), ",")); }
 
 std::string optimizer_note(std::string_view text) {
   const auto [entry, values] = parse(text, kCompileTimeout_s);

@@ -19,17 +19,17 @@ namespace {
 
 /// A kernel that the launcher needs, and the place for its handle.
 struct NamedKernel {
-  std::string name;
-  const void** handle;
+  std::string name = {};
+  const void** handle = nullptr;
 };
 
 /// Kernels by name, as functions of the exported algorithm.
 class KernelNames {
  public:
   void add(std::string_view name, const void*& handle, std::string_view arguments = "") {
-    named_.push_back(
-        {fmt::format("hipress::kernels::{}<hipress::kernels::Exported{}>", name, arguments),
-         &handle});
+    NamedKernel& one = named_.emplace_back();
+    one.name = fmt::format("hipress::kernels::{}<hipress::kernels::Exported{}>", name, arguments);
+    one.handle = &handle;
   }
   std::vector<NamedKernel> take() { return std::move(named_); }
 

@@ -239,13 +239,10 @@ void consider_dense(const PreparedRequest& prepared, Advice& advice) {
   }
 }
 
-}  // namespace
-
-Advice advise(const PreparedRequest& prepared) {
-  Advice advice;
+/// Searches with the GPUs at the level that the problem says, and compares what was found.
+void search_own_level(const PreparedRequest& prepared, Advice& advice) {
   const Problem& problem = prepared.problem;
-  advice.problem = &problem;
-  Stopwatch watch;
+  const Stopwatch watch;
   const std::string missing = missing_costs(prepared);
   std::optional<SearchResult> uncompressed;
   if (missing.empty()) {
@@ -258,26 +255,24 @@ Advice advise(const PreparedRequest& prepared) {
   SearchResult& found = advice.found;
   found.diagnostics.insert(found.diagnostics.end(), prepared.diagnostics.begin(),
                            prepared.diagnostics.end());
-  Comparison& comparison = advice.comparison;
   if (missing.empty()) {
-    comparison = compare_with_baselines(problem, found);
+    advice.comparison = compare_with_baselines(problem, found);
     consider_uncompressed(prepared, problem, uncompressed, advice);
   } else {
-    comparison.not_simulated = missing;
+    advice.comparison.not_simulated = missing;
   }
-  if (prepared.optimises()) take_faster(problem, comparison, found);
-  watch = {};
-  if (prepared.other) search_other_levels(prepared, advice);
-  advice.search_s += watch.seconds();
-  const std::optional<double> least_found_s = comparison.planned_s;
-  if (least_found_s && may_compress(problem)) {
-    consider_compressed(*advice.problem, problem,
-                        {found.plan, found.transfer_order, *least_found_s}, comparison);
-  }
-  if (comparison.planned_s) take_advised(prepared, advice);
+  if (prepared.optimises()) take_faster(problem, advice.comparison, found);
+}
+
+/// Analyses the plan and bounds the time of all plans, one beside the other. `least_found_s`: of
+/// the fastest plan that a search found; none: nothing was simulated.
+void analyse_and_bound(const PreparedRequest& prepared, std::optional<double> least_found_s,
+                       Advice& advice) {
+  const Problem& problem = prepared.problem;
+  Comparison& comparison = advice.comparison;
   std::optional<double> bound_s = least_found_s;
   std::string no_bound;
-  const bool proven = found.proven;
+  const bool proven = advice.found.proven;
   sim::run_parallel(2, problem.limits.jobs, [&](std::size_t i, unsigned) {
     if (i == 1) {
       if (!proven) bound_s = find_bound(prepared, least_found_s, no_bound);
@@ -290,7 +285,37 @@ Advice advise(const PreparedRequest& prepared) {
   });
   comparison.lower_bound_s = bound_s;
   comparison.proved_optimal = proven && comparison.planned_s <= least_found_s;
-  if (!no_bound.empty()) found.diagnostics.push_back(std::move(no_bound));
+  if (!no_bound.empty()) advice.found.diagnostics.push_back(std::move(no_bound));
+}
+
+/// Judges the plan, with what weakens the verdict in its sentence.
+void give_verdict(const PreparedRequest& prepared, Advice& advice) {
+  advice.verdict = judge(*advice.problem, advice.found.plan, advice.comparison);
+  weaken(models::missing_times(prepared.model), advice.verdict, advice.comparison);
+  if (!prepared.request.times.compute_time.empty()) return;
+  const std::string other = other_hardware(prepared.model.source, prepared.profile.hardware);
+  advice.verdict.sentence.insert(0, other);
+}
+
+}  // namespace
+
+Advice advise(const PreparedRequest& prepared) {
+  Advice advice;
+  const Problem& problem = prepared.problem;
+  advice.problem = &problem;
+  search_own_level(prepared, advice);
+  const Stopwatch watch;
+  if (prepared.other) search_other_levels(prepared, advice);
+  advice.search_s += watch.seconds();
+  SearchResult& found = advice.found;
+  Comparison& comparison = advice.comparison;
+  const std::optional<double> least_found_s = comparison.planned_s;
+  if (least_found_s && may_compress(problem)) {
+    consider_compressed(*advice.problem, problem,
+                        {found.plan, found.transfer_order, *least_found_s}, comparison);
+  }
+  if (comparison.planned_s) take_advised(prepared, advice);
+  analyse_and_bound(prepared, least_found_s, advice);
   add_responses(*advice.problem, problem,
                 {found.plan, found.transfer_order, comparison.planned_s.value_or(0)}, comparison);
   if (std::string said = about_upper_end(*advice.problem, found.plan, comparison);
@@ -298,12 +323,7 @@ Advice advise(const PreparedRequest& prepared) {
     found.diagnostics.push_back(std::move(said));
   }
   consider_dense(prepared, advice);
-  advice.verdict = judge(*advice.problem, found.plan, comparison);
-  weaken(models::missing_times(prepared.model), advice.verdict, comparison);
-  if (prepared.request.times.compute_time.empty()) {
-    const std::string other = other_hardware(prepared.model.source, prepared.profile.hardware);
-    advice.verdict.sentence.insert(0, other);
-  }
+  give_verdict(prepared, advice);
   if (is_interrupted(problem.limits)) {
     found.diagnostics.push_back(found.complete
                                     ? "interrupted after the search: passes had less time"

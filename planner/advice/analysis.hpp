@@ -46,7 +46,8 @@ void check(const AnalysisOptions& options, const Problem& problem, const SearchR
 TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
                     const std::string& strategy, std::optional<sim::TransferOrder> order);
 
-/// What the search itself may spend: with --robust half, since more searches follow.
+/// What the search itself may spend: half of `limits` for a robust plan, since more searches
+/// follow.
 Limits limits_of_search(const AnalysisOptions& options, const Limits& limits);
 
 /// What was found out, as far as it was asked for.

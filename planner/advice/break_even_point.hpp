@@ -12,19 +12,19 @@
 #include "planner/advice/advice.hpp"
 #include "sim/forecast.hpp"
 
-/// What would be if one thing about the job or its machines were different.
+/// What the advice would be if one quantity of the job or its machines were different.
 namespace hipress::planner {
 
-/// Something that may be different. Adding one is one row in quantities().
+/// A quantity that can be varied. Adding one is one row in quantities().
 struct QuantityRow {
-  std::string_view name;   ///< "compute-time"
-  std::string_view words;  ///< "compute time"
-  std::string_view unit;   ///< of its values: "B/s", "s", "nodes"
-  bool whole = false;      ///< its values are whole numbers
-  double least = 0, most = 0;
-  double (*of)(const PreparedRequest& prepared);
-  void (*set)(double value, Request& request);
-  std::string (*text)(double value);  ///< "25 Gbit/s"
+  std::string_view name;                          ///< "compute-time"
+  std::string_view words;                         ///< "compute time"
+  std::string_view unit;                          ///< of its values: "B/s", "s", "nodes"
+  bool whole = false;                             ///< its values are whole numbers
+  double least = 0, most = 0;                     ///< the values that it may have
+  double (*of)(const PreparedRequest& prepared);  ///< its value in a request
+  void (*set)(double value, Request& request);    ///< gives it another
+  std::string (*text)(double value);              ///< "25 Gbit/s"
 };
 std::span<const QuantityRow> quantities();
 /// io::InputError, with the known ones, for another name.
@@ -32,28 +32,31 @@ const QuantityRow& find_quantity(std::string_view name);
 /// "bandwidth, latency, …": for help.
 std::string quantity_names();
 
-/// What advice would be with another value of a quantity, with plans made anew.
+/// The advice for one value of a quantity, with plans made for that value.
 struct Elsewhere {
   double value = 0;
   std::optional<double> compressed_s = {};    ///< the fastest plan known that compresses
-  std::optional<double> uncompressed_s = {};  ///< the fastest known without
-  /// What compressing saves of the time without: 10th percentile, median, 90th, and how probably it
-  /// is more than the tolerance. None: one of the two is not known.
+  std::optional<double> uncompressed_s = {};  ///< the fastest known that does not
+  /// What share of the time without compression is saved by compressing: 10th percentile, median,
+  /// 90th percentile, and the probability that it is more than the tolerance. None where one of the
+  /// two times is not known.
   std::optional<sim::Saving> saving = {};
   Answer answer = Answer::kTooClose;
 };
 
-/// Asks for advice with other values, each once: with as many evaluations for every search.
+/// Asks for advice with other values of quantities. Each value is asked for once, and every search
+/// has the same number of evaluations.
 class WhatIf {
  public:
-  /// The prepared request and its advice, if given, must outlive it. Without a profile or cluster,
-  /// plans are still searched on the timeline. Of a request that asks for the best plan, the advice
-  /// answers for the given values, so that these say what the verdict does.
+  /// `prepared`, and `advice` if given, must outlive the object. Plans are searched on the timeline
+  /// even if the request names neither profile nor cluster. `advice` is the answer to the request:
+  /// if the request asks for the best plan, at() takes from it what it says of the request's own
+  /// values, which then agrees with the verdict.
   WhatIf(const PreparedRequest& prepared, std::int64_t evaluations, const Advice* advice = nullptr);
 
-  /// io::InputError if the request cannot be made with that value.
+  /// The advice with that value. io::InputError if the request cannot be made with it.
   const Elsewhere& at(const QuantityRow& quantity, double value);
-  /// With every kernel of codecs that many times as fast.
+  /// The advice if every kernel of codecs were `factor` times as fast.
   Elsewhere with_faster_codecs(double factor) const;
 
   const PreparedRequest& prepared() const { return prepared_; }
@@ -67,35 +70,35 @@ class WhatIf {
   std::map<std::pair<std::string_view, double>, Elsewhere> known_;
 };
 
-/// Where compressing begins, or ceases, to save more than the tolerance.
+/// A value at which compressing begins, or ceases, to save more than the tolerance.
 struct Turn {
   double value = 0;
-  /// The nearest values at which it is sure, with probability kSure, what holds on either side;
-  /// none: within the range that was looked at it never is.
+  /// The nearest value below and above at which the answer is sure, with probability kSure. None if
+  /// it is nowhere sure on that side within the range that was looked at.
   std::optional<double> low = {}, high = {};
   bool compress_below = true;  ///< else above
 };
 
-/// The turns of a quantity, and the curve between its least and most values that were looked at.
+/// The turns of a quantity, and the advice for all the values that were looked at.
 struct BreakEvenPoint {
   const QuantityRow* quantity = nullptr;
   double given = 0;                   ///< the request's own value
   std::vector<Turn> turns = {};       ///< ascending
-  std::vector<Elsewhere> curve = {};  ///< ascending, of the values with both times
+  std::vector<Elsewhere> curve = {};  ///< by value, ascending, where both times are known
   std::string diagnostic = {};  ///< what kept part of the range from being looked at; else empty
   bool hides_nothing = false;   ///< the compute time is not known
 };
 
-/// Before a search: io::InputError, with its remedy, for a quantity whose given value is outside
-/// its range, or that the request cannot have another value of (nodes that a cluster file counts).
+/// To be called before a search. io::InputError, with its remedy, if the quantity's given value
+/// lies outside its range, or if the request fixes the value, as a cluster file does with nodes.
 void check_break_even(const PreparedRequest& prepared, const QuantityRow& quantity);
 
 /// Looks at values from 1/64 to 64 times the given one (of nodes, from 2 to 512), by factors of
 /// two, and bisects the logarithm between those that differ.
 BreakEvenPoint break_even_point(WhatIf& what_if, const QuantityRow& quantity);
 
-/// "compress below 18.3 Gbit/s (surely up to 12 Gbit/s, surely not from 25 Gbit/s on)", a sentence
-/// per turn, or the one that says that there is none.
+/// One sentence per turn: "compress below 18.3 Gbit/s (surely up to 12 Gbit/s, surely not from 25
+/// Gbit/s on)"; without turns, one that says so.
 std::vector<std::string> describe(const BreakEvenPoint& point, double tolerance);
 
 }  // namespace hipress::planner

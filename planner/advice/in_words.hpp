@@ -7,9 +7,9 @@
 
 namespace hipress::planner {
 
-/// What bounds the job, what other machines and another schedule would bring, with plans made anew,
-/// and when not to compress: a sentence each, every one with the times that it comes from. Empty
-/// where nothing was simulated.
+/// Sentences about what bounds the job, what other machines and another schedule would bring (plans
+/// are made anew for these), and when not to compress. Each has the times that it was derived from.
+/// Empty where nothing was simulated.
 std::vector<std::string> in_words(WhatIf& what_if, const Advice& advice);
 
 }  // namespace hipress::planner

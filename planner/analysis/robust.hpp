@@ -11,46 +11,51 @@
 
 namespace hipress::planner {
 
-/// What a plan cannot count on.
+/// What varies from one replica of a simulation to the next.
 struct Uncertainty {
   std::shared_ptr<const sim::Jitter> jitter = nullptr;  ///< of every task's time; null: none
-  double bandwidth = 0;  ///< u: links have a factor between 1−u and 1+u of their bandwidth, all the
-                         ///< same in one replica; below 1
-  std::uint32_t replicas = 100;  ///< draws that plans are compared on; more: steadier percentiles
-  std::uint64_t seed = 0;
+  /// u, below 1: in each replica the bandwidth of all links is multiplied by one factor, which is
+  /// drawn from 1−u to 1+u.
+  double bandwidth = 0;
+  std::uint32_t replicas = 100;  ///< that plans are compared on; more: steadier percentiles
+  std::uint64_t seed = 0;        ///< of the draws
 };
 
-/// The factor of the links' bandwidth in a replica.
+/// The factor by which the bandwidth of all links is multiplied in a replica.
 double bandwidth_factor(const Uncertainty& uncertainty, std::uint32_t replica);
 
-/// The machines with every link's bandwidth times `factor`.
+/// The machines, with every link's bandwidth multiplied by `factor`.
 Machines with_bandwidth(const Machines& machines, double factor);
 
-/// Iteration times over replicas, in seconds; percentiles are the least time that so many reach.
+/// Iteration times over replicas, in seconds. The 90th percentile is the least of them that at
+/// least 90 % of the replicas do not exceed.
 struct Spread {
-  std::uint32_t replicas = 0;
+  std::uint32_t replicas = 0;  ///< that were simulated
   double mean_s = 0, p50_s = 0, p90_s = 0;
 };
 
+/// A plan that is compared with others in all replicas.
 struct RobustCandidate {
   std::string name;  ///< "nominal", "all", "for -20 % bandwidth"
   TimedPlan plan;
   Spread spread = {};
 };
 
+/// Candidates with their spreads, and the one to take.
 struct RobustChoice {
-  std::vector<RobustCandidate> candidates;  ///< equal plans once; the first is the nominal one
-  std::size_t best = 0;                     ///< with the least p90 of those seen in all replicas
+  std::vector<RobustCandidate> candidates;  ///< without repetitions; the first is the nominal plan
+  std::size_t best = 0;  ///< the one with the least p90 among those simulated in all replicas
 };
 
-/// Simulates candidates (the first is the nominal plan) on the network asked for, in the same
-/// replicas: all of them in a quarter of the replicas, the best few and the nominal one in all. The
-/// same for any number of jobs. io::InputError if the first one's graph is too large.
+/// Simulates the candidates, of which the first is the nominal plan, on the network asked for. All
+/// candidates have the same replicas: a quarter of these is simulated for every candidate, the rest
+/// for the nominal plan and the best few others. The result does not depend on the number of jobs.
+/// io::InputError if the nominal plan's graph is too large.
 RobustChoice choose_robust(const Problem& problem, std::vector<RobustCandidate> candidates,
                            const Uncertainty& uncertainty);
 
-/// The nominal plan, the baselines, and plans that `search` makes for the least and the most
-/// bandwidth within a quarter of Problem::limits each.
+/// Candidates for choose_robust(): the nominal plan, `others` (the baselines), and the plans that
+/// `search` finds for the least and for the most bandwidth, each with a quarter of Problem::limits.
 std::vector<RobustCandidate> robust_candidates(const Problem& problem, const SearchRow& search,
                                                const TimedPlan& nominal,
                                                const std::vector<RobustCandidate>& others,

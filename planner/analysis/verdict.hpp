@@ -57,10 +57,11 @@ struct Verdict {
 /// From this probability on, the advice is no longer that it is too close to call.
 inline constexpr double kSure = 0.9;
 
-/// The verdict on a plan, which is known by `comparison`. Compression has to earn its loss: it is
-/// advised where the plan compresses and is faster than the best plan without with probability
-/// kSure, or a baseline that could not be the plan does; and advised against where the saving is
-/// within Problem::tolerance.
+/// The verdict on a plan, whose times and those of its rivals are in `comparison`. Compression
+/// loses accuracy, so it must be worth that. It is advised if a plan that compresses (this one, or
+/// a baseline that the problem does not allow as its answer) is faster than the best plan without
+/// compression with probability kSure. It is advised against if it saves no more than
+/// Problem::tolerance.
 Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& comparison);
 
 /// Makes a verdict to compress say first what is not known of the model's times: without ready

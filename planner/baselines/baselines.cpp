@@ -12,6 +12,7 @@
 #include "planner/baselines/ddp.hpp"
 #include "planner/choices/choices.hpp"
 #include "planner/problem/levels.hpp"
+#include "planner/rules/secopa.hpp"
 #include "planner/search/greedy.hpp"
 #include "planner/timing/evaluator.hpp"
 #include "planner/timing/timeline.hpp"
@@ -62,12 +63,11 @@ constexpr std::array kOthers = {
                 true,
                 {},
                 true},
-    BaselineRow{"secopa_grouped",
-                "by SeCoPa's cost model, in the best bulk groups",
-                rules::secopa,
-                true,
-                {},
-                true},
+    BaselineRow{.name = "secopa_grouped",
+                .help = "by SeCoPa's cost model, in the best bulk groups",
+                .make = rules::secopa,
+                .grouped = true,
+                .by_formulas = true},
 };
 
 }  // namespace
@@ -107,6 +107,9 @@ std::vector<std::string> strategies_of(const Problem& problem, const BaselineRow
       const std::string name(strategy->name);
       if (sends_raw_alone(name)) names.push_back(name);
     }
+  }
+  if (baseline.by_formulas) {
+    std::erase_if(names, [](const std::string& name) { return !secopa_knows(name); });
   }
   return names;
 }
@@ -199,6 +202,8 @@ Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
   if (strategies.empty()) {
     best.diagnostic = !has_costs(row, machines.profile)
                           ? fmt::format("the profile has no costs of {}", row.algorithm)
+                      : row.by_formulas && !sends_raw_alone(problem.strategy)
+                          ? fmt::format("SeCoPa has no formulas for {}", problem.strategy)
                       : row.strategy.empty() ? problem.strategy + " sends gradients as fp32"
                                              : "all-reduces gradients as fp32";
   }

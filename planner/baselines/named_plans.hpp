@@ -9,8 +9,8 @@
 #include "planner/problem/problem.hpp"
 #include "plans/plan_file.hpp"
 
-/// Plans that need machines to be made, under the names that hipress-sim, hipress-exec and sweeps
-/// take for --plan.
+/// Plans that are made for given machines. Users ask for them by name: the field `plan` of requests
+/// takes these names, and so do replays and sweeps.
 namespace hipress::planner {
 
 /// What such a plan is made for. Everything must outlive the call.

@@ -6,7 +6,7 @@
 
 namespace hipress::planner {
 
-/// What hipress-sim takes for --plan.
+/// Its name among named plans (named_plans.hpp).
 inline constexpr std::string_view kZeroPlusPlus = "zeropp";
 
 /// ZeRO++ (Wang et al., arXiv 2306.10209): shards over all nodes, gathered for forward in int8

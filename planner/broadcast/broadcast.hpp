@@ -18,56 +18,62 @@ struct BroadcastProblem {
   const models::Model& model;  ///< all tensors ready at once (plans::as_parameters())
   const Machines& machines;    ///< of at least two nodes
   std::uint32_t root = 0;
-  std::vector<std::string> strategies = {};  ///< rows of casync::strategies(); empty: all of the
-                                             ///< operation that encode once
-  std::vector<std::string> algorithms = {};  ///< beside raw
-  std::optional<std::int32_t> chunks = {};  ///< of the largest tensor; none: the best of all counts
-  std::int64_t evaluations = INT64_MAX;     ///< simulations; fewer: chunk counts by estimate
+  /// Rows of casync::strategies() to try; empty: all broadcasts that encode once, at the root.
+  std::vector<std::string> strategies = {};
+  std::vector<std::string> algorithms = {};  ///< to try beside raw
+  /// Chunks of the largest tensor; none: the planner looks for the best number.
+  std::optional<std::int32_t> chunks = {};
+  /// The most simulations. With fewer than there are chunk counts, estimates say which are
+  /// simulated.
+  std::int64_t evaluations = INT64_MAX;
 };
 
-/// The best chunk count for one strategy and algorithm. Of several tensors it is the largest one's:
-/// the others are cut into chunks as long.
+/// The best chunk count for one strategy and algorithm. With several tensors it counts the chunks
+/// of the largest one; the others are cut into chunks of the same length.
 struct BroadcastChoice {
   std::string strategy;
   std::string algorithm;  ///< empty: raw
   std::int64_t chunks = 0;
-  std::int64_t chunk_elements = 0;  ///< of all but the last
-  double seconds = 0;
-  std::int64_t counts = 0;       ///< chunk counts that make different chunks
-  std::int64_t simulations = 0;  ///< of them
-  bool proven = false;           ///< no chunk count takes less
+  std::int64_t chunk_elements = 0;  ///< elements of every chunk but the last
+  double seconds = 0;               ///< that the broadcast takes
+  std::int64_t counts = 0;          ///< the chunk counts that make different chunks
+  std::int64_t simulations = 0;     ///< how many of these were simulated
+  bool proven = false;              ///< no chunk count takes less
 };
 
 struct BroadcastResult {
   casync::Plan plan;
   BroadcastChoice best;
-  std::vector<BroadcastChoice> choices;  ///< per strategy and algorithm, raw first
-  bool proven = true;  ///< no strategy, algorithm and chunk count of the problem's is faster
+  std::vector<BroadcastChoice> choices;  ///< one per strategy and algorithm, raw first
+  bool proven = true;                    ///< no other choice that the problem allows is faster
 };
 
-/// The fastest plan. Of each strategy and algorithm the most promising count is simulated first,
-/// then the others in the order of estimates, and counts are left out that take, by their bound
-/// (casync::Strategy::spread), no less than the best of the same: the best of all, unless
-/// evaluations or the machines' budget ran out. InputError for a root that is no node, a single
-/// node, more chunks than can hold 32 elements, a strategy that is none of broadcasts, an algorithm
-/// that the profile has no costs for, or none at all in time.
+/// The fastest plan. For each strategy and algorithm, chunk counts are simulated in the order of
+/// their estimated times. A count is left out if its lower bound (casync::Strategy::spread) is no
+/// less than the best time until then. The plan is therefore the fastest of all, unless the
+/// evaluations or the machines' budget run out first.
+///
+/// InputError for a root that is no node, a single node, more chunks than can hold 32 elements
+/// each, a strategy that does not broadcast, an algorithm without costs in the profile, and a
+/// budget that ends before anything was simulated.
 BroadcastResult plan_broadcast(const BroadcastProblem& problem);
 
-/// The names of an algorithm list that lose bits of the model's tensors.
+/// Those of the named algorithms that lose bits of the model's tensors.
 std::vector<std::string> lossy_of(const std::vector<std::string>& names,
                                   const models::Model& model);
 
-/// Those algorithms with costs in the profile that keep all bits of the model's tensors, and are
-/// not what raw tensors of this dtype are sent as anyway.
+/// The algorithms with costs in the profile that keep all bits of the model's tensors. A cast to
+/// the dtype that the tensors have is left out, since raw tensors are sent that way anyway.
 std::vector<std::string> lossless_algorithms(const costs::Profile& profile,
                                              const models::Model& model);
 
-/// Every chunk count from 1 on that makes other chunks than smaller ones do, for a tensor of so
-/// many elements, and the elements of all its chunks but the last.
+/// A number of chunks for a tensor.
 struct ChunkCount {
   std::int64_t chunks = 1;
-  std::int64_t elements = 0;
+  std::int64_t elements = 0;  ///< of every chunk but the last
 };
+/// The chunk counts of a tensor of so many elements, ascending from 1. A count is left out if it
+/// cuts the tensor as a smaller one does.
 std::vector<ChunkCount> chunk_counts(std::int64_t elements);
 
 }  // namespace hipress::planner

@@ -19,9 +19,9 @@ std::optional<costs::Cluster> as_collectives_see(const Machines& machines);
 /// sum gradients over their GPUs first, every GPU as a node, and the other way round.
 class OtherLevels {
  public:
-  /// Null where there is no other level, or where plans for it cannot be simulated, which
-  /// `diagnostics` then says. Problem::machines must be given; the problem's model and profile must
-  /// outlive it.
+  /// Null where there is no other level, or where plans for it cannot be simulated; `diagnostics`
+  /// then says why. Problem::machines must be given. The problem's model and profile must outlive
+  /// the result.
   static std::unique_ptr<const OtherLevels> of(const Problem& problem,
                                                std::vector<std::string>& diagnostics);
 

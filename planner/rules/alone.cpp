@@ -10,8 +10,8 @@
 namespace hipress::planner {
 namespace {
 
-/// One of the plans that `--plan NAME` stands for; they have K = N. Where nothing may be
-/// compressed, what would compress is none.
+/// A plan by its name, with K = N. Where the problem has no algorithm to compress with, plans that
+/// would compress are `none`.
 casync::Plan named_plan(const std::string& name, const Problem& problem) {
   const bool nothing = problem.algorithms.empty();
   return plans::resolve_plan(
@@ -32,7 +32,8 @@ casync::Plan fp16(const Problem& problem) { return named_plan("fp16", problem); 
 casync::Plan all(const Problem& problem) { return named_plan("all", problem); }
 casync::Plan threshold(const Problem& problem) { return named_plan("threshold:262144", problem); }
 casync::Plan secopa(const Problem& problem) {
-  return of_slices(problem.algorithms).empty() ? none(problem) : search_secopa(problem).plan;
+  const bool decides = !of_slices(problem.algorithms).empty() && secopa_knows(problem.strategy);
+  return decides ? search_secopa(problem).plan : none(problem);
 }
 
 }  // namespace rules
@@ -48,7 +49,10 @@ constexpr std::array kAlone = {
     BaselineRow{"all", "everything compressed, each gradient alone", rules::all},
     BaselineRow{"threshold_262144", "compressed from 262144 elements on, each gradient alone",
                 rules::threshold},
-    BaselineRow{"secopa", "by SeCoPa's cost model, each gradient alone", rules::secopa},
+    BaselineRow{.name = "secopa",
+                .help = "by SeCoPa's cost model, each gradient alone",
+                .make = rules::secopa,
+                .by_formulas = true},
 };
 
 }  // namespace

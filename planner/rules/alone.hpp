@@ -23,6 +23,8 @@ struct BaselineRow {
   std::string_view algorithm = {};
   /// `make` simulates many plans.
   bool searches = false;
+  /// By SeCoPa's formulas: only strategies with formulas can carry it (secopa_knows()).
+  bool by_formulas = false;
 
   /// A library's own, whose nodes are GPUs: as_collectives_see().
   bool is_collective() const { return !strategy.empty(); }

@@ -58,9 +58,8 @@ constexpr std::array kFormulas = {Formula{"ps", false, ps_raw, ps_compressed},
                                   Formula{"allgather", true, ring_raw, allgather_compressed}};
 
 const Formula& find_formula(std::string_view strategy) {
-  for (const Formula& formula : kFormulas) {
-    if (formula.strategy == strategy) return formula;
-  }
+  const auto found = std::ranges::find(kFormulas, strategy, &Formula::strategy);
+  if (found != kFormulas.end()) return *found;
   std::vector<std::string_view> names;
   for (const Formula& formula : kFormulas) names.push_back(formula.strategy);
   throw io::InputError(fmt::format("search secopa has formulas for {}, not for {}",
@@ -117,6 +116,10 @@ std::vector<std::string> diagnostics_of(const Problem& problem) {
 }
 
 }  // namespace
+
+bool secopa_knows(std::string_view strategy) {
+  return std::ranges::find(kFormulas, strategy, &Formula::strategy) != kFormulas.end();
+}
 
 SecopaChoice choose(const SecopaCosts& costs, std::string_view strategy, std::uint32_t nodes,
                     std::int64_t elements) {

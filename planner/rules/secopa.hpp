@@ -17,8 +17,11 @@ struct SecopaChoice {
   double cost = 0;
 };
 
+/// Whether there are formulas for a strategy.
+bool secopa_knows(std::string_view strategy);
+
 /// SeCoPa's decision for one gradient of `elements` among `nodes`, by the formulas for `strategy`
-/// ("ps" or "ring"; io::InputError for others): the K of 1 … N (of those above 2^14, the powers of
+/// (io::InputError for one without): the K of 1 … N (of those above 2^14, the powers of
 /// two and N) with the least cost, the first of equals, raw and compressed; compressed only if that
 /// is strictly cheaper. One node has nobody to send to: raw, K = 1.
 SecopaChoice choose(const SecopaCosts& costs, std::string_view strategy, std::uint32_t nodes,

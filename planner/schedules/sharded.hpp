@@ -6,9 +6,11 @@
 /// Plans for schedules whose parameters are in shards.
 namespace hipress::planner {
 
-/// The problem with every GPU a node, as shards need it. io::InputError where that cannot be said.
+/// The problem with every GPU as a node of its own, which sharded schedules need.
 class GpuProblem {
  public:
+  /// io::InputError where the machines cannot be described that way. What `problem` refers to must
+  /// outlive the object.
   explicit GpuProblem(const Problem& problem);
   const Problem& problem() const { return problem_; }
 
@@ -17,30 +19,34 @@ class GpuProblem {
   Problem problem_;
 };
 
-/// Whether parameters may be gathered so: as block formats, casts and lossless codecs do, since
-/// nobody feeds back what a gather leaves out.
+/// Whether gathers of parameters may be compressed with this algorithm: a block format, a cast or a
+/// lossless codec. Others rely on error feedback, which gathers do not have.
 bool may_gather(const Problem& problem, const std::string& algorithm);
 
-/// The most that a sharded plan gives up of a layer, in gathers or in reductions.
+/// How coarse the coarsest message of a sharded plan is, over all layers' gathers and reductions.
 Coarseness coarseness_of_shards(const Problem& problem, const casync::Plan& plan);
 
-/// Why no plan of the schedule fits the problem's nodes; empty: one does.
+/// Why the schedule is impossible on the problem's nodes; empty: it is possible.
 std::string refusal_of_nodes(const Problem& problem, const casync::Schedule& schedule);
 
-/// A plan, and what no plan of its schedule takes less than.
+/// A plan, and a lower bound for its schedule.
 struct ShardedPlan {
   casync::Plan plan;
-  double lower_bound_s = 0;  ///< shard_bound() over all that is tried; 0: not known
+  /// Seconds that every plan of the schedule takes at least: the least shard_bound() of all
+  /// choices; 0: not known.
+  double lower_bound_s = 0;
 };
 
-/// The plan that takes least for a sharded schedule: gathers and reductions of all layers raw, in
-/// half precision or compressed with any one of the problem's algorithms, whichever pair takes
-/// least; then layer by layer what gives up less and does not take longer. Each step has to be
-/// shorter by more than the tolerance, and layers may together give up at most that again.
-/// All are by `shards_by` (Plan::shards_by); in messages no bound is known, and it is 0.
-/// Gathers are compressed as may_gather() says. Where hosts have several nodes and hold whole
-/// groups of them, compressed reductions may be exchanged within hosts first. `problem` is a
-/// GpuProblem's.
+/// The fastest plan that two passes find for a sharded schedule. The first tries every pair of a
+/// form for all gathers and a form for all reductions: raw, or one of the problem's algorithms
+/// (gathers: those of may_gather()). A pair replaces the best before it if it is faster by more
+/// than the tolerance; raw comes first. The second pass makes gathers, reductions or both of one
+/// layer after the other raw, as long as the step stays within the tolerance of the time that the
+/// first found.
+///
+/// Shards travel by `shards_by` (Plan::shards_by). Where they travel as messages, no bound is
+/// known, and it is 0. Where hosts have several nodes and hold whole groups of them, compressed
+/// reductions may be exchanged within hosts first. `problem` is a GpuProblem's.
 ShardedPlan plan_shards(const Problem& problem, const casync::Schedule& schedule,
                         const std::string& shards_by = std::string(casync::kLibrary));
 

@@ -1,11 +1,13 @@
 #include "planner/schedules/state_memory.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "casync/sharded.hpp"
 #include "io/error.hpp"
+#include "io/suggestion.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -49,13 +51,14 @@ const std::vector<OptimizerRow>& optimizers() {
 }
 
 const OptimizerRow& find_optimizer(std::string_view name) {
-  std::string names;
+  std::vector<std::string_view> names;
   for (const OptimizerRow& row : optimizers()) {
     if (row.name == name) return row;
-    names += (names.empty() ? "" : ", ") + std::string(row.name);
+    names.push_back(row.name);
   }
-  throw io::InputError(
-      fmt::format("unknown `optimizer` {}; known are {}", io::quote(std::string(name)), names));
+  throw io::InputError(fmt::format("unknown `optimizer` {}{}known are {}",
+                                   io::quote(std::string(name)), io::before_known(name, names),
+                                   fmt::join(names, ", ")));
 }
 
 StateMemory state_memory(const models::Model& model, const casync::Plan& plan,

@@ -34,10 +34,11 @@ struct StateMemory {
   std::int64_t total() const { return parameters + gradients + optimizer + gathered + reductions; }
 };
 
-/// By the plan's schedule. A sharded one has at most in_flight neighbouring layers whole (all, if
-/// they stay whole after forward), and the gradients of two layers: one that backward makes and one
-/// that is reduced. Other schedules have everything whole on each GPU. Local updates also have the
-/// weights that all nodes have in common and the momentum of these weights, 8 bytes a parameter.
+/// The memory that a plan's schedule needs on a GPU. Under a sharded schedule a GPU holds shards,
+/// at most in_flight neighbouring layers whole (all of them, if they stay whole after forward), and
+/// the gradients of two layers: the one that backward makes and the one that is reduced. Under
+/// other schedules everything is whole on each GPU. Local updates add the weights that all nodes
+/// have in common and the momentum of these weights, 8 bytes a parameter.
 StateMemory state_memory(const models::Model& model, const casync::Plan& plan,
                          const OptimizerRow& optimizer);
 

@@ -38,7 +38,7 @@ struct Optimum {
 /// the time that they would take.
 Optimum find_optimum(const Problem& problem, const Choices& choices);
 
-/// `--search exhaustive`: the optimum of exhaustive_choices(). std::invalid_argument without
+/// The search "exhaustive": the optimum of exhaustive_choices(). std::invalid_argument without
 /// Problem::machines.
 SearchResult search_exhaustive(const Problem& problem);
 

@@ -11,9 +11,10 @@
 
 namespace hipress::planner {
 
-// Of machines whose GPUs can be at two levels, a plan has the one with as many nodes as it is for.
+// GPUs can be nodes of their own, or share nodes (costs/levels.hpp). A plan is simulated at the
+// level that has as many nodes as the plan.
 
-/// Simulated iteration time in seconds, of a folded graph where that changes nothing.
+/// Simulated iteration time in seconds. The graph is folded where that does not change the time.
 /// io::InputError if the profile lacks an algorithm of the plan.
 double simulated_iteration_s(const models::Model& model, const casync::Plan& plan,
                              const Machines& machines,
@@ -30,21 +31,22 @@ AffordableScenario affordable_scenario(const models::Model& model, const casync:
                                        const Machines& machines,
                                        sim::TransferOrder order = sim::TransferOrder::kReady);
 
-/// About how many of the whole graph's tasks affordable_iteration() simulates.
+/// About how many tasks affordable_iteration() simulates: the whole graph's, or those of one node
+/// if it folds the graph.
 double simulated_tasks(const models::Model& model, const casync::Plan& plan,
                        const Machines& machines);
 
 /// A time that large clusters can afford, and what was given up for it.
 struct AffordableTime {
-  std::optional<double> iteration_s;  ///< none: not even so
-  std::string diagnostic = {};        ///< empty: it is simulated_iteration_s()
+  std::optional<double> iteration_s;  ///< none: too large to be simulated even folded
+  std::string diagnostic = {};        ///< what was given up; empty: nothing was
 };
 
-/// The graph of one plan, for simulations of it on machines that differ in their costs alone.
-/// Threads may share one.
+/// The graph of one plan. Simulations of the plan share it if their machines differ in nothing but
+/// costs. Threads may share one.
 class SharedGraph {
  public:
-  /// Expanded at the first call. Throws as sim::expand().
+  /// The graph, which the first call expands. Throws as sim::expand().
   const casync::TaskGraph& of(const sim::Scenario& scenario, sim::Fold fold);
 
  private:
@@ -52,11 +54,12 @@ class SharedGraph {
   std::optional<sim::ExpandedGraph> expanded_;
 };
 
-/// The same where a graph has so many tasks that it does not fit in memory or time: folded with all
-/// slices as long as the longest, and on network port where flows would be too many or have bursts,
-/// which cannot be folded. None for plans whose nodes do different things, for those of which even
-/// one node has too many tasks, and where Machines::budget leaves too little time. `graph` is the
-/// plan's; null: it is made for this simulation.
+/// The iteration time of a plan whose graph may have too many tasks for memory or time. Where it
+/// does, one node stands for all (the graph is folded), every slice is as long as the longest, and
+/// the network is `port` if `fair` would have too many flows, or bursts, which cannot be folded.
+///
+/// There is no time where nodes do different things, where even one node has too many tasks, and
+/// where Machines::budget leaves too little time. `graph` is the plan's; null: one is made.
 AffordableTime affordable_iteration(const models::Model& model, const casync::Plan& plan,
                                     const Machines& machines,
                                     sim::TransferOrder order = sim::TransferOrder::kReady,

@@ -14,50 +14,58 @@
 
 namespace hipress::planner {
 
-/// A plan of an option set, as indices into it.
+/// A plan that is made of Choices, as indices into them.
 struct Candidate {
   std::uint32_t scheme = 0;
-  std::vector<std::uint16_t> options;  ///< per gradient
+  std::vector<std::uint16_t> options;  ///< one per gradient
   bool operator==(const Candidate&) const = default;
 };
 
-/// Whether on network port all nodes do the same where their tasks are the same, and nothing but a
-/// link's messages slow each other: then Timeline is all that there is to simulate.
+/// Whether nodes with the same tasks take the same time for them on network port, and nothing slows
+/// a transfer but other transfers of its link. Timeline then simulates all that happens.
 bool nodes_are_alike(const costs::Cluster& cluster);
 
-/// Puts candidates of one problem's option set together for Timeline.
+/// Makes a candidate's Schedule, which Timeline simulates. Fidelities:
+///  - coarse: a rough pattern per gradient, quick and for any candidate;
+///  - whole: every task of every node;
+///  - folded: one node stands for all, and every slice is as long as the first.
+/// Whole schedules, and folded ones whose slices are all equal, are exact: they give the times of
+/// sim::simulate().
 class Evaluator {
  public:
-  /// Problem::machines must be given. The arguments must outlive it.
+  /// Problem::machines must be given. Both arguments must outlive the evaluator.
   Evaluator(const Problem& problem, const Choices& choices);
 
-  /// Whether Timeline's exact times are those of network port on these machines: not where
-  /// transfers are slowed by others than transfers, where nodes or paths differ, or where hosts'
-  /// cores are shared.
+  /// Whether exact schedules give the times of network port on these machines. They do not where
+  /// something else than transfers slows transfers, where nodes or paths differ, or where nodes
+  /// share the cores of a host.
   bool has_exact() const { return exact_; }
 
-  /// Coarse: for any candidate. Not to be called by two threads at once.
+  /// For any candidate. Not to be called by two threads at once.
   Schedule coarse(const Candidate& candidate);
-  /// Exact, if can_be_exact(): folded where the graph can be, or where
-  /// folded_only() (then with every slice as long as the first), else whole. Valid until the
-  /// next trim(). Not to be called by two threads at once.
+  /// For candidates that can_be_exact(): folded if the whole graph and the folded one take the same
+  /// time, or if the problem is folded_only(); else whole.
+  /// Valid until the next trim(). Not to be called by two threads at once.
   Schedule exact(const Candidate& candidate);
-  /// The same, and never folded.
+  /// As exact(), and never folded.
   Schedule whole(const Candidate& candidate);
-  /// Folded, every slice as long as the first: where the graph can be folded at least so.
+  /// As exact(), and always folded; the candidate's graph must be foldable at least with every
+  /// slice as long as the first.
   Schedule folded(const Candidate& candidate);
   bool can_be_exact(const Candidate& candidate) const {
     const Scheme& scheme = choices_.schemes[candidate.scheme];
     return exact_ && scheme.batch.threshold_bytes == 0;
   }
 
-  /// PatternBook::set_stop() of exact patterns.
+  /// Exact patterns are made until this returns true: PatternBook::set_stop().
   void set_stop(std::function<bool()> stop) { exact_book_.set_stop(std::move(stop)); }
 
-  /// Frees memory if exact patterns take too much; exact schedules made before are invalid then.
+  /// Frees memory if exact patterns take too much of it. Schedules that exact(), whole() and
+  /// folded() returned before are invalid from then on.
   void trim();
 
-  /// One node's codec and port work of a gradient that is synchronised on its own, in ps.
+  /// How long, in ps, a gradient that is synchronised on its own occupies one node's codec and
+  /// port.
   struct Load {
     double codec = 0, port = 0;
   };
@@ -115,9 +123,9 @@ class Evaluator {
   std::map<std::pair<const casync::Strategy*, Fidelity>, std::vector<const Pattern*>> singles_;
 };
 
-/// A plan's iteration on network port in ps, from patterns: folded with every slice as long as the
-/// first. It must be foldable at least so, without batches, on machines that
-/// Evaluator::has_exact() holds for. sim::Stopped where Machines::budget is over.
+/// The time in ps that a plan's iteration takes on network port, folded with every slice as long as
+/// the first. The plan must be foldable at least that way and have no batches, and
+/// Evaluator::has_exact() must hold for the machines. sim::Stopped when Machines::budget is over.
 std::int64_t folded_iteration(const models::Model& model, const casync::Plan& plan,
                               const Machines& machines, sim::TransferOrder order);
 

@@ -122,6 +122,8 @@ def _text(request: Mapping[str, Any]) -> str:
             raise ValueError(f"{name}: {value!r} is no text in UTF-8") from None
         except ValueError as error:
             raise ValueError(f"{name}: {value!r} is no value of a request ({error})") from None
+        except TypeError as error:
+            raise TypeError(f"{name}: {error}") from None
         members.append(f"{json.dumps(name)}: {text}")
     return "{" + ", ".join(members) + "}"
 

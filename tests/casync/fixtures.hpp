@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <vector>
 
@@ -18,7 +20,7 @@ inline Algorithm half_bytes(bool half_precision = false) {
 inline models::Model model_of(std::vector<std::int64_t> sizes) {
   models::Model model;
   for (std::size_t g = 0; g < sizes.size(); ++g) {
-    model.gradients.push_back({.name = "g" + std::to_string(g), .elements = sizes[g]});
+    model.gradients.push_back({.name = fmt::format("g{}", g), .elements = sizes[g]});
   }
   return model;
 }

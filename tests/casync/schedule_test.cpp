@@ -1,5 +1,7 @@
 #include "casync/schedule.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <functional>
 #include <map>
@@ -20,7 +22,7 @@ models::Model layered(int layers) {
   model.forward_s = 1;
   for (int layer = layers; layer-- > 0;) {
     for (const char* tensor : {".bias", ".weight"}) {
-      model.gradients.push_back({.name = "blocks." + std::to_string(layer) + tensor,
+      model.gradients.push_back({.name = fmt::format("blocks.{}{}", layer, tensor),
                                  .elements = 256,
                                  .ready_s = 2.0 * (layers - layer) / layers});
     }
@@ -64,7 +66,8 @@ TEST_CASE("a schedule's text is read, and written with what is not the default")
 TEST_CASE("what is no schedule is refused with what there is") {
   const auto why = [](const char* text) { return refusal([&] { Schedule::parse(text); }); };
   CHECK_THAT(why("fast"), Contains("unknown schedule 'fast'; known are ddp, local, fsdp, hsdp"));
-  CHECK_THAT(why(""), Contains("unknown schedule ''"));
+  CHECK_THAT(why(""), Contains("unknown schedule ''; known are"));
+  CHECK_THAT(why("fsdpp"), Contains("unknown schedule 'fsdpp'; did you mean 'fsdp'? known are"));
   CHECK_THAT(why("local(steps=0)"), Contains("steps must be a whole number from 1"));
   CHECK_THAT(why("local(steps=-3)"), Contains("got '-3'"));
   CHECK_THAT(why("local(steps=1.5)"), Contains("got '1.5'"));
@@ -107,7 +110,7 @@ TEST_CASE("a text may stand for a set of schedules") {
   CHECK_THAT(why("ddp|local"), Contains("unknown schedule"));
   CHECK_THAT(why("local(pattern=strided|zigzag)"), Contains("got 'zigzag'"));
   std::string many = "local(steps=1";
-  for (int i = 2; i < 1002; ++i) many += "|" + std::to_string(i);
+  for (int i = 2; i < 1002; ++i) many += fmt::format("|{}", i);
   CHECK_THAT(why((many + ")").c_str()), Contains("more than 1000 schedules"));
 }
 
@@ -225,8 +228,7 @@ TEST_CASE("a mean is awaited by the forward pass that the overlap says, and by n
   for (const int overlap : {0, 1, 2}) {
     // Layer 1, gradients 0 and 1, is sent behind step 4, and layer 0 behind step 2.
     const TaskGraph graph = expand_back_to_back(
-        model,
-        planned("local(steps=5, fragments=2, overlap=" + std::to_string(overlap) + ")", model), 2);
+        model, planned(fmt::format("local(steps=5, fragments=2, overlap={})", overlap), model), 2);
     check(graph);
     std::vector<TaskId> means = tasks_of(graph, Kind::kRecv, 0);
     REQUIRE(means.size() == 4);  // two a period

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <map>
 #include <random>
@@ -44,7 +46,7 @@ TEST_CASE("a bulk group is synchronised as one gradient with K = N") {
   for (TaskId id = 0; id < graph.tasks(); ++id) {
     if (graph[id].kind != Kind::kJoin) continue;
     CHECK(before[id].size() == 6);
-    CHECK(describe(graph, id) == "Join bulk0[0] on node " + std::to_string(graph[id].node));
+    CHECK(describe(graph, id) == fmt::format("Join bulk0[0] on node {}", graph[id].node));
   }
 }
 
@@ -261,7 +263,7 @@ std::pair<models::Model, Plan> random_plan(std::uint32_t seed) {
     const std::uint32_t most = below(2) == 0 ? 100 : 5000;
     const std::int64_t elements = std::int64_t{below(most)} + 1;
     model.gradients.push_back(
-        {.name = "g" + std::to_string(g), .elements = elements, .ready_s = 1e-6 * below(20)});
+        {.name = fmt::format("g{}", g), .elements = elements, .ready_s = 1e-6 * below(20)});
   }
   model.forward_s = 1e-6 * below(10);
   Plan plan = plan_of(below(2) == 0 ? "ps" : "ring", 1 + below(6), 0, 1, gradients);

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <set>
 
@@ -30,7 +32,7 @@ models::Model matrices(const std::vector<std::pair<std::int64_t, std::int64_t>>&
   models::Model model;
   for (const auto& [rows, columns] : shapes) {
     const std::size_t number = model.gradients.size();
-    model.gradients.push_back({.name = "g" + std::to_string(number),
+    model.gradients.push_back({.name = fmt::format("g{}", number),
                                .elements = rows * columns,
                                .ready_s = 1e-6 * static_cast<double>(number),
                                .shape = {rows, columns}});

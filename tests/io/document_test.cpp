@@ -51,6 +51,9 @@ TEST_CASE("what is no JSON is refused with its line") {
   CHECK_THROWS_WITH(Document::parse("{\n\"a\": ]", "x.json"),
                     Catch::StartsWith("x.json:2: is no JSON: "));
   CHECK_THROWS_AS(Document::parse("", "x.json"), io::InputError);
+  CHECK_THROWS_WITH(Document::parse(R"([{"a": 1, "b": {"a": 2}, "a": 3}])", "x.json"),
+                    "x.json: has a member 'a' twice in one object");
+  CHECK_NOTHROW(Document::parse(R"([{"a": {"a": 1}, "b": [{"a": 2}, {"a": 3}]}, {"a": 4}])", "x"));
   // 64 levels are read, and no more.
   CHECK_NOTHROW(Document::parse(std::string(64, '[') + std::string(64, ']'), "x.json"));
   CHECK_THROWS_WITH(Document::parse(std::string(100'000, '['), "x.json"),

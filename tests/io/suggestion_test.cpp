@@ -16,6 +16,8 @@ TEST_CASE("the nearest known word is proposed, nonsense is not") {
   CHECK(suggestion("bandwith", kKnown) ==
         "; did you mean 'bandwidth'? (known: bandwidth, latency, overhead)");
   CHECK(suggestion("xyz", kKnown) == " (known: bandwidth, latency, overhead)");
+  CHECK(before_known("bandwith", kKnown) == "; did you mean 'bandwidth'? ");
+  CHECK(before_known("xyz", kKnown) == "; ");
 }
 
 TEST_CASE("a word of few letters is not taken for another that shares none") {

@@ -56,6 +56,7 @@ TEST_CASE("an unknown algorithm is answered with those there are") {
       make_codec("onebyte"),
       Contains("'onebyte'") &&
           Contains("onebit,tbq,terngrad,dgc,graddrop,int8block,int4block,fp8block,fp4block,fp16"));
+  CHECK_THROWS_WITH(make_codec("onebitt"), Contains("; did you mean 'onebit'?"));
   CHECK_THROWS_AS(make_codec(""), std::invalid_argument);
   CHECK_THROWS_AS(make_codec("(tau=1)"), std::invalid_argument);
 }

@@ -1,5 +1,7 @@
 #include "planner/problem/accuracy.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <stdexcept>
 #include <string>
@@ -67,7 +69,7 @@ TEST_CASE("a place that is none is refused with what would do") {
   for (const std::string text :
        {"tern.pse", "=2", "tern.pse=6", "tern.pse=0", "tern.pse=none", "tern.pse=onebot"}) {
     CAPTURE(text);
-    CHECK_THROWS_WITH(parse_accuracy({text}), Contains("`accuracy` '" + text + "'") &&
+    CHECK_THROWS_WITH(parse_accuracy({text}), Contains(fmt::format("`accuracy` '{}'", text)) &&
                                                   Contains("tern.pse=terngrad, tern.pse=2"));
   }
 }

@@ -1,5 +1,7 @@
 #include "planner/baselines/baselines.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <map>
 #include <string>
@@ -83,7 +85,7 @@ TEST_CASE("DDP of many gradients is simulated where its nodes differ, and cannot
           "[slow]") {
   models::Model model;
   for (int g = 0; g < 17000; ++g) {
-    model.gradients.push_back({.name = "g" + std::to_string(g), .elements = 100'000});
+    model.gradients.push_back({.name = fmt::format("g{}", g), .elements = 100'000});
   }
   SimpleMachines on;
   on.machines.cluster = costs::cluster_from_profile(on.profile, 128);
@@ -135,7 +137,7 @@ TEST_CASE("DDP's baselines take what an ideal ring does of their buckets") {
 TEST_CASE("a grouped baseline is as good as the same ungrouped, and better with many messages") {
   models::Model model;
   for (int g = 0; g < 50; ++g) {
-    model.gradients.push_back({.name = "g" + std::to_string(g), .elements = 64});
+    model.gradients.push_back({.name = fmt::format("g{}", g), .elements = 64});
   }
   SimpleMachines on;
   on.machines.network = sim::Network::kFair;

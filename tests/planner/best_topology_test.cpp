@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <limits>
@@ -23,7 +25,7 @@ struct FourNodes {
   FourNodes(const std::vector<std::int64_t>& sizes, double overhead_s, double kernel_s) {
     for (const std::int64_t elements : sizes) {
       model.gradients.push_back(
-          {.name = "g" + std::to_string(model.gradients.size()), .elements = elements});
+          {.name = fmt::format("g{}", model.gradients.size()), .elements = elements});
     }
     profile.link = {
         .overhead_s = overhead_s, .bandwidth = 1e9, .bandwidth_both_ways = 1e9, .latency_s = 5e-6};

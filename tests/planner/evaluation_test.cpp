@@ -1,5 +1,7 @@
 #include "planner/timing/evaluation.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -17,7 +19,7 @@ struct Instance {
       : profile(costs::read_profile("v100_100g")),
         machines{profile, costs::cluster_from_profile(profile, nodes), network} {
     for (std::size_t g = 0; g < gradients; ++g) {
-      model.gradients.push_back({.name = "g" + std::to_string(g),
+      model.gradients.push_back({.name = fmt::format("g{}", g),
                                  .elements = std::int64_t{32} * nodes * 4,
                                  .ready_s = 1e-4 * static_cast<double>(g)});
     }

@@ -1,5 +1,7 @@
 #include "planner/search/exhaustive.hpp"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <limits>
@@ -157,7 +159,7 @@ TEST_CASE("the search alone is within 0.5 % of the optimum of 300 random instanc
 models::Model equal_gradients(std::size_t count) {
   models::Model model;
   for (std::size_t g = 0; g < count; ++g) {
-    model.gradients.push_back({.name = "g" + std::to_string(g),
+    model.gradients.push_back({.name = fmt::format("g{}", g),
                                .elements = 1 << 20,
                                .ready_s = 1e-3 * static_cast<double>(g)});
   }

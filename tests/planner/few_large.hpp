@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -64,7 +66,7 @@ class FewLarge {
     std::vector<double> parts = {first / 2, (1 - first) / 2};
     for (const double weight : weights) parts.push_back(weight / sum / 2);
     for (std::size_t g = 0; g < parts.size(); ++g) {
-      model_.gradients.push_back({.name = "g" + std::to_string(g),
+      model_.gradients.push_back({.name = fmt::format("g{}", g),
                                   .elements = static_cast<std::int64_t>(elements * parts[g]),
                                   .ready_s = std::round(backward_s * share() * 1e9) * 1e-9});
     }

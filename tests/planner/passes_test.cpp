@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -329,7 +331,7 @@ TEST_CASE("a pass that breaks the plan is named") {
                              Pass{"forgets", "", forgets_a_gradient}}) {
     const std::array rows = {broken};
     CHECK_THROWS_WITH(run_passes(problem, before, {}, {}, rows),
-                      Contains("'" + std::string(broken.name) + "'") && Contains("internal"));
+                      Contains(fmt::format("'{}'", broken.name)) && Contains("internal"));
     CHECK(run_passes(problem, before, {std::string(broken.name)}, {}, rows).reports.empty());
   }
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -142,7 +144,7 @@ class RandomInstance {
     double bytes = 0;
     for (std::size_t g = 0; g < gradients; ++g) {
       const auto elements = static_cast<std::int64_t>(draws_.log_uniform(32, 32e6));
-      model_.gradients.push_back({.name = "g" + std::to_string(g), .elements = elements});
+      model_.gradients.push_back({.name = fmt::format("g{}", g), .elements = elements});
       bytes += 4.0 * static_cast<double>(elements);
     }
     // Communication takes 0.3 to 10 times as long as backward.

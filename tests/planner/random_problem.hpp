@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -30,7 +32,7 @@ class RandomProblem {
     std::int64_t elements = 0;
     for (std::uint32_t g = 0; g < count; ++g) {
       const auto size = static_cast<std::int64_t>(32 * std::pow(10.0, 6 * share()));
-      model.gradients.push_back({.name = "g" + std::to_string(g),
+      model.gradients.push_back({.name = fmt::format("g{}", g),
                                  .elements = size,
                                  .ready_s = std::round(backward_s * share() * 1e9) * 1e-9});
       elements += size;

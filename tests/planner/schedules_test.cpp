@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>
@@ -19,7 +21,7 @@ models::Model alike(int layers, std::int64_t elements, double step_s) {
   models::Model model;
   model.forward_s = step_s / 3;
   for (int layer = layers; layer-- > 0;) {
-    model.gradients.push_back({.name = "blocks." + std::to_string(layer) + ".weight",
+    model.gradients.push_back({.name = fmt::format("blocks.{}.weight", layer),
                                .elements = elements,
                                .ready_s = 2 * step_s / 3 * (layers - layer) / layers});
   }
@@ -72,7 +74,7 @@ TEST_CASE("local updates of one fragment take the time of the closed form") {
     const double step_s = 3e-6 * std::round(between(1e3, 1e6)) * layers;
     const double bandwidth = kGigabit * between(0.1, 50);
     CAPTURE(point, layers, steps, elements, step_s, bandwidth);
-    const std::string schedule = steps == 1 ? "ddp" : "local(steps=" + std::to_string(steps) + ")";
+    const std::string schedule = steps == 1 ? "ddp" : fmt::format("local(steps={})", steps);
     const double found = period_s(two_ends(alike(layers, elements, step_s), schedule, bandwidth));
     const double layer_s = 4.0 * static_cast<double>(elements) / bandwidth;
     const double waits = step_s / 3 + 2 * step_s / (3 * layers) + layers * layer_s;

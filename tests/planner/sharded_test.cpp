@@ -504,9 +504,9 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
   CHECK_THAT(choice.at("left_out")[0].at("reason").get<std::string>(),
              Contains("does not fit: 1.99GB of a GPU's 1.5GB"));
   std::size_t chosen = 0;
-  for (const auto& row : choice.at("schedules")) {
-    chosen += row.at("not_chosen").is_null() ? 1 : 0;
-    CHECK(row.at("peak_memory_bytes") <= 1'500'000'000);
+  for (const auto& one : choice.at("schedules")) {
+    chosen += one.at("not_chosen").is_null() ? 1 : 0;
+    CHECK(one.at("peak_memory_bytes") <= 1'500'000'000);
   }
   CHECK(chosen == 1);
   CHECK_THAT(place.run("hipress-plan " + job + "--gpu-memory 80GB --schedule BEST").out,

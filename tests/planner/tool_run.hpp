@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,7 +35,7 @@ class Workplace {
  public:
   Workplace()
       : path_(std::filesystem::temp_directory_path() /
-              ("hipress_tool_test_" + std::to_string(::getpid()))) {
+              fmt::format("hipress_tool_test_{}", ::getpid())) {
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
   }

@@ -1,5 +1,7 @@
 #include "planner/analysis/verdict.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "planner/baselines/ddp.hpp"
@@ -14,7 +16,7 @@ using Catch::StartsWith;
 models::Model model_of(const std::vector<std::int64_t>& elements) {
   models::Model model;
   for (std::size_t g = 0; g < elements.size(); ++g) {
-    model.gradients.push_back({.name = "g" + std::to_string(g),
+    model.gradients.push_back({.name = fmt::format("g{}", g),
                                .elements = elements[g],
                                .ready_s = 1e-3 * static_cast<double>(g)});
   }

@@ -1,5 +1,7 @@
 #include "planner/bound/visits.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <vector>
@@ -135,7 +137,7 @@ TEST_CASE("plans of models of embeddings are bounded within 4 % in the median, 1
       {256, 25e-6},      {8192, 75e-6},       {32768, 125e-6},    {65536, 200e-6},
       {3425280, 625e-6}, {17722112, 1250e-6}, {1712640, 1500e-6}, {8861056, 2000e-6}};
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    model.gradients.push_back({.name = "layer" + std::to_string(i),
+    model.gradients.push_back({.name = fmt::format("layer{}", i),
                                .elements = layers[i].first,
                                .ready_s = layers[i].second});
   }

@@ -38,11 +38,12 @@ def without_measured(value):
 
 def of_tool(request, folder):
     """The document that the request's tool prints."""
-    tool = {"plan": ["hipress-plan"], "simulate": ["hipress-sim"], "import_trace": ["hipress-import"]}[request["request"]]
-    arguments = []
+    tool = {"plan": ["hipress-plan"], "simulate": ["hipress-sim"], "sweep": ["hipress-sim", "sweep"],
+            "import_trace": ["hipress-import"]}[request["request"]]
+    arguments = tool[1:]
     for key, value in request.items():
         option = "--" + key.replace("_", "-")
-        if key == "trace" and request["request"] == "import_trace":
+        if (request["request"], key) in (("import_trace", "trace"), ("sweep", "spec")):
             arguments.append(str(value))
         elif isinstance(value, list):
             for one in value:
@@ -69,6 +70,7 @@ class Doors(unittest.TestCase):
         {"request": "simulate", "input": "resnet50", "plan": "ddp", "nnodes": 4, "profile": "v100_100g", "steady": True},
         {"request": "simulate", "input": "vgg19", "plan": "all", "nnodes": 2, "scale_kernels": True, "profile": "v100_100g",
          "jitter": "uniform:0.1", "replicas": 3, "seed": 5},
+        {"request": "sweep", "spec": str(ROOT / "examples/break_even.yaml"), "shard": "1/20", "jobs": 1, "evaluations": 20},
         {"request": "import_trace", "trace": str(TRACES / "resnet50_ddp_2xa100.kineto.json.gz")},
     )
 
@@ -313,7 +315,7 @@ class Errors(unittest.TestCase):
         self.assertEqual((caught.exception.field, caught.exception.remedy), ("nodes", "did you mean 'nnodes'?"))
 
     def test_what_is_no_value_is_refused(self):
-        with self.assertRaisesRegex(TypeError, "is no value of a request"):
+        with self.assertRaisesRegex(TypeError, "^input: .* is no value of a request"):
             hipress.plan(object())
 
     def test_what_json_cannot_say_is_refused_by_name(self):

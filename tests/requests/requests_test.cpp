@@ -208,6 +208,32 @@ TEST_CASE("an error has its file, line and field") {
   const Document in_spec = error_of(sweep);
   CHECK(text(in_spec, "file") == "spec");
   CHECK(in_spec.find("line")->integer() > 0);
+  CHECK(text(in_spec, "field") == "spec");
+}
+
+TEST_CASE("an unknown name is blamed on the field that gave it, with the nearest that is known") {
+  const auto changed = [](const std::string& field, const std::string& value) {
+    Document request = plan_request();
+    request[field] = value;
+    return error_of(request);
+  };
+  const auto check = [&](const std::string& field, const std::string& value,
+                         const std::string& remedy) {
+    const Document error = changed(field, value);
+    CAPTURE(field, value, error.print());
+    CHECK(text(error, "field") == field);
+    CHECK_THAT(text(error, "remedy"), Catch::StartsWith(remedy));
+  };
+  check("topology", "RNG", "did you mean 'ring'?");
+  check("algorithm", "fp16,onebitt", "did you mean 'onebit'?");
+  check("search", "timelin", "did you mean 'timeline'?");
+  check("profile", "v100", "did you mean 'v100_100g'?");
+  check("network", "mesh", "known are port, fair");
+  // Two fields have that value: nobody knows which of them it is.
+  Document two = plan_request();
+  two["network"] = "mesh";
+  two["topology"] = "mesh";
+  CHECK(text(error_of(two), "field").empty());
 }
 
 TEST_CASE("a text that is no file is not blamed, whatever it is equal to") {
@@ -259,6 +285,8 @@ TEST_CASE("a remedy is what follows the complaint, not what a name or a text hol
   CHECK(remedy(io::InputError("unknown pass 'a; b'")) == "none");
   CHECK(remedy(io::InputError("unknown pass 'a; b'; did you mean 'c'?")) == "did you mean 'c'?");
   CHECK(remedy(io::InputError("unknown pass 'it's; bad' (known: c); see 'd'")) == "see 'd'");
+  CHECK(remedy(io::InputError("is no trace (it is cut short; copy it again); give one")) ==
+        "give one");
   CHECK(remedy(io::InputError("the nodes' links are slow; take others' links")) ==
         "take others' links");
   CHECK(remedy(io::InputError("the quotation 'that begins here; has no end")) == "has no end");

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -54,7 +56,7 @@ inline models::Model make_model(const std::vector<std::int64_t>& sizes) {
   models::Model model{.name = "test", .source = {}, .unit = {}, .gradients = {}};
   for (const std::int64_t elements : sizes) {
     model.gradients.push_back(
-        {.name = "g" + std::to_string(model.gradients.size()), .elements = elements});
+        {.name = fmt::format("g{}", model.gradients.size()), .elements = elements});
   }
   return model;
 }

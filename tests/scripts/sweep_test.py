@@ -115,6 +115,7 @@ class SweepTest(unittest.TestCase):
         empty = self.folder / "empty"
         empty.mkdir()
         for arguments, culprit in ((("s.csv",), "there is no sbatch"), (("s.csv", "--shard", "1/2"), "leave --shard out"),
+                                   (("s.csv", "--json"), "leave out --json"),
                                    (("/dev/null",), "give --output FILE.csv")):
             done = self.sweep(*arguments, "--slurm", "2", PATH=str(empty))
             self.assertEqual(done.returncode, 2, done.stderr)
@@ -123,6 +124,21 @@ class SweepTest(unittest.TestCase):
         done = self.sweep("s.csv", "--slurm", "2", PATH=str(empty))
         self.assertEqual(done.returncode, 2)
         self.assertIn("spec.yaml:2", done.stderr)
+
+    def test_json_needs_no_output(self):
+        def run(*arguments: str) -> subprocess.CompletedProcess:
+            return subprocess.run([SIM, "sweep", "spec.yaml", "--evaluations", "30", *arguments], cwd=self.folder, text=True,
+                                  capture_output=True, timeout=100, check=False)
+
+        neither = run()
+        self.assertEqual((neither.returncode, neither.stdout), (2, ""))
+        self.assertIn("--output is required", neither.stderr)
+        printed = json.loads(run("--json").stdout)
+        self.assertEqual([path.name for path in self.folder.iterdir()].count("spec.yaml.cache"), 0)
+        rows = [line.split(",") for line in self.whole().splitlines() if not line.startswith("#")]
+        self.assertEqual(printed["columns"], rows[0])
+        self.assertEqual([["" if value is None else str(value) for value in row[:4]] for row in printed["rows"]],
+                         [row[:4] for row in rows[1:]])
 
     def test_intervals_are_those_of_a_single_prediction(self):
         lines = [line for line in self.whole().splitlines() if not line.startswith("#")]

@@ -2,6 +2,7 @@
 // them to be simulated, run and verified, and what they leave out is refused, never guessed.
 #include <catch2/catch.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "casync/folding.hpp"
@@ -9,6 +10,7 @@
 #include "casync/partition.hpp"
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
+#include "planner/baselines/baselines.hpp"
 #include "planner/bound/bound.hpp"
 #include "planner/problem/problem.hpp"
 #include "planner/search/search.hpp"
@@ -135,6 +137,7 @@ replay::ReplayResult run(const runtime::Case& made) {
 
 TEST_CASE("strategies are known while they are registered") {
   CHECK_THROWS_WITH(casync::find_strategy("tree"), Contains("unknown topology 'tree'"));
+  CHECK_THROWS_WITH(casync::find_strategy("RNG"), Contains("'RNG'; did you mean 'ring'?"));
   {
     const Registered registered;
     CHECK(&casync::find_strategy("TREE") == &kTree);
@@ -222,6 +225,27 @@ TEST_CASE("plans of a strategy of one's own are searched by exact simulations, w
   CHECK_THROWS_AS(planner::lower_bound(model, machines, choices), io::InputError);
   CHECK_THROWS_WITH(planner::find_search("exhaustive").search(problem),
                     Contains("take `search` timeline"));
+
+  // SeCoPa has no formulas for it, and every other baseline of gradients alone is there.
+  problem.strategy = "tree";
+  problem.algorithms = {"onebit"};
+  const costs::Profile measured = costs::read_profile("v100_100g");
+  const planner::Machines real = {.profile = measured,
+                                  .cluster = costs::cluster_from_profile(measured, 4),
+                                  .network = sim::Network::kPort};
+  problem.machines = &real;
+  const std::vector<planner::Baseline> all = planner::simulate_baselines(problem, real);
+  const auto named = [&](std::string_view name) {
+    const auto one = std::ranges::find(all, name, &planner::Baseline::name);
+    REQUIRE(one != all.end());
+    return *one;
+  };
+  CHECK(named("secopa").diagnostic == "SeCoPa has no formulas for tree");
+  CHECK_FALSE(named("secopa_grouped").iteration_s);
+  CHECK(named("none").iteration_s);
+  CHECK(named("all").plan.strategy == "tree");
+  const planner::SearchResult compressed = planner::find_search("timeline").search(problem);
+  CHECK(compressed.plan.strategy == "tree");
 
   // A broadcast is no way to average.
   problem.strategy = "best";

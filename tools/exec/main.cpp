@@ -44,6 +44,23 @@ void write_trace(const CommandLine& line, const replay::Job& job,
   });
 }
 
+/// Prints what was measured, and what was predicted if there is a forecast.
+void print_results(const CommandLine& line, const replay::Job& job,
+                   const std::optional<replay::Forecast>& forecast, const replay::Report& report) {
+  const std::string predicted_for =
+      forecast ? io::as_command_line(costs::describe_machines(
+                     forecast->machines.profile, forecast->machines.cluster, job.model))
+               : "";
+  if (line.json) {
+    auto json = replay::to_json(report);
+    if (forecast) json["predicted_for"] = predicted_for;
+    std::cout << json.print() << "\n";
+  } else {
+    replay::print(std::cout, report);
+    if (forecast) std::cout << "predicted for " << predicted_for << "\n";
+  }
+}
+
 int run(CommandLine& line) {
   const std::optional<io::Launch> launch = io::read_launch();
   const bool reports = !launch || launch->rank == 0;
@@ -83,18 +100,7 @@ int run(CommandLine& line) {
       replay::make_report(job.model, job.plan.plan.schedule, job.graph, outcome.replayed);
   std::optional<sim::Result> predicted;
   if (forecast) predicted = replay::report_prediction(line, job, *forecast, outcome, report);
-  const std::string predicted_for =
-      forecast ? costs::describe_machines(forecast->machines.profile, forecast->machines.cluster,
-                                          job.model)
-               : "";
-  if (line.json) {
-    auto json = replay::to_json(report);
-    if (forecast) json["predicted_for"] = io::as_command_line(predicted_for);
-    std::cout << json.print() << "\n";
-  } else {
-    replay::print(std::cout, report);
-    if (forecast) std::cout << "predicted for " << io::as_command_line(predicted_for) << "\n";
-  }
+  print_results(line, job, forecast, report);
   // Last, since what was measured is worth more than a trace that cannot be written after all.
   if (!line.trace.empty()) write_trace(line, job, outcome.replayed, predicted);
   return 0;

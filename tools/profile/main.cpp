@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/error.hpp"
@@ -19,6 +20,25 @@
 namespace {
 
 using namespace hipress;
+
+/// Writes and prints the profile, with what was read from a sample; `new_cores`: the time of cores
+/// was measured.
+void write_and_print(const profiler::CommandLine& line, const std::vector<float>& sample,
+                     bool new_cores, costs::Profile profile) {
+  for (std::string& note : profile.notes) note = io::as_command_line(note);
+  if (!sample.empty()) profiler::apply_sample(sample, profile);
+  if (new_cores && profile.cores > 0 && profile.link.core_s_per_byte == 0) {
+    tools::warn(
+        "no core time of transfers could be told, so that predictions take them to cost the cores "
+        "nothing: measure again while nothing else runs, or take one machine's profile as --base");
+  }
+  costs::write_profile(line.output, profile);
+  if (line.json) {
+    fmt::print("{}\n", profiler::to_json(profile, line.output).print(2));
+  } else {
+    profiler::print(profile, line.output);
+  }
+}
 
 int run(profiler::CommandLine& line) {
   profiler::Options options;
@@ -65,20 +85,8 @@ int run(profiler::CommandLine& line) {
   costs::Profile profile = profiler::measure_while_steady(
       options, progress, profiler::probe_of(line, options), line.again_at_most());
   if (!reports) return 0;
-  for (std::string& note : profile.notes) note = io::as_command_line(note);
-  if (!sample.empty()) profiler::apply_sample(sample, profile);
   const bool new_cores = !base || options.anew != profiler::Part::kKernels;
-  if (new_cores && profile.cores > 0 && profile.link.core_s_per_byte == 0) {
-    tools::warn(
-        "no core time of transfers could be told, so that predictions take them to cost the cores "
-        "nothing: measure again while nothing else runs, or take one machine's profile as --base");
-  }
-  costs::write_profile(line.output, profile);
-  if (line.json) {
-    fmt::print("{}\n", profiler::to_json(profile, line.output).print(2));
-  } else {
-    profiler::print(profile, line.output);
-  }
+  write_and_print(line, sample, new_cores, std::move(profile));
   return 0;
 }
 

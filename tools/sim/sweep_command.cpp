@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "io/error.hpp"
 #include "io/interrupts.hpp"
 #include "io/spelling.hpp"
 #include "requests/sweep.hpp"
@@ -25,6 +26,7 @@ struct SweepOptions {
   std::string spec;
   requests::SweepRequest request;
   std::int64_t slurm_tasks = 0;  ///< 0: here
+  bool json = false;
 };
 
 void declare_options(CLI::App& app, SweepOptions& options) {
@@ -32,10 +34,11 @@ void declare_options(CLI::App& app, SweepOptions& options) {
     if (field.name == "spec") {
       app.add_option("SPEC", options.spec, field.help)->required();
     } else {
-      CLI::Option& option = tools::bind(app, field);
-      if (field.name == "output") option.required();
+      tools::bind(app, field);
     }
   }
+  app.add_flag("--json", options.json,
+               "Print one JSON object with the columns and rows; --output may then be left out");
   app.add_option("--slurm", options.slurm_tasks,
                  "Submit an array of so many Slurm tasks, wait for it, and join their parts. "
                  "sbatch's own variables say where it runs: SBATCH_PARTITION, SBATCH_ACCOUNT, ...")
@@ -125,7 +128,7 @@ void say_what_is_kept(const requests::SweepRequest& request) {
                   folder));
 }
 
-int sweep_here(const requests::SweepRequest& request) {
+int sweep_here(const requests::SweepRequest& request, bool json) {
   std::optional<ProgressLine> line;
   requests::Hooks hooks = {.warn = tools::warn, .inform = tools::inform};
   hooks.progress = [&](const requests::Progress& progress) {
@@ -136,7 +139,8 @@ int sweep_here(const requests::SweepRequest& request) {
   hooks.interrupted = &io::InterruptScope::flag();
   const io::InterruptScope scope;
   try {
-    requests::sweep(request, hooks);
+    const requests::Swept swept = requests::sweep(request, hooks);
+    if (json) std::cout << document(swept).print(2) << '\n';
   } catch (const requests::Interrupted&) {
     line.reset();
     say_what_is_kept(request);
@@ -148,8 +152,12 @@ int sweep_here(const requests::SweepRequest& request) {
 int run(const SweepOptions& options) {
   requests::SweepRequest request = options.request;
   request.spec = options.spec;
-  if (options.slurm_tasks > 0) return sweep_by_slurm(options.spec, request, options.slurm_tasks);
-  return sweep_here(request);
+  if (request.output.empty() && !options.json) {
+    throw io::InputError("--output is required: name the CSV to write, or give --json");
+  }
+  if (options.slurm_tasks == 0) return sweep_here(request, options.json);
+  if (options.json) throw io::InputError("--slurm writes a CSV: leave out --json");
+  return sweep_by_slurm(options.spec, request, options.slurm_tasks);
 }
 
 }  // namespace
