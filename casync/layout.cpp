@@ -205,20 +205,51 @@ class LayoutMaker {
   void group_by_part() {
     layers_ = layers_of(model_).names;
     std::vector<std::vector<std::uint32_t>> parts(layout_.timetable.synchronisations.size());
-    for (const std::uint32_t g : order_) {
-      std::vector<std::uint32_t>& part = parts[part_of(g)];
-      part.push_back(g);
-      const auto said = [&](std::uint32_t one) {
-        return std::pair(layout_.units[one].algorithm, plan_.gather_of(one));
-      };
+    for (const std::uint32_t g : order_) parts[part_of(g)].push_back(g);
+    for (std::vector<std::uint32_t>& part : parts) {
+      send_types_alike(part);
+      require_alike(part);
+      for (const std::uint32_t g : part) layout_.units[g].members.clear();
+      close(std::move(part));
+    }
+  }
+
+  /// A layer may have gradients of several types. Those that go as they are stored then go as the
+  /// others do, in half precision or raw; in messages, a cast for one type is none for another, and
+  /// all are raw.
+  void send_types_alike(const std::vector<std::uint32_t>& part) {
+    const auto is_stored = [&](std::uint32_t g) {
+      const Algorithm* const algorithm = algorithm_of(plan_.decisions[g].algorithm);
+      return model_.gradients[g].dtype != models::Dtype::kFloat32 &&
+             (algorithm == nullptr || algorithm->half_precision);
+    };
+    const auto other = std::ranges::find_if_not(part, is_stored);
+    std::int8_t index = kRaw;
+    if (other != part.end()) {
+      index = layout_.units[*other].algorithm;
+    } else if (std::ranges::all_of(part, [&](std::uint32_t g) {
+                 return layout_.units[g].algorithm == layout_.units[part.front()].algorithm;
+               })) {
+      return;
+    }
+    const Algorithm* const algorithm = algorithm_of(index);
+    const bool may_be = shards_in_messages() ? algorithm == nullptr
+                                             : algorithm == nullptr || algorithm->half_precision;
+    if (!may_be) return;
+    for (const std::uint32_t g : part) {
+      if (is_stored(g)) layout_.units[g].algorithm = index;
+    }
+  }
+
+  void require_alike(const std::vector<std::uint32_t>& part) const {
+    const auto said = [&](std::uint32_t one) {
+      return std::pair(layout_.units[one].algorithm, plan_.gather_of(one));
+    };
+    for (const std::uint32_t g : part) {
       if (said(part.front()) == said(g)) continue;
       throw std::invalid_argument(
           quoted(model_, g) + " and " + quoted(model_, part.front()) +
           " are of one layer, and compressed differently; decide the same for both");
-    }
-    for (std::vector<std::uint32_t>& part : parts) {
-      for (const std::uint32_t g : part) layout_.units[g].members.clear();
-      close(std::move(part));
     }
   }
 

@@ -19,8 +19,10 @@
 #include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
 #include "requests/asked_schedules.hpp"
+#include "requests/estimates.hpp"
 #include "requests/mix_document.hpp"
 #include "sim/compute_utilisation.hpp"
+#include "sim/folding.hpp"
 #include "sim/parallel.hpp"
 
 namespace hipress::requests {
@@ -85,6 +87,7 @@ casync::Plan plan_of(const Problem& problem, const std::string& strategy,
   plan.schedule = schedule;
   plan.shards_by = shards_by;
   plan.gpus_per_node = problem.machines->cluster.gpus_per_node;
+  if (algorithm == kNothing) send_as_stored(problem.model, plan);
   if (schedule.is_sharded() && algorithm != kNothing && may_gather(problem, algorithm)) {
     for (const casync::Decision& decision : plan.decisions) {
       plan.gathers.push_back(decision.algorithm);
@@ -460,9 +463,80 @@ void refuse_unused(const PlanRequest& request) {
         "`break_even` and `advise` are of plans that average gradients in every step: leave them "
         "out, or `schedule` and what goes with it");
   }
+  const AnalysisOptions& looks = request.request.analysis;
+  const bool looks_at_one =
+      looks.explain || !looks.compare.empty() || !looks.plan.empty() || looks.robust;
+  if (looks_at_one && request.is_of_schedules()) {
+    throw io::InputError(
+        "`explain`, `compare`, `plan` and `robust` are of plans that average gradients in every "
+        "step: leave them out, or `schedule` and what goes with it (hipress-sim `plan` simulates a "
+        "plan of any schedule)");
+  }
   if (request.utilization.empty() || request.required_bandwidth) return;
   throw io::InputError("`utilization` is of `required_bandwidth`: give that too, or leave it out");
 }
+
+namespace {
+
+/// Says which of the request's fields plans of schedules know nothing of.
+void warn_of_unused(const PlanRequest& request, const Hooks& hooks) {
+  const Request& asked = request.request;
+  const auto no_effect = [&](const char* field, std::string_view why) {
+    warn(hooks, fmt::format("{} has no effect: {}", field, why));
+  };
+  constexpr std::string_view kOwnSearch = "plans of schedules have a search of their own";
+  if (!asked.search.empty()) no_effect("`search`", kOwnSearch);
+  if (asked.grouping == "any") no_effect("`grouping`", kOwnSearch);
+  if (asked.transfer_order != "ready") no_effect("`transfer_order`", kOwnSearch);
+  if (asked.seed != 0) no_effect("`seed`", kOwnSearch);
+  if (!asked.analysis.disabled_passes.empty()) no_effect("`disable_pass`", kOwnSearch);
+  const std::vector<std::string>& texts = request.schedules;
+  const bool all_sharded =
+      !texts.empty() && std::ranges::all_of(texts, [](const std::string& text) {
+        return text.starts_with("fsdp") || text.starts_with("hsdp");
+      });
+  if (!all_sharded) return;
+  constexpr std::string_view kLibrarys =
+      "shards go by a library's collectives, one at a time on each network";
+  const bool in_messages = carrier_of(request) != casync::kLibrary;
+  if (asked.topology_given) {
+    no_effect("`topology`", in_messages ? "shards go as `shards_by` says" : kLibrarys);
+  }
+  if (asked.network != "fair" && !in_messages) no_effect("`network`", kLibrarys);
+}
+
+/// Says which algorithms no sharded plan uses.
+void say_left_out(const ScheduleAnswer& answer, const Hooks& hooks) {
+  const bool any_other = std::ranges::any_of(
+      answer.plans, [](const ScheduledPlan& one) { return !one.plan.schedule.is_sharded(); });
+  if (any_other || !answer.request.algorithms_given) return;
+  for (const std::string& name : answer.prepared.problem.algorithms) {
+    if (may_reduce(name)) continue;
+    inform(hooks, fmt::format("{} is left out: shards are encoded each for itself", name));
+  }
+}
+
+/// Says what costs of the chosen plan's collectives are estimates.
+void say_estimates(const ScheduleAnswer& answer, const Hooks& hooks) {
+  const casync::Plan& plan = answer.plans[answer.chosen].plan;
+  if (!plan.schedule.is_sharded()) return;
+  const GpuProblem gpus(answer.prepared.problem);
+  const sim::Scenario scenario = scenario_of(gpus.problem(), plan);
+  const casync::TaskGraph graph = sim::expand(scenario, sim::Fold::kExactly).graph;
+  for (const std::string& estimate : estimates_of(graph, scenario.profile)) {
+    inform(hooks, estimate);
+  }
+}
+
+/// Writes the plan, and says what it rests on.
+void finish(const ScheduleAnswer& answer, const Hooks& hooks) {
+  if (answer.request.required_bandwidth) return;
+  say_left_out(answer, hooks);
+  say_estimates(answer, hooks);
+  write(answer, hooks);
+}
+
+}  // namespace
 
 std::unique_ptr<const ScheduleAnswer> answer_of_schedules(const PlanRequest& request,
                                                           const Hooks& hooks) {
@@ -472,6 +546,7 @@ std::unique_ptr<const ScheduleAnswer> answer_of_schedules(const PlanRequest& req
   memory_limit(request);
   carrier_of(request);
   planner::find_optimizer(request.optimizer);
+  warn_of_unused(request, hooks);
   Answers answers = prepare(request, hooks);
   for (const std::string& diagnostic : answers.front()->prepared.diagnostics) {
     inform(hooks, diagnostic);
@@ -479,11 +554,11 @@ std::unique_ptr<const ScheduleAnswer> answer_of_schedules(const PlanRequest& req
   try {
     if (answers.size() > 1) {
       std::unique_ptr<ScheduleAnswer> best = best_of_rules(std::move(answers), hooks);
-      write(*best, hooks);
+      finish(*best, hooks);
       return best;
     }
     find(*answers.front(), hooks);
-    if (!request.required_bandwidth) write(*answers.front(), hooks);
+    finish(*answers.front(), hooks);
   } catch (const sim::Stopped&) {
     throw Interrupted();
   }

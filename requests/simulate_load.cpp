@@ -89,6 +89,12 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   const std::optional<std::uint32_t> planned = plans::nodes_of_plan(line.plan);
   const bool sharded = line.plan == planner::kZeroPlusPlus ||
                        (!line.schedule.empty() && read_schedule(line.schedule, model).is_sharded());
+  if (sharded && planner::is_searched(line.plan)) {
+    throw io::InputError(fmt::format(
+        "plan {} is searched for gradients that are averaged in every step, which schedule {} does "
+        "not: write one with hipress-plan `schedule`, and give `plan` X.yaml",
+        line.plan, line.schedule));
+  }
   costs::Cluster cluster = machines.cluster;
   if (sharded && cluster.gpus_per_node > 1) {
     cluster = costs::of_gpus(cluster);

@@ -3,9 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "costs/collectives.hpp"
 #include "costs/description.hpp"
 #include "planner/baselines/named_plans.hpp"
+#include "planner/baselines/zeropp.hpp"
+#include "requests/estimates.hpp"
 #include "requests/simulate.hpp"
 
 namespace hipress::requests {
@@ -25,7 +26,8 @@ void warn_of_unused(const Scenario& scenario, const Prediction& prediction,
   given.profile = !line.machines.profile.empty();
   const std::vector<planner::NamedPlanRow> rows = planner::named_plan_rows();
   const auto made = std::ranges::find(rows, line.plan, &planner::NamedPlanRow::name);
-  if (made != rows.end() && made->depends_on_machines) {
+  const bool is_soon_made = line.plan == planner::kZeroPlusPlus;
+  if (made != rows.end() && made->depends_on_machines && !is_soon_made) {
     // Another plan would have to be searched, which is not worth a warning.
     given.topology = false;
     given.algorithm.reset();
@@ -44,16 +46,8 @@ void warn_of_estimates(const Scenario& scenario, const Prediction& prediction, c
     const std::string diagnostic = costs::foreign_costs(scenario.profile, algorithm.name);
     if (!diagnostic.empty()) warn(hooks, diagnostic);
   }
-  for (casync::TaskId id = 0; id < prediction.graph.tasks(); ++id) {
-    const casync::Task& task = prediction.graph[id];
-    const bool shards = casync::is_of_group(task) && task.kind != casync::Kind::kAllToAll;
-    if (task.kind != casync::Kind::kAllReduce && !shards) continue;
-    const costs::Profile& profile = scenario.profile;
-    const std::string diagnostic =
-        shards ? costs::ShardCosts(profile).diagnostic(prediction.graph.groups[task.group].nodes)
-               : costs::AllReduceCosts(profile).diagnostic(prediction.graph.nodes);
-    if (!diagnostic.empty()) warn(hooks, diagnostic);
-    return;
+  for (const std::string& estimate : estimates_of(prediction.graph, scenario.profile)) {
+    warn(hooks, estimate);
   }
 }
 

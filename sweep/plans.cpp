@@ -197,6 +197,11 @@ plans::ResolvedPlan SweepPlans::resolve(const Point& point, Role role) const {
     if (role == Role::kUncompressed) {
       resolved = plans::resolve_plan("none", context);
     } else if (const planner::NamedPlanRow* name = planned_name(point, role)) {
+      if (planner::is_searched(name->name) && is_sharded(point, role)) {
+        throw io::InputError(
+            "it is searched for gradients that are averaged in every step, not for sharded "
+            "schedules, whose plans hipress-plan finds: take other plans");
+      }
       resolved = made_for(point, *name);
     } else {
       resolved = named_or_read(point, context);

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "io/quantity.hpp"
+#include "plans/plan_builder.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -34,13 +36,25 @@ class Judge {
       : problem_(problem), comparison_(comparison), plan_(comparison.plan) {}
 
   Verdict verdict() const {
-    Verdict made = plan_.compressed > 0 ? with_compression() : without_compression();
-    const bool names_rival = plan_.compressed == 0 && made.answer == Answer::kCompress;
-    made.sentence += about_default() + about_others(names_rival);
+    bool beside_uncompressed = plan_.compressed > 0;  // whether the sentence names the fastest
+    Verdict made = beside_uncompressed ? with_compression() : without_compression();
+    if (beside_uncompressed && casts_alone() && made.answer != Answer::kDoNotCompress) {
+      beside_uncompressed = false;  // a cast is no compression that could be advised
+      made = without_compression();
+    }
+    const bool names_rival = !beside_uncompressed && made.answer == Answer::kCompress;
+    made.sentence +=
+        about_default(beside_uncompressed) + about_others(names_rival, beside_uncompressed);
     return made;
   }
 
  private:
+  /// Whether it compresses nothing beyond half precision, which jobs compute in.
+  bool casts_alone() const {
+    const std::vector<std::string> used = plans::used_algorithms(problem_.model, plan_.plan);
+    return !used.empty() && std::ranges::all_of(used, plans::is_cast);
+  }
+
   std::string time_of(const ScheduledPlan& plan) const {
     return with_interval(plan.iteration_s, plan.response, comparison_.spread);
   }
@@ -106,8 +120,14 @@ class Judge {
   Verdict without_compression() const {
     const ShardedBaseline* const best = best_compressing();
     if (best == nullptr) return {Answer::kDoNotCompress, {}, "do not compress: " + plan_and_time()};
-    const double probability = saving(*best->found, plan_, problem_.tolerance).probability;
-    const bool pays = best->found->iteration_s < plan_.iteration_s * (1 - problem_.tolerance);
+    double probability = saving(*best->found, plan_, problem_.tolerance).probability;
+    bool pays = best->found->iteration_s < plan_.iteration_s * (1 - problem_.tolerance);
+    if (const ShardedBaseline* const rival = comparison_.fastest_uncompressed()) {
+      const double limit_s = rival->found->iteration_s * (1 - problem_.tolerance);
+      pays = pays && best->found->iteration_s < limit_s;
+      probability = std::min(probability,
+                             saving(*best->found, *rival->found, problem_.tolerance).probability);
+    }
     if (!pays || probability < kSure) {
       return {Answer::kDoNotCompress, 1 - probability, "do not compress: " + plan_and_time()};
     }
@@ -136,14 +156,14 @@ class Judge {
   }
 
   /// What the plan saves of PyTorch's defaults, unless that is said.
-  std::string about_default() const {
+  std::string about_default(bool beside_uncompressed) const {
     const ShardedBaseline* const best = comparison_.fastest_default();
     if (best == nullptr) {
       return any_found([](const ShardedBaselineRow& row) { return row.is_default; })
                  ? "; FSDP2 by default does not fit into `gpu_memory`"
                  : "";
     }
-    if (plan_.compressed > 0 && best == comparison_.fastest_uncompressed()) return "";
+    if (beside_uncompressed && best == comparison_.fastest_uncompressed()) return "";
     const double saved = 1 - plan_.iteration_s / best->found->iteration_s;
     const std::string time = io::format_duration(best->found->iteration_s);
     if (std::abs(saved) <= problem_.tolerance) {
@@ -154,19 +174,26 @@ class Judge {
                        sure(saving(plan_, *best->found).probability));
   }
 
+  /// Whether it takes less than the plan, by more than the tolerance.
+  bool is_faster(const ShardedBaseline& one) const {
+    return one.found->iteration_s < plan_.iteration_s * (1 - problem_.tolerance);
+  }
+
   /// "; ZeRO++ takes 180ms, less than this plan", of those that the sentence does not name.
-  std::string about_others(bool names_rival) const {
+  std::string about_others(bool names_rival, bool beside_uncompressed) const {
     std::string text;
     const ShardedBaseline* const named = names_rival ? best_compressing() : nullptr;
+    const ShardedBaseline* const rival = comparison_.fastest_uncompressed();
     for (const ShardedBaseline& one : comparison_.baselines) {
       const std::string_view name = one.row->name;
-      if (!one.found || &one == named || (name != "zeropp" && name != "hsdp")) continue;
-      if (&one == comparison_.fastest_uncompressed() && plan_.compressed > 0) continue;
+      const bool beats = &one == rival && !one.row->is_default && one.found && is_faster(one);
+      if (!one.found || &one == named || (name != "zeropp" && name != "hsdp" && !beats)) continue;
+      if (&one == rival && beside_uncompressed) continue;
       text +=
           fmt::format("; {} takes {}", one.row->title, io::format_duration(one.found->iteration_s));
       if (one.found->memory.total() > comparison_.memory_bytes) {
         text += " and does not fit";
-      } else if (one.found->iteration_s < plan_.iteration_s * (1 - problem_.tolerance)) {
+      } else if (is_faster(one)) {
         text += ", less than this plan";
       }
     }

@@ -157,10 +157,13 @@ ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, std::string_
   const sim::Scenario scenario = scenario_of(problem, found.plan);
   const casync::TaskGraph graph = sim::expand(scenario, sim::Fold::kExactly).graph;
   const sim::Result result = sim::simulate(scenario, graph, sim::Timelines::kRecorded);
-  const sim::SteadyState steady = sim::steady_state(graph, result.timeline, scenario.iterations);
   found.steps = sim::steps_per_period(scenario);
-  const casync::Picoseconds step = steady.period / found.steps;
-  const casync::Picoseconds compute = steady.compute / found.steps;
+  casync::Picoseconds step = result.iteration, compute = result.compute;
+  if (scenario.iterations > 1) {
+    const sim::SteadyState steady = sim::steady_state(graph, result.timeline, scenario.iterations);
+    step = steady.period / found.steps;
+    compute = steady.compute / found.steps;
+  }
   found.iteration_s = casync::to_seconds(step);
   found.compute_s = casync::to_seconds(compute);
   found.response = sim::respond(scenario, graph, found.iteration_s, found.compute_s);
@@ -171,9 +174,11 @@ ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, std::string_
   found.given_up = schedule.is_sharded() ? coarseness_of_shards(problem, found.plan)
                                          : coarseness_of(problem, found.plan);
   for (std::size_t g = 0; g < found.plan.decisions.size(); ++g) {
-    const bool raw = plans::is_raw(problem.model.gradients[g], found.plan, found.plan.decisions[g]);
-    const bool gathered_raw = found.plan.gather_of(static_cast<std::uint32_t>(g)) == casync::kRaw;
-    found.compressed += raw && gathered_raw ? 0 : 1;
+    const auto is_raw = [&](std::int8_t algorithm) {
+      return plans::is_raw(problem.model.gradients[g], found.plan, {.algorithm = algorithm});
+    };
+    const bool raw = is_raw(found.plan.decisions[g].algorithm);
+    found.compressed += raw && is_raw(found.plan.gather_of(static_cast<std::uint32_t>(g))) ? 0 : 1;
   }
   found.memory = state_memory(problem.model, found.plan, find_optimizer(optimizer));
   return found;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,17 @@ struct Forms {
   std::int8_t reduce = casync::kRaw;
 };
 
+/// Of an algorithm in the plan, which has it then.
+std::int8_t place_of(const std::string& name, casync::Plan& plan) {
+  const auto found = std::ranges::find(plan.algorithms, name, &casync::Algorithm::name);
+  if (found != plan.algorithms.end()) {
+    return static_cast<std::int8_t>(found - plan.algorithms.begin());
+  }
+  const std::int8_t place = plans::next_place(plan.algorithms, name);
+  plan.algorithms.push_back(algorithm(name));
+  return place;
+}
+
 class ShardSearch {
  public:
   ShardSearch(const Problem& problem, const casync::Schedule& schedule,
@@ -34,6 +46,10 @@ class ShardSearch {
     plan_.gathers.assign(problem.model.gradients.size(), casync::kRaw);
     plan_.schedule = schedule;
     plan_.shards_by = shards_by;
+    send_as_stored(problem.model, plan_);
+    for (std::uint32_t layer = 0; layer < table_.synchronisations.size(); ++layer) {
+      raw_.push_back(forms_of(layer));
+    }
     time_s_ = step_s(plan_);
     list_algorithms();
   }
@@ -64,10 +80,8 @@ class ShardSearch {
   /// The problem's algorithms, by what they can be for.
   void list_algorithms() {
     for (const std::string& name : problem_.algorithms) {
-      const kernels::CodecTraits traits = kernels::make_codec(name)->traits();
-      if (traits.stages > 1 || traits.additive || traits.own_optimizer) continue;
-      const std::int8_t place = plans::next_place(plan_.algorithms, name);
-      plan_.algorithms.push_back(algorithm(name));
+      if (!may_reduce(name)) continue;
+      const std::int8_t place = place_of(name, plan_);
       reductions_.push_back(place);
       if (may_gather(problem_, name)) gathers_.push_back(place);
     }
@@ -82,7 +96,9 @@ class ShardSearch {
     return of_hosts ? std::vector{1u, each} : std::vector{1u};
   }
 
-  void set(casync::Plan& plan, std::uint32_t layer, const Forms& forms) const {
+  void set(casync::Plan& plan, std::uint32_t layer, Forms forms) const {
+    if (forms.gather == casync::kRaw) forms.gather = raw_[layer].gather;
+    if (forms.reduce == casync::kRaw) forms.reduce = raw_[layer].reduce;
     for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
       if (table_.part_of[g] != layer) continue;
       plan.decisions[g].algorithm = forms.reduce;
@@ -112,7 +128,9 @@ class ShardSearch {
 
   /// A layer goes raw where the step then takes no longer than that.
   void give_up_less(std::uint32_t layer, double limit_s) {
-    const Forms now = forms_of(layer);
+    Forms now = forms_of(layer);
+    if (now.gather == raw_[layer].gather) now.gather = casync::kRaw;
+    if (now.reduce == raw_[layer].reduce) now.reduce = casync::kRaw;
     for (const Forms& less : {Forms{}, Forms{.gather = now.gather}, Forms{.reduce = now.reduce}}) {
       const bool same = less.gather == now.gather && less.reduce == now.reduce;
       if (same || !has_time()) return;
@@ -135,6 +153,7 @@ class ShardSearch {
   Budget budget_;
   casync::Plan plan_;
   double time_s_ = 0;
+  std::vector<Forms> raw_;  // per layer, what it is sent as without compression
   std::vector<std::int8_t> gathers_, reductions_;
 };
 
@@ -158,18 +177,45 @@ bool may_gather(const Problem& problem, const std::string& algorithm) {
   return in_blocks || half || problem.accuracy.coarseness(algorithm) == 0;
 }
 
+bool may_reduce(const std::string& algorithm) {
+  const kernels::CodecTraits traits = kernels::make_codec(algorithm)->traits();
+  return traits.stages == 1 && !traits.additive && !traits.own_optimizer;
+}
+
 Coarseness coarseness_of_shards(const Problem& problem, const casync::Plan& plan) {
   const int encodings = plan.exchange_within > 1 ? 2 : 1;
   Coarseness most;
   for (std::uint32_t g = 0; g < plan.decisions.size(); ++g) {
-    const casync::Algorithm* const gather =
-        casync::algorithm_at(plan.algorithms, plan.gather_of(g));
-    if (gather != nullptr) most = std::max(most, problem.accuracy.given_up(gather->name));
-    if (plans::is_raw(problem.model.gradients[g], plan, plan.decisions[g])) continue;
+    const models::Gradient& gradient = problem.model.gradients[g];
+    const std::int8_t gather = plan.gather_of(g);
+    if (!plans::is_raw(gradient, plan, {.algorithm = gather})) {
+      const auto place = static_cast<std::size_t>(gather);
+      most = std::max(most, problem.accuracy.given_up(plan.algorithms[place].name));
+    }
+    if (plans::is_raw(gradient, plan, plan.decisions[g])) continue;
     const auto place = static_cast<std::size_t>(plan.decisions[g].algorithm);
     most = std::max(most, problem.accuracy.given_up(plan.algorithms[place].name, encodings));
   }
   return most;
+}
+
+void send_as_stored(const models::Model& model, casync::Plan& plan) {
+  if (!plan.shards_in_messages()) return;
+  const std::vector<std::uint32_t> layer_of = plan.schedule.timetable(model).part_of;
+  std::map<std::uint32_t, std::string> casts;  // per layer; empty: of several types, or of fp32
+  for (std::size_t g = 0; g < layer_of.size(); ++g) {
+    const std::string cast(plans::cast_of(model.gradients[g].dtype));
+    const auto [place, is_first] = casts.try_emplace(layer_of[g], cast);
+    if (!is_first && place->second != cast) place->second.clear();
+  }
+  plan.gathers.resize(plan.decisions.size(), casync::kRaw);
+  for (std::size_t g = 0; g < layer_of.size(); ++g) {
+    const std::string& cast = casts[layer_of[g]];
+    if (cast.empty()) continue;
+    for (std::int8_t* const form : {&plan.gathers[g], &plan.decisions[g].algorithm}) {
+      if (*form == casync::kRaw) *form = place_of(cast, plan);
+    }
+  }
 }
 
 std::string refusal_of_nodes(const Problem& problem, const casync::Schedule& schedule) {

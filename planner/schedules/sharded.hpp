@@ -23,11 +23,19 @@ class GpuProblem {
 /// lossless codec. Others rely on error feedback, which gathers do not have.
 bool may_gather(const Problem& problem, const std::string& algorithm);
 
+/// Whether reductions of gradients may be compressed with this algorithm: its messages, of one
+/// shard each, do not depend on the other shards.
+bool may_reduce(const std::string& algorithm);
+
 /// How coarse the coarsest message of a sharded plan is, over all layers' gathers and reductions.
 Coarseness coarseness_of_shards(const Problem& problem, const casync::Plan& plan);
 
 /// Why the schedule is impossible on the problem's nodes; empty: it is possible.
 std::string refusal_of_nodes(const Problem& problem, const casync::Schedule& schedule);
+
+/// Lets a plan that sends its shards in messages cast what it leaves raw of layers in half
+/// precision, since raw messages are fp32. Any other plan stays as it is.
+void send_as_stored(const models::Model& model, casync::Plan& plan);
 
 /// A plan, and a lower bound for its schedule.
 struct ShardedPlan {
@@ -39,14 +47,15 @@ struct ShardedPlan {
 
 /// The fastest plan that two passes find for a sharded schedule. The first tries every pair of a
 /// form for all gathers and a form for all reductions: raw, or one of the problem's algorithms
-/// (gathers: those of may_gather()). A pair replaces the best before it if it is faster by more
-/// than the tolerance; raw comes first. The second pass makes gathers, reductions or both of one
-/// layer after the other raw, as long as the step stays within the tolerance of the time that the
-/// first found.
+/// (gathers: those of may_gather(), reductions: of may_reduce()). A pair replaces the best before
+/// it if it is faster by more than the tolerance; raw comes first. The second pass makes gathers,
+/// reductions or both of one layer after the other raw, as long as the step stays within the
+/// tolerance of the time that the first found.
 ///
-/// Shards travel by `shards_by` (Plan::shards_by). Where they travel as messages, no bound is
-/// known, and it is 0. Where hosts have several nodes and hold whole groups of them, compressed
-/// reductions may be exchanged within hosts first. `problem` is a GpuProblem's.
+/// Shards travel by `shards_by` (Plan::shards_by). Where they travel as messages, raw is what
+/// send_as_stored() makes of it, and no bound is known, so that it is 0. Where hosts have several
+/// nodes and hold whole groups of them, compressed reductions may be exchanged within hosts first.
+/// `problem` is a GpuProblem's.
 ShardedPlan plan_shards(const Problem& problem, const casync::Schedule& schedule,
                         const std::string& shards_by = std::string(casync::kLibrary));
 

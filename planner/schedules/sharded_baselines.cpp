@@ -123,23 +123,6 @@ constexpr std::array kRows = {
                        .compresses = true},
 };
 
-/// The plan in messages, of which those of a model in half precision are as long as it stores them.
-casync::Plan in_messages(const Problem& problem, casync::Plan plan, const std::string& shards_by) {
-  plan.shards_by = shards_by;
-  const models::Dtype stored = problem.model.gradients.front().dtype;
-  const bool alike = std::ranges::all_of(
-      problem.model.gradients, [&](const models::Gradient& one) { return one.dtype == stored; });
-  if (!alike || stored == models::Dtype::kFloat32) return plan;
-  const auto cast = static_cast<std::int8_t>(plan.algorithms.size());
-  plan.algorithms.push_back(algorithm(stored == models::Dtype::kBfloat16 ? "bf16" : "fp16"));
-  plan.gathers.resize(plan.decisions.size(), casync::kRaw);
-  std::ranges::replace(plan.gathers, casync::kRaw, cast);
-  for (casync::Decision& decision : plan.decisions) {
-    if (decision.algorithm == casync::kRaw) decision.algorithm = cast;
-  }
-  return plan;
-}
-
 }  // namespace
 
 std::span<const ShardedBaselineRow> sharded_baselines() { return kRows; }
@@ -153,7 +136,8 @@ std::vector<ShardedBaseline> simulate_sharded_baselines(const Problem& problem,
     std::optional<casync::Plan> plan = row.make(gpus.problem());
     if (!plan) continue;
     if (shards_by != casync::kLibrary) {
-      plan = in_messages(gpus.problem(), *std::move(plan), shards_by);
+      plan->shards_by = shards_by;
+      send_as_stored(gpus.problem().model, *plan);
     }
     ShardedBaseline baseline = {.row = &row, .found = {}};
     try {

@@ -290,6 +290,37 @@ TEST_CASE("a sharded schedule is expanded layer by layer") {
   CHECK(counts[Kind::kReduceScatter] == 4 * (3 + 4));  // the others', and between groups
 }
 
+TEST_CASE("a layer with gradients of two types is sent as one") {
+  models::Model model = layered(4);
+  REQUIRE(model.gradients.size() >= 2);
+  Plan plan = planned("fsdp", model, "ring", 4);
+  plan.algorithms = {{.name = "cast", .encoded_bytes = [](std::int64_t n) { return 2 * n; }},
+                     {.name = "bits", .encoded_bytes = [](std::int64_t n) { return n; }}};
+  plan.algorithms.front().half_precision = true;
+  const Timetable table = plan.schedule.timetable(model);
+  std::uint32_t other = 1;  // of the layer that gradient 0 is in
+  while (table.part_of[other] != table.part_of[0]) ++other;
+  model.gradients[0].dtype = models::Dtype::kBfloat16;
+  const auto sent_as = [&](std::int8_t first, std::int8_t second, std::string_view by) {
+    plan.decisions[0].algorithm = first;
+    plan.decisions[other].algorithm = second;
+    plan.shards_by = by;
+    const Layout layout = make_layout(model, plan);
+    return layout.units[layout.unit_of[0]].algorithm;
+  };
+  CHECK(sent_as(0, kRaw, "library") == kRaw);  // each as it is stored
+  CHECK(sent_as(kRaw, kRaw, "library") == kRaw);
+  CHECK(sent_as(0, 0, "library") == 0);  // both in half precision
+  CHECK(sent_as(kRaw, 0, "library") == 0);
+  CHECK(sent_as(0, kRaw, "ring") == kRaw);  // as a plan without compression is read
+  CHECK(sent_as(0, 0, "ring") == 0);
+  CHECK(sent_as(1, 1, "ring") == 1);
+  for (const std::string_view by : {"library", "ring"}) {
+    CHECK_THAT(refusal([&] { sent_as(0, 1, by); }),
+               Contains("of one layer, and compressed differently"));
+  }
+}
+
 TEST_CASE("shards in messages are gathered into units of their own") {
   const models::Model model = layered(4);
   Plan plan = planned("fsdp", model, "ps", 4);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "casync/layout.hpp"
 #include "io/error.hpp"
 #include "planner/analysis/sharded_verdict.hpp"
 #include "planner/baselines/zeropp.hpp"
@@ -118,21 +119,148 @@ TEST_CASE("a plan of shards in messages is searched, and compared, by what carri
     CHECK(found.plan.shards_by == shards_by);
     CHECK(found.lower_bound_s == 0);  // not known
     CHECK(found.iteration_s == step_of(on_gpus.problem(), found.plan));
+    // As a plan without compression is read: gathers are fp32, and reductions cast.
     casync::Plan raw = found.plan;
+    raw.algorithms = {algorithm("bf16")};
     raw.gathers.clear();
-    raw.decisions.assign(raw.decisions.size(), {});
-    CHECK(found.iteration_s <= step_of(on_gpus.problem(), raw));
+    raw.decisions.assign(raw.decisions.size(), {.algorithm = 0});
+    CHECK(found.iteration_s <= step_of(on_gpus.problem(), raw) * (1 + kTolerance));
     casync::Plan by_library = found.plan;
     by_library.shards_by = "library";
     CHECK(found.iteration_s != step_of(on_gpus.problem(), by_library));
     // The model is in bf16, in which FSDP2 sends it; as messages raw values would be fp32.
     const auto baselines = simulate_sharded_baselines(job.problem(), kUsualOptimizer, shards_by);
-    raw.algorithms = {algorithm("bf16")};
     raw.gathers.assign(raw.decisions.size(), 0);
-    raw.decisions.assign(raw.decisions.size(), {.algorithm = 0});
     CHECK(baselines.front().found->iteration_s == step_of(on_gpus.problem(), raw));
     for (const ShardedBaseline& one : baselines) CHECK(one.found->plan.shards_by == shards_by);
   }
+}
+
+TEST_CASE("what stays raw of half precision travels in messages as it is stored") {
+  const Job job(transformer(2, 512, 0.01), 1, 1.25e9);
+  Problem problem = job.problem();
+  problem.algorithms.clear();
+  const auto schedule = casync::Schedule::parse("fsdp");
+  const ScheduledPlan found = plan_schedule(problem, schedule, kUsualOptimizer, "ring");
+  CHECK(found.compressed == 0);
+  CHECK(found.given_up == Coarseness{});
+  // Two gathers and a reduction of 2 bytes for each parameter, of which a rank sends 7 of 8 parts.
+  const double parameters = 2 * 4 * 3.0 * 512 * 512;
+  CHECK(found.traffic.bytes_per_step == 3 * 2 * parameters * 7 / 8);
+
+  models::Model mixed = problem.model;
+  mixed.gradients.front().dtype = models::Dtype::kFloat32;  // of the last layer
+  casync::Plan plan = found.plan;
+  plan.algorithms.clear();
+  plan.gathers.clear();
+  plan.decisions.assign(plan.decisions.size(), {});
+  send_as_stored(mixed, plan);
+  REQUIRE(plan.algorithms.size() == 1);
+  CHECK(plan.algorithms.front().name == "bf16");
+  CHECK(plan.gather_of(0) == casync::kRaw);
+  CHECK(plan.gather_of(7) == 0);
+  CHECK(plan.decisions[3].algorithm == casync::kRaw);
+  CHECK(plan.decisions[4].algorithm == 0);
+  CHECK_NOTHROW(casync::make_layout(mixed, plan));
+}
+
+TEST_CASE("layers with gradients of several types are planned, and planned as they are simulated",
+          "[tool]") {
+  const Workplace place;
+  place.write("mixed.yaml",
+              "name: mixed\ndtype: bfloat16\nforward: 3ms\ngradients:\n"
+              "- {name: l.1.router, elements: 4096, ready: 2ms, dtype: float32}\n"
+              "- {name: l.1.weight, elements: 1000003, ready: 2ms}\n"
+              "- {name: l.0.scale, elements: 1, ready: 4ms, dtype: float32}\n"
+              "- {name: l.0.weight, elements: 1000003, ready: 4ms}\n"
+              "- {name: head.weight, elements: 500009, ready: 1ms}\n");
+  const std::string job = "--input mixed.yaml --profile h100-100g --bandwidth 1Gbps --nnodes 4 ";
+  for (const char* how :
+       {"--algorithm none --schedule fsdp", "--algorithm fp16,bf16 --schedule fsdp",
+        "--algorithm int8block --schedule 'hsdp(shard=2)'",
+        "--algorithm none --schedule fsdp --shards-by ring",
+        "--algorithm none --schedule 'hsdp(shard=1)' --shards-by direct",
+        "--algorithm bf16,int4block --schedule 'fsdp(prefetch=post)' --shards-by direct"}) {
+    CAPTURE(how);
+    const ToolRun planned = place.run("hipress-plan " + job + how +
+                                      " --evaluations 60 --json --write fastest --output p.yaml");
+    INFO(planned.err);
+    REQUIRE(planned.status == 0);
+    const ToolRun simulated = place.run("hipress-sim --json " + job + "--plan p.yaml");
+    INFO(simulated.err);
+    REQUIRE(simulated.status == 0);
+    const auto plan = nlohmann::json::parse(planned.out);
+    const auto sim = nlohmann::json::parse(simulated.out);
+    CHECK(plan.at("predicted_iteration_s") == sim.at("iteration_s"));
+    CHECK(plan.at("bytes_per_step") == sim.at("bytes_per_step"));
+  }
+}
+
+TEST_CASE("what plans of schedules know nothing of is refused or said", "[tool]") {
+  const Workplace place;
+  const std::string job =
+      "hipress-plan --input resnet50 --profile h100-100g --nnodes 4 --output p.yaml ";
+  for (const char* looks : {"--explain", "--compare none", "--plan none --compare all",
+                            "--robust --jitter lognormal:0.1"}) {
+    for (const char* schedule : {"--schedule fsdp ", "--gpu-memory 80GB "}) {
+      CAPTURE(looks, schedule);
+      const ToolRun run = place.run(job + schedule + looks);
+      CHECK(run.status == 2);
+      CHECK_THAT(run.err, Contains("are of plans that average gradients in every step"));
+      CHECK(!std::filesystem::exists(place.path() / "p.yaml"));
+    }
+  }
+  for (const char* option :
+       {"--search exhaustive", "--grouping any", "--transfer-order need", "--seed 3",
+        "--disable-pass scheme", "--network port", "--topology ring"}) {
+    CAPTURE(option);
+    const std::string text(option);
+    const std::string name = text.substr(0, text.find(' '));
+    CHECK_THAT(place.run(job + "--schedule fsdp " + option).err, Contains(name + " has no effect"));
+    CHECK_THAT(place.run(job + "--schedule fsdp").err, !Contains("has no effect"));
+  }
+  // Messages share links, and gradients that are averaged have a topology.
+  CHECK_THAT(place.run(job + "--schedule fsdp --shards-by ring --network port").err,
+             !Contains("has no effect"));
+  CHECK_THAT(place.run(job + "--schedule fsdp --schedule ddp --topology ring").err,
+             !Contains("has no effect"));
+  CHECK_THAT(place.run(job + "--schedule fsdp --algorithm powersgd,int8block").err,
+             Contains("powersgd is left out: shards are encoded each for itself"));
+  const std::string sim = "hipress-sim --input resnet50 --profile h100-100g --nnodes 4 ";
+  CHECK_THAT(place.run(sim + "--plan zeropp --algorithm onebit").err,
+             Contains("--algorithm has no effect"));
+  CHECK_THAT(place.run(sim + "--plan none --schedule fsdp --raw-allreduce").err,
+             Contains("--raw-allreduce has no effect"));
+  const ToolRun best = place.run(sim + "--plan best --schedule fsdp");
+  CHECK(best.status == 2);
+  CHECK_THAT(best.err, Contains("write one with hipress-plan --schedule"));
+}
+
+TEST_CASE("each collective whose cost is an estimate is named", "[tool]") {
+  const Workplace place;
+  std::string profile = source_file("profiler/profiles/h100-100g.yaml");
+  const std::string curve = "{pieces: [{from: 0, a_s: 1e-5, s_per_byte: 1e-9}]}";
+  const std::string::size_type links = profile.find("\nlinks:\n") + 8;
+  std::string measured;
+  for (const char* name : {"all_gather", "reduce_scatter", "all_to_all"}) {
+    measured += fmt::format("  {}: {{2: {}, 8: {}}}\n", name, curve, curve);
+  }
+  place.write("measured.yaml", profile.insert(links, measured));
+  const std::string job = "--input resnet50 --profile measured.yaml ";
+  const std::string sim = "hipress-sim --plan none " + job;
+  CHECK_THAT(place.run(sim + "--nnodes 8 --schedule fsdp").err, !Contains("not measured"));
+  CHECK_THAT(place.run(sim + "--nnodes 4 --schedule fsdp").err,
+             Contains("all-gather of 4 nodes was not measured: interpolated between 2 and 8"));
+  // Shards are gathered among 2; between groups, means are of 8, and of 4.
+  CHECK_THAT(place.run(sim + "--nnodes 16 --schedule 'hsdp(shard=2)'").err,
+             !Contains("not measured"));
+  CHECK_THAT(place.run(sim + "--nnodes 8 --schedule 'hsdp(shard=2)'").err,
+             Contains("all-gather of 4 nodes was not measured"));
+  CHECK_THAT(place.run("hipress-sim --plan zeropp --nnodes 16 " + job).err,
+             Contains("all-gather of 16 nodes was not measured: extrapolated from 8") &&
+                 Contains("all-to-all of 16 nodes was not measured: extrapolated from 8"));
+  CHECK_THAT(place.run("hipress-plan --nnodes 4 --schedule fsdp --output p.yaml " + job).err,
+             Contains("all-gather of 4 nodes was not measured"));
 }
 
 TEST_CASE("ZeRO++ is quicker than ZeRO-3 on a slow network, and as quick on a fast one") {
@@ -364,12 +492,43 @@ TEST_CASE("a sharded plan that compresses nothing is measured by PyTorch's defau
   CHECK_THAT(elsewhere.sentence,
              Contains("compress, but otherwise (99 % sure): ZeRO++ takes 500ms") &&
                  Contains("give `schedule` fsdp(reshard=8) and `algorithm` int4block"));
+  // ZeRO++ does not speak for compression where something without it takes less.
+  beside.add("hsdp", 0.4, "hsdp(shard=8)");
+  CHECK(beside.verdict().answer == Answer::kDoNotCompress);
+  CHECK_THAT(beside.verdict().sentence, Contains("do not compress: fsdp(communicators=separate)") &&
+                                            Contains("HSDP takes 400ms, less than this plan") &&
+                                            Contains("ZeRO++ takes 500ms, less than this plan"));
+  beside.baselines.pop_back();
+  beside.add("hsdp_bf16", 0.4, "hsdp(shard=8)");
+  CHECK(beside.verdict().answer == Answer::kDoNotCompress);
+  CHECK_THAT(beside.verdict().sentence, Contains("HSDP in bf16 takes 400ms, less than this plan"));
+  beside.baselines.pop_back();
   beside.baselines.pop_back();
   beside.baselines.front().found->iteration_s = 1.001;
   CHECK_THAT(beside.verdict().sentence, Contains("FSDP2 by default takes as long"));
   beside.baselines.front().found->iteration_s = 0.9;
   CHECK_THAT(beside.verdict().sentence,
              Contains("FSDP2 by default takes 900ms, less than this plan"));
+}
+
+TEST_CASE("a sharded plan that casts alone is no compression to advise") {
+  Beside beside;
+  beside.plan.plan.algorithms = {algorithm("bf16")};
+  beside.plan.plan.gathers.assign(beside.problem.model.gradients.size(), 0);
+  beside.plan.plan.decisions.assign(beside.problem.model.gradients.size(), {});
+  beside.plan.compressed = static_cast<std::int64_t>(beside.problem.model.gradients.size());
+  beside.add("fsdp2_bf16", 1.3);
+  CHECK(beside.verdict().answer == Answer::kDoNotCompress);
+  CHECK_THAT(beside.verdict().sentence,
+             Contains("do not compress: fsdp(communicators=separate) takes 1s") &&
+                 Contains("it saves 300ms of 1.3s (23.1 %"));
+  beside.add("zeropp", 0.5, "fsdp(reshard=8)");
+  CHECK(beside.verdict().answer == Answer::kCompress);
+  CHECK_THAT(beside.verdict().sentence, Contains("compress, but otherwise"));
+  beside.baselines.front().found->iteration_s = 1;  // as another cast does
+  beside.baselines.pop_back();
+  CHECK_THAT(beside.verdict().sentence,
+             Contains("do not compress: FSDP2 in bf16 takes 1s") && Contains("as long"));
 }
 
 TEST_CASE("a sharded plan's file holds what the verdict advises", "[tool]") {
