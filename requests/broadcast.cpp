@@ -50,10 +50,6 @@ models::Model model_of(const PlanRequest& options) {
   if (asked.dtype) {
     throw io::InputError("`dtype` is of `bytes`: a model says its own; leave it out");
   }
-  if (!options.request.times.compute_time.empty() || !options.request.times.forward.empty()) {
-    throw io::InputError(
-        "`compute_time` and `forward`: a broadcast waits for no computation; leave them out");
-  }
   return plans::as_parameters(models::read_model(options.request.input));
 }
 
@@ -140,8 +136,40 @@ PlannedBroadcast::PlannedBroadcast(const PlanRequest& asked, const Hooks& hooks)
   range = interval_of(*this);
 }
 
+namespace {
+
+/// InputError for a field that plans of broadcasts know nothing of.
+void refuse_others_fields(const PlanRequest& request) {
+  const auto refuse = [](const char* field, bool given) {
+    if (!given) return;
+    throw io::InputError(fmt::format(
+        "{} is of plans that average gradients: leave it out, or take `job` mean", field));
+  };
+  const planner::Request& asked = request.request;
+  const PlanRequest usual;
+  refuse("`schedule`", !request.schedules.empty());
+  refuse("`wrap`", !request.wraps.empty());
+  refuse("`shards_by`", !request.shards_by.empty());
+  refuse("`gpu_memory`", !request.gpu_memory.empty());
+  refuse("`optimizer`", request.optimizer != usual.optimizer);
+  refuse("`required_bandwidth`", request.required_bandwidth);
+  refuse("`utilization`", !request.utilization.empty());
+  refuse("`break_even`", !request.break_even.empty());
+  refuse("`advise`", request.advise);
+  refuse("`search`", !asked.search.empty());
+  refuse("`grouping`", asked.grouping != usual.request.grouping);
+  refuse("`seed`", asked.seed != usual.request.seed);
+  refuse("`disable_pass`", !asked.analysis.disabled_passes.empty());
+  if (asked.times.compute_time.empty() && asked.times.forward.empty()) return;
+  throw io::InputError(
+      "`compute_time` and `forward`: a broadcast waits for no computation; leave them out");
+}
+
+}  // namespace
+
 std::unique_ptr<const PlannedBroadcast> plan_broadcast(const PlanRequest& request,
                                                        const Hooks& hooks) {
+  refuse_others_fields(request);
   if (request.request.analysis.any()) {
     throw io::InputError(
         "`plan`, `explain`, `compare` and `robust` are for `job` mean: leave them out; hipress-sim "
