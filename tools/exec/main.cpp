@@ -74,9 +74,7 @@ int run(CommandLine& line) {
                                                             launch);
   line.replay.device = choice.device;
   line.replay.nccl = choice.nccl;
-  if (!launch) {
-    tools::warn_without_launcher(line.job, replay::CommandLine().job, line.transport == "nccl");
-  }
+  line.job.warn_of_unused(launch, replay::CommandLine().job, line.transport == "nccl");
   const replay::Job job = replay::make_job(line, ranks);
   line.replay.backward =
       line.backward == "spin" ? replay::Backward::kSpin : replay::Backward::kIdle;

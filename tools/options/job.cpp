@@ -14,6 +14,21 @@ void JobOptions::read_secret() {
   if (secret_file) secret = transport::read_secret_file(*secret_file);
 }
 
+void JobOptions::warn_of_unused(const std::optional<io::Launch>& launch,
+                                const JobOptions& untouched, bool nccl) const {
+  if (launch) return;
+  const auto check = [](const char* option, bool given) {
+    if (!given) return;
+    warn(fmt::format("{} has no effect: no launcher started this process, so its ranks are threads",
+                     option));
+  };
+  check("--rendezvous", rendezvous != untouched.rendezvous);
+  check("--job", name != untouched.name);
+  check("--secret-file", secret_file.has_value());
+  check("--interface", interface != untouched.interface && !nccl);
+  check("--insecure", insecure);
+}
+
 void JobOptions::apply(transport::JobOptions& job) const {
   job.job = name;
   job.rendezvous = rendezvous;
@@ -33,20 +48,6 @@ void declare(CLI::App& app, JobOptions& options, const JobHelp& help) {
   app.add_flag("--insecure", options.insecure,
                "Let --transport gloo, which authenticates nobody, listen beyond loopback; only for "
                "networks that nobody else can reach");
-}
-
-void warn_without_launcher(const JobOptions& options, const JobOptions& untouched, bool nccl) {
-  const auto check = [](const char* option, bool given) {
-    if (given) {
-      warn(fmt::format(
-          "{} has no effect: no launcher started this process, so its ranks are threads", option));
-    }
-  };
-  check("--rendezvous", options.rendezvous != untouched.rendezvous);
-  check("--job", options.name != untouched.name);
-  check("--secret-file", options.secret_file.has_value());
-  check("--interface", options.interface != untouched.interface && !nccl);
-  check("--insecure", options.insecure);
 }
 
 std::uint32_t size_of(const io::Launch& launch, std::uint32_t nnodes) {

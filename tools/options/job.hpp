@@ -26,6 +26,11 @@ struct JobOptions {
   /// Reads the file, if one is given: to be called before any work. io::InputError with the remedy
   /// if it is of no use.
   void read_secret();
+  /// Where no launcher started this process, warns of each option that differs from `untouched`,
+  /// the tool's defaults: ranks are then threads. NCCL, where it is used, is bound to the interface
+  /// in any case.
+  void warn_of_unused(const std::optional<io::Launch>& launch, const JobOptions& untouched,
+                      bool nccl) const;
   /// Sets all that is given.
   void apply(transport::JobOptions& job) const;
 };
@@ -37,11 +42,6 @@ struct JobHelp {
 
 /// Adds the options to a tool's command line.
 void declare(CLI::App& app, JobOptions& options, const JobHelp& help);
-
-/// Warns of each option that is given though only ranks that a launcher starts need it: without a
-/// launcher, ranks are threads. `untouched` has the tool's defaults. NCCL, where it is used, is
-/// bound to the interface in any case.
-void warn_without_launcher(const JobOptions& options, const JobOptions& untouched, bool nccl);
 
 /// How many ranks the launcher started; io::InputError if --nnodes says another number (0: none).
 std::uint32_t size_of(const io::Launch& launch, std::uint32_t nnodes);

@@ -58,9 +58,7 @@ int run(profiler::CommandLine& line) {
         "--algorithm names none: add lossless");
   }
   line.job.read_secret();
-  if (!launch) {
-    tools::warn_without_launcher(line.job, profiler::CommandLine().job, line.transport == "nccl");
-  }
+  line.job.warn_of_unused(launch, profiler::CommandLine().job, line.transport == "nccl");
   options.nodes = profiler::count_ranks(line, launch);
   options.effort = line.quick ? profiler::Effort::kQuick : profiler::Effort::kFull;
   options.passes = profiler::passes_of(line);
