@@ -22,7 +22,13 @@ constexpr const char* kSizes =
 
 }  // namespace
 
-NodeId Elaborator::block_size(const Expression& call, const Expression& operand) {
+void Elaborator::refuse_beside_blocks(const Place& place, const std::string& why) {
+  throw CompileError(place, fmt::format("a program with blocks sends floats for every block and a "
+                                        "code for every element, and nothing else: {}",
+                                        why));
+}
+
+NodeId Elaborator::block_size(const Expression& operand) {
   const NodeId size = whole_number(operand);
   const Node node = values()[size];
   const auto fits = [](double value) {
@@ -45,13 +51,8 @@ NodeId Elaborator::block_size(const Expression& call, const Expression& operand)
   if (program_.block >= 0 && program_.block != size) {
     throw CompileError(operand.place, "all blocks of a program have one size");
   }
-  if (!program_.quantizer) {
-    throw CompileError(call.place,
-                       "a program of blocks sends floats for every block and a code for every "
-                       "element, and nothing else; hipress-compll's notes say what this one does "
-                       "besides");
-  }
   program_.block = size;
+  if (general_) refuse_beside_blocks(general_->place, general_->why);
   return size;
 }
 
@@ -64,7 +65,7 @@ bool Elaborator::is_of_blocks(int domain) const {
 Thing Elaborator::reduce_blocks(const Expression& call) {
   require_encoder(call);
   const Thing elements = array(*call.operands[0]);
-  const NodeId size = block_size(call, *call.operands[1]);
+  const NodeId size = block_size(*call.operands[1]);
   const Thing initial = scalar(*call.operands[2]);
   const Thing f = function(*call.operands[3]);
   if (elements.domain != 0 || elements.type.kind() != ScalarKind::kFloat) {
@@ -119,7 +120,7 @@ Thing Elaborator::spread(const Expression& call) {
     throw CompileError(call.operands[0]->place,
                        "what is spread is an array of floats, one for every block");
   }
-  block_size(call, *call.operands[1]);
+  block_size(*call.operands[1]);
   expect_element_code(from.node, call.operands[0]->place);
   if (values().draws(from.node)) {
     throw CompileError(call.operands[0]->place, "random numbers are drawn per element");
@@ -137,7 +138,7 @@ Thing Elaborator::hadamard(const Expression& call) {
   require_program_scope(call);
   require_arguments(call, 3, "hadamard(a, block, condition)");
   Thing from = convert(array(*call.operands[0]), {TypeName::kFloat}, call.operands[0]->place);
-  block_size(call, *call.operands[1]);
+  block_size(*call.operands[1]);
   const Thing on = convert(scalar(*call.operands[2]), {TypeName::kBool}, call.operands[2]->place);
   if (values().per_element(on.node) || values().by_slice(on.node)) {
     throw CompileError(call.operands[2]->place,
@@ -196,11 +197,10 @@ void Elaborator::take_blocks(const std::vector<const Expression*>& arrays) {
   const Part& codes = encoder.parts.back();
   const Expression& last = *arrays.back();
   const bool whole = codes.kind == FieldKind::kByte || codes.kind == FieldKind::kWord;
-  const Values::Range bits = whole ? values().range(codes.bits) : Values::Range{0, 0};
-  if (codes.domain != 0 || bits.least != bits.most || (bits.most != 4 && bits.most != 8)) {
+  if (codes.domain != 0 || !whole || !bound_bits(codes.bits, 8, last)) {
     be_general(last.place,
-               "the last array of its message is no uint<4> or uint<8> for every "
-               "element");
+               "the last array of its message is a code for every element, an array of uint<1> to "
+               "uint<8>");
   }
   expect_element_code(codes.value, last.place);
   encoder.code = codes.value;
@@ -213,7 +213,6 @@ void Elaborator::check_blocks() {
   }
   const Encoder& encoder = *program_.encoder;
   const Place place = encoder_->place;
-  if (encoder.error_feedback) be_general(place, "it keeps a residual");
   if (!encoder.reductions.empty()) be_general(place, "it reduces the whole gradient");
   if (encoder.code < 0) be_general(place, "its message was written before it came to blocks");
   std::vector<NodeId> elements = {encoder.code};
@@ -233,7 +232,7 @@ void Elaborator::check_blocks() {
   if (decoder.rotation >= 0 && decoder.level != unrotated_) {
     throw CompileError(decoder_->place, "what is rotated back is the gradient as it is");
   }
-  if (values().range(decoder.bits).most != values().range(encoder.bits).most) {
+  if (decoder.bits != encoder.bits) {
     throw CompileError(decoder_->place, "the codes of encoder and decoder have other bits");
   }
 }

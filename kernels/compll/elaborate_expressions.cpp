@@ -35,6 +35,12 @@ Thing Elaborator::made(Type type, NodeId node) {
 
 Thing Elaborator::evaluate(const Expression& expression) {
   step(expression.place);
+  Thing thing = value_of(expression);
+  if (thing.kind == ThingKind::kScalar) places_.emplace(thing.node, expression.place);
+  return thing;
+}
+
+Thing Elaborator::value_of(const Expression& expression) {
   switch (expression.kind) {
     case ExpressionKind::kInteger:
       return made({TypeName::kInt}, values().integer(expression.integer));

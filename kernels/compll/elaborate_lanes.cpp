@@ -1,7 +1,10 @@
 // What a quantiser's code of elements can do on lanes.
 
-#include <algorithm>
+#include <fmt/format.h>
+
+#include <limits>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "kernels/compll/elaborator.hpp"
@@ -30,21 +33,17 @@ void Elaborator::expect_element_code(NodeId node, const Place& place) {
       if (argument >= 0) open.push_back(argument);
     }
   }
-  if (!fits_lanes(seen)) {
-    be_general(
-        place,
-        "whole numbers in code that runs for every element are not known to lie within "
-        "0 … 2^31 - 1 (made of floats: 2^24 - 1), or are divided, or shifted by the element");
+  // Parts come before what is made of them: the first that fails is the cause.
+  for (const NodeId id : seen) {
+    if (!values().per_element(id)) continue;
+    const std::string why = lanes_lack(id);
+    if (why.empty()) continue;
+    const auto written = places_.find(id);
+    return be_general(written == places_.end() ? place : written->second, why);
   }
 }
 
-bool Elaborator::fits_lanes(const std::set<NodeId>& nodes) const {
-  return std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) {
-    return !program_.values.per_element(id) || works_on_lanes(id);
-  });
-}
-
-bool Elaborator::works_on_lanes(NodeId id) const {
+std::string Elaborator::lanes_lack(NodeId id) const {
   const Values& values = program_.values;
   const Node& node = values[id];
   const NodeId a = node.arguments[0], b = node.arguments[1];
@@ -52,22 +51,59 @@ bool Elaborator::works_on_lanes(NodeId id) const {
     const Values::Range range = values.range(value);
     return range.least >= 0 && range.most <= 0x7fffffff;
   };
+  const auto too_wide = [&](NodeId value, const char* what) {
+    const Values::Range range = values.range(value);
+    const bool known = range.least > std::numeric_limits<std::int64_t>::min() ||
+                       range.most < std::numeric_limits<std::int64_t>::max();
+    return fmt::format(
+        "{} is a whole number {}, and code that runs for every element takes 0 to "
+        "2^31 - 1 here; compute it with floats, as float(a) - b, which uint<8>(…) clamps",
+        what, known ? fmt::format("of {} to {}", range.least, range.most) : "of any size");
+  };
   const bool of_whole = a >= 0 && values[a].kind == ScalarKind::kInt;
-  if (node.op == Op::kToBits) return of_whole ? narrow(a) : values.range(b).most <= kMaxLaneBits;
+  if (node.op == Op::kToBits) {
+    if (of_whole) return narrow(a) ? "" : too_wide(a, "what is clamped");
+    return values.range(b).most <= kMaxLaneBits
+               ? ""
+               : "a float becomes a whole number of more than 24 bits, which fp32 does not hold; "
+                 "take uint<24> at most";
+  }
   const bool compares = node.op == Op::kLess || node.op == Op::kLessEqual ||
                         node.op == Op::kEqual || node.op == Op::kMin || node.op == Op::kMax;
-  if (compares && of_whole && !(narrow(a) && narrow(b))) return false;
-  if (node.op == Op::kFloatOfBits) return narrow(a);
-  if (node.kind != ScalarKind::kInt) return true;
-  // What all lanes are shifted by is one number.
-  const bool shifts_each =
-      (node.op == Op::kShiftLeft || node.op == Op::kShiftRight) && values.per_element(b);
-  const bool lacks = node.op == Op::kDivide || node.op == Op::kRemainder || node.op == Op::kToInt ||
-                     node.op == Op::kAbs || node.op == Op::kNot || shifts_each;
+  if (compares && of_whole) {
+    for (const NodeId side : {a, b}) {
+      if (!narrow(side)) return too_wide(side, "what is compared");
+    }
+  }
+  if (node.op == Op::kFloatOfBits) return narrow(a) ? "" : too_wide(a, "the bits of a float");
+  if (node.kind != ScalarKind::kInt) return "";
+  const auto lacks = [](const char* what, const char* instead) {
+    return fmt::format("code that runs for every element cannot {}; {}", what, instead);
+  };
+  switch (node.op) {
+    case Op::kDivide:
+    case Op::kRemainder:
+      return lacks("divide whole numbers", "divide floats, or shift by a constant");
+    case Op::kToInt:
+      return lacks("make a signed int of a float", "write uint<8>(x), which clamps at 0, or floor");
+    case Op::kAbs:
+      return lacks("take an int's magnitude", "take abs of a float");
+    case Op::kNot:
+      return lacks("turn all bits of an int", "use ^ with a mask, as c ^ 255");
+    case Op::kShiftLeft:
+    case Op::kShiftRight:
+      // What all lanes are shifted by is one number.
+      if (values.per_element(b)) {
+        return lacks("shift by a number of its own", "shift by a constant or a parameter");
+      }
+      break;
+    default:
+      break;
+  }
   const Values::Range range = values.range(id);
   const bool sum_of_signs = range.least >= -kMaxWholeSum && range.most <= kMaxWholeSum &&
                             (node.op == Op::kSelect || node.op == Op::kNegate);
-  return !lacks && (narrow(id) || sum_of_signs);
+  return narrow(id) || sum_of_signs ? "" : too_wide(id, "this");
 }
 
 }  // namespace hipress::compll

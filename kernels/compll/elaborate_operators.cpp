@@ -133,13 +133,9 @@ Thing Elaborator::indices(const Expression& operand) {
 }
 
 void Elaborator::be_general(const Place& place, const std::string& why) {
-  if (program_.block >= 0) {
-    throw CompileError(
-        place, fmt::format("a program of blocks sends floats for every block and a code for every "
-                           "element, and nothing else: {}",
-                           why));
-  }
-  if (!program_.quantizer) return;
+  if (program_.block >= 0) refuse_beside_blocks(place, why);
+  if (general_) return;
+  general_ = General{place, why};
   program_.quantizer = false;
   notes_.push_back(compll::describe(
       place, "note: ", fmt::format("this is no quantiser made in one pass: {}", why)));

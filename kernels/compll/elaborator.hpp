@@ -196,7 +196,9 @@ class Elaborator {
 
   Thing made(Type type, NodeId node);
 
+  /// An expression's value; remembers where it stands.
   Thing evaluate(const Expression& expression);
+  Thing value_of(const Expression& expression);
 
   Thing read_name(const Expression& expression);
 
@@ -301,6 +303,9 @@ class Elaborator {
   /// From here on the program is one of arrays, no quantiser; says why, once.
   void be_general(const Place& place, const std::string& why);
 
+  /// Throws the error for a part that a program with blocks cannot have.
+  [[noreturn]] static void refuse_beside_blocks(const Place& place, const std::string& why);
+
   Thing reduce(const Expression& call);
 
   /// Which reduction a lambda of kFirst and kSecond is.
@@ -311,16 +316,15 @@ class Elaborator {
   NodeId add(const Reduction& reduction);
 
   /// A quantiser's code that runs for every element reads elements, not their numbers. Anything
-  /// else makes the program general.
+  /// else makes the program general; the reason then names the first expression that lanes cannot
+  /// compute, where it stands, or else at `place`.
   void expect_element_code(NodeId node, const Place& place);
 
-  /// What vectors of 32-bit lanes can do.
-  bool fits_lanes(const std::set<NodeId>& nodes) const;
-
-  /// Whether lanes compute an element's value correctly from its arguments. Whole numbers are
-  /// modulo 2^32 there: negative ones can be added, chosen or converted to floats, but comparisons
-  /// and clamping take every operand, also a number of the slice, as unsigned.
-  bool works_on_lanes(NodeId id) const;
+  /// The reason why 32-bit lanes do not compute an element's value correctly from its arguments,
+  /// and what they would; empty if they do. Whole numbers are modulo 2^32 there: negative ones can
+  /// be added, chosen or converted to floats, but comparisons and clamping take every operand, also
+  /// a number of the slice, as unsigned.
+  std::string lanes_lack(NodeId id) const;
 
   Thing on_floats(const Expression& call, Op op);
   Thing floor(const Expression& call);
@@ -342,7 +346,7 @@ class Elaborator {
   // ---- blocks: elaborate_blocks.cpp ----
 
   /// The number of a block's elements; from here on the program works on blocks of that size.
-  NodeId block_size(const Expression& call, const Expression& operand);
+  NodeId block_size(const Expression& operand);
 
   /// reduce(a, block, initial, f): a number for every block.
   Thing reduce_blocks(const Expression& call);
@@ -419,6 +423,12 @@ class Elaborator {
   const Type* result_type_ = nullptr;
   NodeId unrotated_ = -1;  ///< in a decoder: what hadamard was given
   int steps_ = 0, calls_ = 0;
+  struct General {
+    Place place;
+    std::string why;
+  };
+  std::optional<General> general_;  ///< why the program is no quantiser
+  std::map<NodeId, Place> places_;  ///< of the expressions that came to a value, the first each
 };
 
 }  // namespace hipress::compll

@@ -24,24 +24,28 @@ class BlockEmitter : Emitter {
 
  private:
   std::string properties() const {
+    const Values::Range bits = values_.range(encoder_.bits);
     return fmt::format(
         "  static constexpr std::uint16_t kTag = {};\n"
-        "  static constexpr int kCodeBits = {};\n"
+        "  static constexpr int kMinPlanes = {};\n"
+        "  static constexpr int kMaxPlanes = {};\n"
         "  static constexpr int kSent = {};\n"
-        "  static constexpr bool kRotates = {};\n\n",
-        tag(), values_.range(encoder_.bits).most, encoder_.parts.size() - 1,
-        encoder_.rotation >= 0);
+        "  static constexpr bool kRotates = {};\n"
+        "  static constexpr bool kErrorFeedback = {};\n\n",
+        tag(), bits.least, bits.most, encoder_.parts.size() - 1, encoder_.rotation >= 0,
+        encoder_.error_feedback);
   }
 
   std::string construction() const {
-    std::vector<NodeId> roots = {program_.block};
+    std::vector<NodeId> roots = {program_.block, encoder_.bits};
     if (encoder_.rotation >= 0) roots.push_back(encoder_.rotation);
     const ScalarCode code(values_, roots, [&](NodeId id) { return scalar_leaf(id); });
     return fmt::format(
         "{0}"
-        "  HIPRESS_LANES int block() const {{\n{1}    return static_cast<int>({2});\n  }}\n"
-        "  HIPRESS_LANES bool rotates() const {{\n{1}    return {3};\n  }}\n\n",
-        constructor(), unused(code.lines()), code.text(program_.block),
+        "  HIPRESS_LANES int planes() const {{\n{1}    return static_cast<int>({2});\n  }}\n"
+        "  HIPRESS_LANES int block() const {{\n{1}    return static_cast<int>({3});\n  }}\n"
+        "  HIPRESS_LANES bool rotates() const {{\n{1}    return {4};\n  }}\n\n",
+        constructor(), unused(code.lines()), code.text(encoder_.bits), code.text(program_.block),
         encoder_.rotation >= 0 ? code.text(encoder_.rotation) : "false");
   }
 

@@ -60,7 +60,8 @@ class CudaBlockQuantizer : public CudaAlgorithm {
     slice.values = item.values;
     slice.elements = item.elements;
     slice.type = item.type;
-    slice.divisor = Divisor::of(item.divisor);
+    slice.rule = ValueRule::of(item);
+    slice.residual = item.state.data;
     slice.message = item.message;
     slice.draws = draw_stream(item.key, item.elements);
     slice.message_bytes = item.message_bytes;

@@ -62,23 +62,89 @@ __device__ inline void rotate_block(float (&rows)[kMaxBlockWords], int count) {
 }
 
 /// Writes the codes of a word, one of each lane.
-template <int kBits>
-__device__ void store_word_codes(std::uint8_t* to, std::uint32_t code) {
+__device__ inline void store_word_codes(int bits, std::uint8_t* to, std::uint32_t code) {
   const int lane = threadIdx.x % kWarpThreads;
-  if constexpr (kBits == 8) {
+  if (bits == 8) {
     to[lane] = static_cast<std::uint8_t>(code);
-  } else {
+  } else if (bits == 4) {
     const std::uint32_t upper = __shfl_down_sync(kAllLanes, code, kWordElements / 2);
     if (lane < kWordElements / 2) to[lane] = static_cast<std::uint8_t>(code | upper << 4);
+  } else {
+    std::uint32_t mine = 0;
+    for (int p = 0; p < bits; ++p) {
+      const std::uint32_t plane = __ballot_sync(kAllLanes, has_bit(code, 1u << p));
+      if (lane == p) mine = plane;
+    }
+    if (lane < bits) reinterpret_cast<std::uint32_t*>(to)[lane] = mine;
   }
 }
 
-template <int kBits>
-__device__ std::uint32_t load_word_code(const std::uint8_t* from) {
+__device__ inline std::uint32_t load_word_code(int bits, const std::uint8_t* from) {
   const int lane = threadIdx.x % kWarpThreads;
-  if constexpr (kBits == 8) return from[lane];
-  const std::uint32_t both = from[lane % (kWordElements / 2)];
-  return lane < kWordElements / 2 ? both & 15u : both >> 4;
+  if (bits == 8) return from[lane];
+  if (bits == 4) {
+    const std::uint32_t both = from[lane % (kWordElements / 2)];
+    return lane < kWordElements / 2 ? both & 15u : both >> 4;
+  }
+  std::uint32_t code = 0;
+  for (int p = 0; p < bits; ++p) {
+    code |= (reinterpret_cast<const std::uint32_t*>(from)[p] >> lane & 1u) << p;
+  }
+  return code;
+}
+
+/// The columns of a block of values v. Where a residual is added, which keeps v finite, adds the
+/// inputs' flags to `flags`.
+__device__ inline void load_values(const BlockEncodeSlice& slice, ValueType type,
+                                   std::int64_t first, int count, float (&rows)[kMaxBlockWords],
+                                   std::uint32_t& flags) {
+  const int lane = threadIdx.x % kWarpThreads;
+#pragma unroll
+  for (int row = 0; row < kMaxBlockWords; ++row) {
+    const int offset = row * kWordElements + lane;
+    rows[row] = 0;
+    if (offset >= count) continue;
+    const float input = load_value(slice.values, type, first + offset);
+    if (slice.residual == nullptr) {
+      rows[row] = slice.rule(input, 0.0f);
+    } else {
+      flags |= non_finite_flag(input);
+      rows[row] = slice.rule(input, slice.residual[first + offset]);
+    }
+  }
+}
+
+/// Floats of a block in a message.
+template <class Algorithm>
+__device__ const float* sent_of(const std::byte* message, std::int64_t block) {
+  return reinterpret_cast<const float*>(message + kSentOffset) + block * Algorithm::kSent;
+}
+
+/// Codes of the block whose first element is number `first`.
+template <class Algorithm>
+__device__ const std::uint8_t* codes_of(const Algorithm& algorithm, const std::byte* message,
+                                        const BlockLayout& layout, std::int64_t first) {
+  return reinterpret_cast<const std::uint8_t*>(message + layout.codes_offset) +
+         first / kWordElements * code_bytes(code_bits(algorithm));
+}
+
+/// The columns that a block's codes decode to, rotated back.
+template <class Algorithm>
+__device__ void decode_block(const Algorithm& algorithm, const std::uint8_t* codes,
+                             const typename Algorithm::DecodedBlock& of_block, int count,
+                             float (&rows)[kMaxBlockWords]) {
+  const int lane = threadIdx.x % kWarpThreads;
+  const int bits = code_bits(algorithm);
+  const auto levels = algorithm.levels();
+#pragma unroll
+  for (int row = 0; row < kMaxBlockWords; ++row) {
+    rows[row] = 0;
+    if (row * kWordElements + lane < count) {
+      rows[row] =
+          levels.template of<float>(of_block, load_word_code(bits, codes + row * code_bytes(bits)));
+    }
+  }
+  if (algorithm.rotates()) rotate_block(rows, count);
 }
 
 /// A warp per block: its floats and codes.
@@ -88,6 +154,7 @@ __global__ void encode_blocks(const Algorithm algorithm, const Batch<BlockEncode
   const BlockLayout layout = block_layout(algorithm, slice.elements);
   const BlocksOfWarp mine = blocks_of_warp(slice);
   const int lane = threadIdx.x % kWarpThreads;
+  const int bits = code_bits(algorithm);
   const auto measure = algorithm.measure(slice.draws);
   const auto block_code = algorithm.encoded_block_code();
   const auto coder = algorithm.coder(slice.draws);
@@ -97,15 +164,10 @@ __global__ void encode_blocks(const Algorithm algorithm, const Batch<BlockEncode
     const std::int64_t left = slice.elements - first;
     const int count = left < algorithm.block() ? static_cast<int>(left) : algorithm.block();
     float rows[kMaxBlockWords];
-#pragma unroll
-    for (int row = 0; row < kMaxBlockWords; ++row) {
-      const int offset = row * kWordElements + lane;
-      rows[row] =
-          offset < count ? slice.divisor(load_value(slice.values, kType, first + offset)) : 0.0f;
-    }
+    std::uint32_t flags = 0;
+    load_values(slice, kType, first, count, rows, flags);
     if (algorithm.rotates()) rotate_block(rows, count);
     Partial found = Partial::identity();
-    std::uint32_t flags = 0;
 #pragma unroll
     for (int row = 0; row < kMaxBlockWords; ++row) {
       const int offset = row * kWordElements + lane;
@@ -121,23 +183,55 @@ __global__ void encode_blocks(const Algorithm algorithm, const Batch<BlockEncode
     auto* const sent =
         reinterpret_cast<float*>(slice.message + kSentOffset) + block * Algorithm::kSent;
     if (lane < Algorithm::kSent) sent[lane] = made.sent[lane];
-    flags = or_of_warp(flags);
-    if (lane == 0 && (!finite || has_bit(flags, 0x80000000u))) *slice.non_finite = 1;
     auto* const codes = reinterpret_cast<std::uint8_t*>(slice.message + layout.codes_offset) +
-                        first / kWordElements * kCodeBytes<Algorithm>;
+                        first / kWordElements * code_bytes(bits);
 #pragma unroll
     for (int row = 0; row < kMaxBlockWords; ++row) {
       if (row * kWordElements >= count) break;
       const int offset = row * kWordElements + lane;
       const std::uint32_t code =
           offset < count ? coder.template of<float>(made, rows[row], first + offset) : 0u;
-      store_word_codes<Algorithm::kCodeBits>(codes + row * kCodeBytes<Algorithm>, code);
+      store_word_codes(bits, codes + row * code_bytes(bits), code);
+    }
+    if constexpr (Algorithm::kErrorFeedback) {
+      if (slice.residual != nullptr) {  // it must stay finite
+        __syncwarp();
+        decode_block(algorithm, codes, algorithm.decoded_block_code().of(made.sent), count, rows);
+#pragma unroll
+        for (int row = 0; row < kMaxBlockWords; ++row) flags |= non_finite_flag(rows[row]);
+      }
+    }
+    flags = or_of_warp(flags);
+    if (lane == 0 && (!finite || has_bit(flags, 0x80000000u))) *slice.non_finite = 1;
+  }
+}
+
+/// Residual = v less what the message decodes to; a warp per block.
+template <class Algorithm>
+__device__ void update_residual(const Algorithm& algorithm, const BlockEncodeSlice& slice,
+                                const BlockLayout& layout) {
+  const BlocksOfWarp mine = blocks_of_warp(slice);
+  const int lane = threadIdx.x % kWarpThreads;
+  for (std::int64_t block = mine.first; block < layout.blocks; block += mine.step) {
+    const std::int64_t first = block * algorithm.block();
+    const std::int64_t left = slice.elements - first;
+    const int count = left < algorithm.block() ? static_cast<int>(left) : algorithm.block();
+    float values[kMaxBlockWords], decoded[kMaxBlockWords];
+    std::uint32_t flags = 0;
+    load_values(slice, slice.type, first, count, values, flags);
+    decode_block(algorithm, codes_of(algorithm, slice.message, layout, first),
+                 algorithm.decoded_block_code().of(sent_of<Algorithm>(slice.message, block)), count,
+                 decoded);
+#pragma unroll
+    for (int row = 0; row < kMaxBlockWords; ++row) {
+      const int offset = row * kWordElements + lane;
+      if (offset < count) slice.residual[first + offset] = values[row] - decoded[row];
     }
   }
 }
 
-/// Afterwards, thread blocks as before: the start of the message, and zeros in the place of what a
-/// slice that is not finite came to.
+/// Afterwards, thread blocks as before: the start of the message, the residual, and zeros in the
+/// place of what a slice that is not finite came to, which keeps its residual.
 template <class Algorithm>
 __global__ void conclude_blocks(const Algorithm algorithm, const Batch<BlockEncodeSlice> batch) {
   const BlockEncodeSlice& slice = batch.slice_of(blockIdx.x);
@@ -151,12 +245,15 @@ __global__ void conclude_blocks(const Algorithm algorithm, const Batch<BlockEnco
   const std::int64_t from = non_finite ? kSentOffset / 4 : sent_end;
   const std::int64_t to = non_finite ? layout.bytes / 4 : layout.codes_offset / 4;
   for (std::int64_t i = from + thread; i < to; i += launched * kThreadsPerBlock) words[i] = 0;
+  if constexpr (Algorithm::kErrorFeedback) {
+    if (slice.residual != nullptr && !non_finite) update_residual(algorithm, slice, layout);
+  }
   if (thread != 0) return;
   for (int i = 0; i < kSentOffset / 4; ++i) words[i] = 0;
   QuantizerHeader header;
   header.elements = static_cast<std::uint32_t>(slice.elements);
   header.tag = Algorithm::kTag;
-  header.planes = Algorithm::kCodeBits;
+  header.planes = static_cast<std::uint8_t>(code_bits(algorithm));
   header.non_finite = non_finite ? 1 : 0;
   *reinterpret_cast<QuantizerHeader*>(slice.message) = header;
   if (slice.message_bytes != nullptr) *slice.message_bytes = layout.bytes;
@@ -170,7 +267,6 @@ __global__ void decode_blocks(const Algorithm algorithm, const Batch<DecodeSlice
   const BlocksOfWarp mine = blocks_of_warp(slice);
   const int lane = threadIdx.x % kWarpThreads;
   const auto block_code = algorithm.decoded_block_code();
-  const auto levels = algorithm.levels();
   const bool adds = slice.mode == DecodeMode::kAdd;
   const Divisor own = Divisor::of(slice.own_divisor), sum = Divisor::of(slice.sum_divisor);
   for (std::int64_t block = mine.first; block < layout.blocks; block += mine.step) {
@@ -191,28 +287,17 @@ __global__ void decode_blocks(const Algorithm algorithm, const Batch<DecodeSlice
       float sent[Algorithm::kSent] = {};
       if (numbers) {
         const QuantizerHeader header = *reinterpret_cast<const QuantizerHeader*>(from);
-        numbers = begins_as<Algorithm>(header, slice.elements) && header.non_finite == 0;
+        numbers = begins_as(header, algorithm, slice.elements) && header.non_finite == 0;
         for (int i = 0; i < Algorithm::kSent; ++i) {
-          sent[i] =
-              reinterpret_cast<const float*>(from + kSentOffset)[block * Algorithm::kSent + i];
+          sent[i] = sent_of<Algorithm>(from, block)[i];
           numbers = numbers && is_finite(sent[i]);
         }
       }
-      const auto of_block = block_code.of(sent);
-      float decoded[kMaxBlockWords];
-#pragma unroll
-      for (int row = 0; row < kMaxBlockWords; ++row) {
-        decoded[row] = 0;
-        if (row * kWordElements >= count || !numbers) continue;
-        const auto* const codes =
-            reinterpret_cast<const std::uint8_t*>(from + layout.codes_offset) +
-            (first / kWordElements + row) * kCodeBytes<Algorithm>;
-        if (row * kWordElements + lane < count) {
-          decoded[row] =
-              levels.template of<float>(of_block, load_word_code<Algorithm::kCodeBits>(codes));
-        }
+      float decoded[kMaxBlockWords] = {};
+      if (numbers) {
+        decode_block(algorithm, codes_of(algorithm, from, layout, first), block_code.of(sent),
+                     count, decoded);
       }
-      if (algorithm.rotates()) rotate_block(decoded, count);
 #pragma unroll
       for (int row = 0; row < kMaxBlockWords; ++row) {
         const float level = numbers ? decoded[row] : not_a_number();

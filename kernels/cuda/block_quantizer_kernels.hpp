@@ -17,7 +17,8 @@ struct BlockEncodeSlice {
   const void* values;
   std::int64_t elements;
   ValueType type;
-  Divisor divisor;
+  ValueRule rule;
+  float* residual;  ///< null: none
   std::byte* message;
   DrawStream draws;
   std::int64_t* message_bytes;

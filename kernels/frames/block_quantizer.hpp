@@ -11,19 +11,22 @@
 #include "kernels/frames/reduction.hpp"
 
 /// Quantisers of blocks: algorithms that measure every block of a slice by itself. They send a few
-/// floats for a block, and codes of 4 or 8 bits for its elements, decoded with those floats.
+/// floats for a block, and codes of 1 to 8 bits for its elements, decoded with those floats.
 ///
 /// An algorithm says what to compute; the frames (host/block_quantizer_body.hpp,
-/// cuda/block_quantizer.cuh) do loops, packing, rotation, decoding and decode-and-add.
-/// hipress-compll writes algorithms from programs; a hand-written one looks the same:
+/// cuda/block_quantizer.cuh) do loops, packing, rotation, error feedback, decoding and
+/// decode-and-add. hipress-compll writes algorithms from programs; a hand-written one looks the
+/// same:
 ///
 ///   struct Example {
-///     static constexpr std::uint16_t kTag;  // goes into every message
-///     static constexpr int kCodeBits;       // 4 or 8
-///     static constexpr int kSent;           // floats of a block in the message
-///     static constexpr bool kRotates;       // rotates() may hold
-///     static constexpr bool kDecodes;       // false: every message is refused
+///     static constexpr std::uint16_t kTag;         // goes into every message
+///     static constexpr int kMinPlanes, kMaxPlanes; // bits per code, least and most
+///     static constexpr int kSent;                  // floats of a block in the message
+///     static constexpr bool kRotates;              // rotates() may hold
+///     static constexpr bool kErrorFeedback;        // keeps a residual, unless switched off
+///     static constexpr bool kDecodes;              // false: every message is refused
 ///     explicit Example(const double* values);  // parameters, in the order of the registry
+///     int planes() const;
 ///     int block() const;     // elements of a block: 32 to kMaxBlock, a multiple of 32
 ///     bool rotates() const;  // values are rotated before they are measured
 ///     auto measure(const DrawStream&) const;
@@ -51,7 +54,8 @@ inline constexpr int kMaxBlockWords = kMaxBlock / kWordElements;
 /// How a message lies in memory: a QuantizerHeader whose `planes` are the bits of a code; from byte
 /// 16, the floats of each block; from the next multiple of 16, the codes, word by word. A code of 8
 /// bits takes a byte; codes of 4 bits share one, of element l in its lower and of element l + 16 in
-/// its upper half. Codes past the last element are 0.
+/// its upper half. Codes of other sizes are bit planes: bit l of the p-th 32-bit number is bit p of
+/// element l's code. Codes past the last element are 0.
 struct BlockLayout {
   std::int64_t blocks = 0;
   std::int64_t codes_offset = 0;
@@ -60,9 +64,15 @@ struct BlockLayout {
 
 inline constexpr std::int64_t kSentOffset = 16;
 
-/// Bytes of a word's codes.
+/// Bits of a code: a constant for algorithms that have one size only.
 template <class Algorithm>
-inline constexpr int kCodeBytes = kWordElements* Algorithm::kCodeBits / 8;
+HIPRESS_LANES int code_bits(const Algorithm& algorithm) {
+  if constexpr (Algorithm::kMinPlanes == Algorithm::kMaxPlanes) return Algorithm::kMinPlanes;
+  return algorithm.planes();
+}
+
+/// Bytes of a word's codes.
+HIPRESS_LANES int code_bytes(int bits) { return kWordElements * bits / 8; }
 
 template <class Algorithm>
 HIPRESS_LANES BlockLayout block_layout(const Algorithm& algorithm, std::int64_t elements) {
@@ -72,15 +82,16 @@ HIPRESS_LANES BlockLayout block_layout(const Algorithm& algorithm, std::int64_t 
   const std::int64_t sent =
       layout.blocks * Algorithm::kSent * static_cast<std::int64_t>(sizeof(float));
   layout.codes_offset = (kSentOffset + sent + 15) / 16 * 16;
-  layout.bytes = layout.codes_offset + words_of(elements) * kCodeBytes<Algorithm>;
+  layout.bytes = layout.codes_offset + words_of(elements) * code_bytes(code_bits(algorithm));
   return layout;
 }
 
 /// A message begins as one of a slice of `elements` elements.
 template <class Algorithm>
-HIPRESS_LANES bool begins_as(const QuantizerHeader& header, std::int64_t elements) {
+HIPRESS_LANES bool begins_as(const QuantizerHeader& header, const Algorithm& algorithm,
+                             std::int64_t elements) {
   return Algorithm::kDecodes && header.tag == Algorithm::kTag &&
-         header.planes == Algorithm::kCodeBits && header.non_finite <= 1 &&
+         header.planes == code_bits(algorithm) && header.non_finite <= 1 &&
          header.elements == static_cast<std::uint32_t>(elements);
 }
 

@@ -20,8 +20,54 @@
 /// stand in for another's.
 ///
 /// A block fits the L1 cache, so it is read from memory only once, to be measured; it is still in
-/// the cache when it is coded.
+/// the cache when it is coded. Error feedback takes a second pass over the slice, because one NaN
+/// at its end must leave the whole residual as it was.
 namespace hipress::kernels {
+
+/// Elements of the block whose first element is number `first` of a slice.
+template <class Algorithm>
+HIPRESS_LANES int elements_in_block(const Algorithm& algorithm, std::int64_t elements,
+                                    std::int64_t first) {
+  const std::int64_t left = elements - first, size = algorithm.block();
+  return static_cast<int>(left < size ? left : size);
+}
+
+/// Decoded words of one block of a message, before they are rotated back.
+template <class Algorithm, class F>
+class BlockReader {
+ public:
+  bool non_finite;
+
+  HIPRESS_LANES BlockReader(const Algorithm& algorithm, const std::byte* message,
+                            const BlockLayout& layout, std::int64_t block)
+      : bits_(code_bits(algorithm)), levels_(algorithm.levels()) {
+    QuantizerHeader header;
+    __builtin_memcpy(&header, message, sizeof header);
+    non_finite = header.non_finite != 0;
+    float sent[Algorithm::kSent];
+    __builtin_memcpy(sent, message + kSentOffset + block * static_cast<std::int64_t>(sizeof sent),
+                     sizeof sent);
+    block_ = algorithm.decoded_block_code().of(sent);
+    const std::int64_t word = block * (algorithm.block() / kWordElements);
+    codes_ = reinterpret_cast<const std::uint8_t*>(message + layout.codes_offset) +
+             word * code_bytes(bits_);
+  }
+
+  HIPRESS_LANES Word<F> operator()(int word) const {
+    Word<F> decoded;
+    const WordCodes<F> read = load_word_codes<F>(bits_, codes_ + word * code_bytes(bits_));
+    for (int v = 0; v < kVectors<F>; ++v) {
+      decoded.part[v] = levels_.template of<F>(block_, read.part[v]);
+    }
+    return decoded;
+  }
+
+ private:
+  const std::uint8_t* codes_;
+  const int bits_;
+  typename Algorithm::DecodedBlock block_;
+  decltype(std::declval<const Algorithm&>().levels()) levels_;
+};
 
 // ---- encoding ----
 
@@ -32,7 +78,8 @@ class BlockEncoder {
       : algorithm_(algorithm),
         item_(item),
         layout_(block_layout(algorithm, item.elements)),
-        divisor_(Divisor::of(item.divisor)),
+        rule_(ValueRule::of(item)),
+        bits_(code_bits(algorithm)),
         measure_(algorithm.measure(draw_stream(item.key, item.elements))),
         block_code_(algorithm.encoded_block_code()),
         coder_(algorithm.coder(draw_stream(item.key, item.elements))) {}
@@ -41,21 +88,20 @@ class BlockEncoder {
     QuantizerHeader header;
     header.elements = static_cast<std::uint32_t>(item_.elements);
     header.tag = Algorithm::kTag;
-    header.planes = Algorithm::kCodeBits;
+    header.planes = static_cast<std::uint8_t>(bits_);
     __builtin_memset(item_.message, 0, static_cast<std::size_t>(kSentOffset));
-    const std::int64_t size = algorithm_.block();
     alignas(64) float room[kMaxBlock];
     U flags = {};
     bool finite = true;
     for (std::int64_t block = 0; block < layout_.blocks; ++block) {
-      const std::int64_t first = block * size;
-      const int count =
-          static_cast<int>(item_.elements - first < size ? item_.elements - first : size);
-      const float* const values = values_of(first, count, room);
+      const std::int64_t first = block * algorithm_.block();
+      const int count = elements_in_block(algorithm_, item_.elements, first);
+      const float* const values = values_of(first, count, room, flags);
       const EncodedBlock made = block_code_.of(measured(values, first, count, flags));
       for (const float sent : made.sent) finite = finite && is_finite(sent);
       __builtin_memcpy(sent_of(block), made.sent, sizeof made.sent);
       encode(made, values, first, count);
+      if (rule_.adds_residual) look_at_decoded(block, count, flags);
     }
     const std::int64_t sent_bytes = layout_.bytes - kSentOffset;
     if (!finite || bits_of_mask(has_bit(flags, 0x80000000u)) != 0) {
@@ -65,6 +111,7 @@ class BlockEncoder {
       std::byte* const end = sent_of(layout_.blocks);
       __builtin_memset(end, 0,
                        static_cast<std::size_t>(item_.message + layout_.codes_offset - end));
+      if (rule_.adds_residual) update_residual();
     }
     __builtin_memcpy(item_.message, &header, sizeof header);
   }
@@ -84,19 +131,79 @@ class BlockEncoder {
            block * Algorithm::kSent * static_cast<std::int64_t>(sizeof(float));
   }
 
-  /// A block's values, divided and rotated: where they lie if that leaves them as they are, else in
-  /// `room`.
-  HIPRESS_LANES const float* values_of(std::int64_t first, int count, float* room) const {
+  /// A block's values as the program sees them: those of unrotated_values(), rotated.
+  HIPRESS_LANES const float* values_of(std::int64_t first, int count, float* room, U& flags) const {
+    const float* const values = unrotated_values(first, count, room, flags);
+    if (!algorithm_.rotates()) return values;
+    if (values != room) {
+      __builtin_memcpy(room, values, static_cast<std::size_t>(count) * sizeof(float));
+    }
+    rotate_block<F>(room, count);
+    return room;
+  }
+
+  /// A block's values v: where they lie if they are the inputs as they are, else in `room`. Where a
+  /// residual is added, which keeps v finite, adds the inputs' flags to `flags`.
+  HIPRESS_LANES const float* unrotated_values(std::int64_t first, int count, float* room,
+                                              U& flags) const {
     const float* const inputs = in_fp32<F>(item_.values, item_.type, first, count, room);
-    if (!divisor_.divides && !algorithm_.rotates()) return inputs;
+    if (!rule_.divisor.divides && !rule_.adds_residual) return inputs;
     for (int i = 0; i < count; i += kWordElements) {
       const int in_word = elements_in_word(count - i, 0);
       Word<F> word = load_word<F>(inputs + i, in_word);
-      for (F& part : word.part) part = divisor_(part);
+      Word<F> residuals = {};
+      if (rule_.adds_residual) {
+        residuals = load_word<F>(item_.state.data + first + i, in_word);
+        for (const F& part : word.part) flags = flags | non_finite_flag(part);
+      }
+      for (int v = 0; v < kVectors<F>; ++v) {
+        word.part[v] = rule_(word.part[v], residuals.part[v]);
+      }
       store_word(room + i, word, in_word);
     }
-    if (algorithm_.rotates()) rotate_block<F>(room, count);
     return room;
+  }
+
+  /// The values to which a block of this message decodes, in `room`.
+  HIPRESS_LANES void decode_own(std::int64_t block, int count, float* room) const {
+    const BlockReader<Algorithm, F> read(algorithm_, item_.message, layout_, block);
+    for (int i = 0; i < count; i += kWordElements) {
+      store_word(room + i, read(i / kWordElements), elements_in_word(count - i, 0));
+    }
+    if (algorithm_.rotates()) rotate_block<F>(room, count);
+  }
+
+  /// Adds to `flags` those of what a block decodes to: a residual must stay finite.
+  HIPRESS_LANES void look_at_decoded(std::int64_t block, int count, U& flags) const {
+    if constexpr (Algorithm::kErrorFeedback) {
+      alignas(64) float decoded[kMaxBlock];
+      decode_own(block, count, decoded);
+      for (int i = 0; i < count; i += kWordElements) {
+        const Word<F> word = load_word<F>(decoded + i, elements_in_word(count - i, 0));
+        for (const F& part : word.part) flags = flags | non_finite_flag(part);
+      }
+    }
+  }
+
+  /// Residual = v less what the message decodes to.
+  HIPRESS_LANES void update_residual() const {
+    if constexpr (Algorithm::kErrorFeedback) {
+      alignas(64) float room[kMaxBlock], decoded[kMaxBlock];
+      U flags = {};
+      for (std::int64_t block = 0; block < layout_.blocks; ++block) {
+        const std::int64_t first = block * algorithm_.block();
+        const int count = elements_in_block(algorithm_, item_.elements, first);
+        const float* const values = unrotated_values(first, count, room, flags);
+        decode_own(block, count, decoded);
+        for (int i = 0; i < count; i += kWordElements) {
+          const int in_word = elements_in_word(count - i, 0);
+          Word<F> residuals = load_word<F>(values + i, in_word);
+          const Word<F> taken = load_word<F>(decoded + i, in_word);
+          for (int v = 0; v < kVectors<F>; ++v) residuals.part[v] -= taken.part[v];
+          store_word(item_.state.data + first + i, residuals, in_word);
+        }
+      }
+    }
   }
 
   /// What a block's reductions come to; adds to `flags`.
@@ -133,15 +240,15 @@ class BlockEncoder {
   HIPRESS_LANES void encode(const EncodedBlock& made, const float* values, std::int64_t first,
                             int count) const {
     auto* const codes = reinterpret_cast<std::uint8_t*>(item_.message + layout_.codes_offset) +
-                        first / kWordElements * kCodeBytes<Algorithm>;
+                        first / kWordElements * code_bytes(bits_);
     const int full = count / kWordElements;
     for (int word = 0; word < full; ++word) {
       encode_word<true>(made, values + word * kWordElements, first + word * kWordElements,
-                        kWordElements, codes + word * kCodeBytes<Algorithm>);
+                        kWordElements, codes + word * code_bytes(bits_));
     }
     if (const int rest = count - full * kWordElements; rest > 0) {
       encode_word<false>(made, values + full * kWordElements, first + full * kWordElements, rest,
-                         codes + full * kCodeBytes<Algorithm>);
+                         codes + full * code_bytes(bits_));
     }
   }
 
@@ -154,13 +261,14 @@ class BlockEncoder {
       codes.part[v] = coder_.template of<F>(made, word.part[v], first + v * kWidth);
       if (!kFull) codes.part[v] = select(lanes_inside<F>(v, count), codes.part[v], U{});
     }
-    store_word_codes<Algorithm::kCodeBits, F>(to, codes);
+    store_word_codes<F>(bits_, to, codes);
   }
 
   const Algorithm algorithm_;
   const EncodeItem item_;
   const BlockLayout layout_;
-  const Divisor divisor_;
+  const ValueRule rule_;
+  const int bits_;
   const Measure measure_;
   const BlockCode block_code_;
   const Coder coder_;
@@ -176,15 +284,14 @@ class BlockDecoder {
         item_(item),
         layout_(block_layout(algorithm, item.elements)),
         own_(Divisor::of(item.own_divisor)),
-        sum_(Divisor::of(item.sum_divisor)),
-        block_code_(algorithm.decoded_block_code()),
-        levels_(algorithm.levels()) {}
+        sum_(Divisor::of(item.sum_divisor)) {}
 
   /// The number of the first message that is damaged; as many as there are if none is.
   HIPRESS_LANES std::size_t first_damaged() const {
     for (std::size_t i = 0; i < item_.messages.size(); ++i) {
-      const QuantizerHeader header = header_of(i);
-      if (!begins_as<Algorithm>(header, item_.elements)) return i;
+      QuantizerHeader header;
+      __builtin_memcpy(&header, item_.messages[i], sizeof header);
+      if (!begins_as(header, algorithm_, item_.elements)) return i;
       bool finite = true;
       const auto* const sent = reinterpret_cast<const float*>(item_.messages[i] + kSentOffset);
       for (std::int64_t k = 0; k < layout_.blocks * Algorithm::kSent; ++k) {
@@ -196,15 +303,13 @@ class BlockDecoder {
   }
 
   HIPRESS_LANES void run() const {
-    const std::int64_t size = algorithm_.block();
     const bool in_place = item_.type == ValueType::kFloat32;
     const bool streams = in_place && item_.mode == DecodeMode::kOverwrite &&
                          should_stream<F>(static_cast<float*>(item_.values), item_.elements);
     alignas(64) float room[kMaxBlock];
     for (std::int64_t block = 0; block < layout_.blocks; ++block) {
-      const std::int64_t first = block * size;
-      const int count =
-          static_cast<int>(item_.elements - first < size ? item_.elements - first : size);
+      const std::int64_t first = block * algorithm_.block();
+      const int count = elements_in_block(algorithm_, item_.elements, first);
       float* const values = in_place ? static_cast<float*>(item_.values) + first : room;
       if (item_.mode == DecodeMode::kOverwrite) {
         overwrite(block, values, count, streams);
@@ -218,42 +323,10 @@ class BlockDecoder {
   }
 
  private:
-  using BlockCode = decltype(std::declval<const Algorithm&>().decoded_block_code());
-  using Levels = decltype(std::declval<const Algorithm&>().levels());
-
-  HIPRESS_LANES QuantizerHeader header_of(std::size_t message) const {
-    QuantizerHeader header;
-    __builtin_memcpy(&header, item_.messages[message], sizeof header);
-    return header;
-  }
-
-  /// Decoded words of one block of a message, before they are rotated back.
-  struct Reader {
-    const std::uint8_t* codes;
-    typename Algorithm::DecodedBlock block;
-    const Levels& levels;
-    bool non_finite;
-
-    HIPRESS_LANES Word<F> operator()(int word) const {
-      Word<F> decoded;
-      const WordCodes<F> read =
-          load_word_codes<Algorithm::kCodeBits, F>(codes + word * kCodeBytes<Algorithm>);
-      for (int v = 0; v < kVectors<F>; ++v) {
-        decoded.part[v] = levels.template of<F>(block, read.part[v]);
-      }
-      return decoded;
-    }
-  };
+  using Reader = BlockReader<Algorithm, F>;
 
   HIPRESS_LANES Reader reader(std::size_t message, std::int64_t block) const {
-    const std::byte* const from = item_.messages[message];
-    float sent[Algorithm::kSent];
-    __builtin_memcpy(sent, from + kSentOffset + block * static_cast<std::int64_t>(sizeof sent),
-                     sizeof sent);
-    const std::int64_t word = block * (algorithm_.block() / kWordElements);
-    return {reinterpret_cast<const std::uint8_t*>(from + layout_.codes_offset) +
-                word * kCodeBytes<Algorithm>,
-            block_code_.of(sent), levels_, header_of(message).non_finite != 0};
+    return Reader(algorithm_, item_.messages[message], layout_, block);
   }
 
   HIPRESS_LANES static void fill(float* values, int count, float with) {
@@ -340,8 +413,6 @@ class BlockDecoder {
   const DecodeItem& item_;
   const BlockLayout layout_;
   const Divisor own_, sum_;
-  const BlockCode block_code_;
-  const Levels levels_;
 };
 
 template <class Algorithm, class F>
@@ -382,8 +453,8 @@ constexpr CompiledAlgorithm host_block_quantizer(const char* name,
   return {.name = name,
           .parameters = parameters,
           .parameter_count = count,
-          .error_feedback = false,
-          .state_arrays = 0,
+          .error_feedback = Algorithm::kErrorFeedback,
+          .state_arrays = Algorithm::kErrorFeedback ? 1 : 0,
           .deferrable = false,
           .bind = Functions::bind,
           .encoded_bytes = Functions::encoded_bytes,

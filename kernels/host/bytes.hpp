@@ -5,7 +5,8 @@
 #include "kernels/codec/lanes.hpp"
 #include "kernels/frames/words.hpp"
 
-/// Codes of a word of 32 elements as bytes, or as halves of bytes.
+/// Codes of a word of 32 elements as bytes, as halves of bytes, or as bit planes
+/// (frames/block_quantizer.hpp says which).
 namespace hipress::kernels {
 
 HIPRESS_LANES void load_8(const std::uint8_t* from, std::uint32_t& to) { to = *from; }
@@ -48,31 +49,49 @@ struct WordCodes {
   UnsignedLanes<F> part[kVectors<F>];
 };
 
-template <int kBits, class F>
-HIPRESS_LANES void store_word_codes(std::uint8_t* to, const WordCodes<F>& codes) {
-  static_assert(kBits == 8 || kBits == 4);
+template <class F>
+HIPRESS_LANES void store_word_codes(int bits, std::uint8_t* to, const WordCodes<F>& codes) {
   constexpr int kWidth = Lanes<F>::kWidth, kHalf = kVectors<F> / 2;
-  if constexpr (kBits == 8) {
+  if (bits == 8) {
     for (int v = 0; v < kVectors<F>; ++v) store_8(to + v * kWidth, codes.part[v]);
-  } else {
+  } else if (bits == 4) {
     for (int v = 0; v < kHalf; ++v) {
       store_8(to + v * kWidth, codes.part[v] | codes.part[v + kHalf] << 4);
+    }
+  } else {
+    for (int p = 0; p < bits; ++p) {
+      std::uint32_t plane = 0;
+      for (int v = 0; v < kVectors<F>; ++v) {
+        plane |= bits_of_mask(has_bit(codes.part[v], 1u << p)) << (v * kWidth);
+      }
+      __builtin_memcpy(to + p * sizeof plane, &plane, sizeof plane);
     }
   }
 }
 
-template <int kBits, class F>
-HIPRESS_LANES WordCodes<F> load_word_codes(const std::uint8_t* from) {
+template <class F>
+HIPRESS_LANES WordCodes<F> load_word_codes(int bits, const std::uint8_t* from) {
   constexpr int kWidth = Lanes<F>::kWidth, kHalf = kVectors<F> / 2;
   WordCodes<F> codes;
-  if constexpr (kBits == 8) {
+  if (bits == 8) {
     for (int v = 0; v < kVectors<F>; ++v) load_8(from + v * kWidth, codes.part[v]);
-  } else {
+  } else if (bits == 4) {
     for (int v = 0; v < kHalf; ++v) {
       UnsignedLanes<F> both;
       load_8(from + v * kWidth, both);
       codes.part[v] = both & 15u;
       codes.part[v + kHalf] = both >> 4;
+    }
+  } else {
+    for (UnsignedLanes<F>& part : codes.part) part = broadcast_bits<F>(0);
+    for (int p = 0; p < bits; ++p) {
+      std::uint32_t plane;
+      __builtin_memcpy(&plane, from + p * sizeof plane, sizeof plane);
+      for (int v = 0; v < kVectors<F>; ++v) {
+        codes.part[v] =
+            codes.part[v] |
+            select_by_bits(plane >> (v * kWidth), broadcast_bits<F>(1u << p), broadcast_bits<F>(0));
+      }
     }
   }
   return codes;

@@ -1,8 +1,14 @@
 // Programs of blocks: what they may be, and what the compiler says to those that may not.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <random>
 
+#include "io/file.hpp"
 #include "tests/compll/check.hpp"
+#include "tests/compll/compiled.hpp"
+#include "tests/kernels/round_trip.hpp"
 
 namespace hipress::compll {
 namespace {
@@ -84,21 +90,14 @@ TEST_CASE("what a program of blocks cannot be has its message") {
        "depends on its index"},
       {"a filter", encoder("float* f = filter(gradient, [](float v) { return v > 0; });"),
        "selects elements"},
-      {"a residual",
-       "void XEncode(float* gradient, uint8* compressed) {\nerror_feedback gradient;\n"
-       "float* most = reduce(gradient, 64, 0, " +
-           kLarger +
-           ");\nuint<4>* q = map(gradient,"
-           " spread(most, 64), [](float v, float m) { return v < m ? 1 : 0; });\n"
-           "compressed = concat(most, q);\n}\n",
-       "keeps a residual"},
+      {"a state", encoder("state float* s;"), "keeps arrays of its own"},
       {"spread of elements", encoder("float* s = spread(gradient, block);"), "one for every block"},
       {"a draw of a block",
        encoder("float* r = map(most, [](float m) { return m * random<float>(0, 1); });", "r, q"),
        "drawn per element"},
-      {"codes of three bits",
-       encoder("uint<3>* r = map(gradient, [](float v) { return v < 0 ? 1 : 0; });", "most, r"),
-       "no uint<4> or uint<8>"},
+      {"codes of nine bits",
+       encoder("uint<9>* r = map(gradient, [](float v) { return v < 0 ? 1 : 0; });", "most, r"),
+       "an array of uint<1> to uint<8>"},
       {"a scalar in the message", encoder("float one = 1;", "one, most, q"), "has a scalar"},
       {"no floats of blocks", encoder("", "q"), "1 to 4 arrays for the blocks"},
       {"elements in the place of blocks", encoder("", "gradient, q"), "no float for every block"},
@@ -120,6 +119,86 @@ TEST_CASE("a decoder of blocks stands beside its encoder, and reads its bits") {
   std::string other = with_decoder("");
   other.replace(other.rfind("uint<4>"), 7, "uint<8>");
   CHECK_THAT(complaint(other), Contains("have other bits"));
+}
+
+TEST_CASE("what lanes cannot compute is named where it stands, with what they would take") {
+  const auto coded = [](const std::string& code) {
+    return complaint(
+        encoder("uint<4>* r = map(gradient, [](float v) {\n" + code + "\n});", "most, r"));
+  };
+  // Line 4 of the program is `code`; the column is the expression's.
+  CHECK_THAT(coded("int k = v > 0 ? 3 : 1; return uint<4>((k - 2) * 5);"),
+             Contains("t.pse:5:40: ") && Contains("a whole number of -1 to 1") &&
+                 Contains("float(a) - b"));
+  CHECK_THAT(coded("return int(v * 3) & 15;"),
+             Contains("t.pse:5:8: ") && Contains("a signed int of a float") && Contains("uint<8>"));
+  CHECK_THAT(coded("uint<4> k = v; return k / 3;"),
+             Contains("t.pse:5:23: ") && Contains("divide whole numbers"));
+  CHECK_THAT(coded("uint<4> k = v; return 1 << k;"),
+             Contains("t.pse:5:23: ") && Contains("shift by a constant"));
+}
+
+TEST_CASE("what keeps a program from being one of blocks is named, also if it comes first") {
+  const std::string program =
+      "void XEncode(float* gradient, uint8* compressed) {\n"
+      "float* sorted = sort(gradient);\n"
+      "float* most = reduce(gradient, 64, 0, " +
+      kLarger + ");\ncompressed = concat(most, sorted);\n}\n";
+  CHECK_THAT(complaint(program), Contains("t.pse:2:17: ") && Contains("it sorts"));
+}
+
+/// tests/kernels/data/Logblock.pse by its definition: a block's elements become m 2^(k - steps + 1)
+/// with their sign, m the block's largest magnitude, steps = 2^(b-1). k is the exponent of
+/// 1.5 |v| / m, counted from that of 2^(1-steps) and at least 0.
+std::vector<float> logarithmic(const std::vector<float>& values, int b, std::size_t block) {
+  const int steps = 1 << (b - 1);
+  std::vector<float> result;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t first = i / block * block, end = std::min(first + block, values.size());
+    float most = 0;
+    for (std::size_t k = first; k < end; ++k) most = std::max(most, std::fabs(values[k]));
+    int exponent = -127;
+    if (most > 0 && values[i] != 0) exponent = std::ilogb(std::fabs(values[i]) / most * 1.5f);
+    const float magnitude = std::ldexp(most, std::max(exponent, 1 - steps));
+    result.push_back(values[i] < 0 ? -magnitude : magnitude);
+  }
+  return result;
+}
+
+TEST_CASE("programs of blocks have codes of 1 to 8 bits, and keep a residual") {
+  const std::string text = io::read_file(HIPRESS_SOURCE_DIR "/tests/kernels/data/Logblock.pse");
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  std::vector<float> inputs(333);
+  for (float& value : inputs) value = normal(random);
+  for (const int b : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    INFO(b << " bits");
+    const auto codec =
+        kernels::testing::compiled("logblock", text, "(b=" + std::to_string(b) + ",block=64)");
+    // 6 blocks of 333 elements send 4 bytes each: codes begin at 16 + 24 -> 48, and take 4 b bytes
+    // for each of 11 words of 32 elements.
+    CHECK(codec->encoded_bytes(333) == 48 + 11 * 4 * b);
+    const std::vector<float> decoded = kernels::testing::round_trip(*codec, inputs);
+    REQUIRE(decoded == logarithmic(inputs, b, 64));
+    // Two steps with a residual: v = x + e, and e becomes v less what is sent.
+    std::vector<float> residual(inputs.size(), 0), expected = residual;
+    for (int step = 0; step < 2; ++step) {
+      std::vector<float> v = inputs;
+      for (std::size_t i = 0; i < v.size(); ++i) v[i] += expected[i];
+      const std::vector<float> sent = logarithmic(v, b, 64);
+      for (std::size_t i = 0; i < v.size(); ++i) expected[i] = v[i] - sent[i];
+      const kernels::State state{residual.data(), static_cast<std::int64_t>(residual.size())};
+      REQUIRE(kernels::testing::round_trip(*codec, inputs, {}, state) == sent);
+      REQUIRE(residual == expected);
+    }
+    // A NaN in the last block makes the whole slice one, and leaves the whole residual.
+    std::vector<float> spoilt = inputs;
+    spoilt.back() = std::nanf("");
+    const kernels::State state{residual.data(), static_cast<std::int64_t>(residual.size())};
+    const std::vector<float> nothing = kernels::testing::round_trip(*codec, spoilt, {}, state);
+    CHECK(std::all_of(nothing.begin(), nothing.end(), [](float x) { return std::isnan(x); }));
+    CHECK(residual == expected);
+  }
 }
 
 }  // namespace

@@ -11,11 +11,12 @@
 #include "tests/kernels/device_memory.hpp"
 #include "tests/kernels/reference.hpp"
 
-extern "C" const hipress::kernels::CompiledAlgorithm hipress_spread_scalar;
+extern "C" const hipress::kernels::CompiledAlgorithm hipress_spread_scalar, hipress_logblock_scalar;
 
 namespace hipress::kernels {
 
 const CudaKernels& hipress_spread_cuda();
+const CudaKernels& hipress_logblock_cuda();
 
 namespace {
 
@@ -30,6 +31,11 @@ constexpr const char* kAlgorithms[] = {"onebit",
                                        "fp16",
                                        "bf16",
                                        "spread",
+                                       "logblock(b=1)",
+                                       "logblock(b=3)",
+                                       "logblock(b=4,rotate=1)",
+                                       "logblock(b=7)",
+                                       "logblock(b=8)",
                                        "dgc(rho=0.1)",
                                        "graddrop(rho=0.03)",
                                        "dgc(rho=0.1,packing=1)",
@@ -52,14 +58,20 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 void schedule(std::uint32_t seed) { emulation::Grid::instance().set_schedule(seed); }
 
-/// An algorithm on both devices: by its name in the registry; or "spread", the tests' program of
-/// two measuring passes and a residual.
+/// An algorithm on both devices: by its name in the registry; or a program of the tests, "spread"
+/// with two measuring passes and a residual, or "logblock(b=3)" with blocks and a residual.
 struct Pair {
   explicit Pair(std::string_view algorithm) {
     constexpr double kSpread[] = {2, 3};  // width, b
     if (algorithm == "spread") {
       cuda = make_cuda_quantizer(hipress_spread_scalar, hipress_spread_cuda().quantizer, kSpread);
       plain = make_host_algorithm(hipress_spread_scalar, kSpread, Isa::kScalar);
+    } else if (algorithm.starts_with("logblock(b=")) {
+      const double bits = algorithm[11] - '0';
+      const double values[] = {bits, 96, algorithm.ends_with("rotate=1)") ? 1.0 : 0.0};
+      cuda = make_cuda_block_quantizer(hipress_logblock_scalar, hipress_logblock_cuda().blocks,
+                                       values);
+      plain = make_host_algorithm(hipress_logblock_scalar, values, Isa::kScalar);
     } else {
       cuda = make_codec(algorithm, Device::kCuda);
       plain = make_codec_for(algorithm, Isa::kScalar);
