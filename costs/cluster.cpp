@@ -305,6 +305,11 @@ std::uint32_t nodes_per_host(const Cluster& cluster) {
   return static_cast<std::uint32_t>(std::ranges::count(cluster.host, cluster.host.front()));
 }
 
+double ranks_per_core(const Cluster& cluster) {
+  if (cluster.cores_per_host == 0 || cluster.host.empty()) return 1;
+  return std::max(1.0, 1.0 * nodes_per_host(cluster) / cluster.cores_per_host);
+}
+
 bool fills_hosts(const Cluster& cluster) {
   const std::uint32_t each = nodes_per_host(cluster);
   if (cluster.nodes % each != 0) return false;
