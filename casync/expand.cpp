@@ -301,8 +301,8 @@ class Expansion {
             .algorithm = algorithm_at(plan_.algorithms, what.algorithm),
             .root = plan_.root,
             // What runs a graph widens all gradients to fp32.
-            .as_stored = !runs_ && is_stored_as(what, model_, algorithm_at(plan_.algorithms,
-                                                                           what.algorithm)),
+            .as_stored = !runs_ &&
+                         is_stored_as(what, model_, algorithm_at(plan_.algorithms, what.algorithm)),
             .ready = shared_out(unit)};
   }
 

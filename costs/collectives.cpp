@@ -78,8 +78,7 @@ double CollectiveCosts::core_s(int nodes, std::int64_t bytes) const {
   }
   const int low = std::prev(above)->first;
   const double share = static_cast<double>(nodes - low) / (above->first - low);
-  return ideal *
-         ((1 - share) * core_share(low, bytes) + share * core_share(above->first, bytes));
+  return ideal * ((1 - share) * core_share(low, bytes) + share * core_share(above->first, bytes));
 }
 
 /// Of the ideal time, of ranks that have a core each.

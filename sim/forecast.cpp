@@ -91,8 +91,8 @@ void slow_host(double factor, costs::Profile& profile, costs::Cluster& cluster) 
 
 void slow_links(double factor, costs::Profile& profile, costs::Cluster& cluster) {
   slow(profile.link, factor);
-  for (auto* const curves : {&profile.all_reduce, &profile.all_gather, &profile.reduce_scatter,
-                             &profile.all_to_all}) {
+  for (auto* const curves :
+       {&profile.all_reduce, &profile.all_gather, &profile.reduce_scatter, &profile.all_to_all}) {
     for (auto& [nodes, curve] : *curves) curve = curve.times(factor);
   }
   slow(cluster.link, factor);
@@ -110,8 +110,8 @@ void slow_links(double factor, costs::Profile& profile, costs::Cluster& cluster)
 void leave_wires(costs::Profile& profile, costs::Cluster& cluster) {
   constexpr double kInNoTime = 1e9;
   for (auto& [name, codec] : profile.codecs) codec = codec.times(0);
-  for (auto* const curves : {&profile.all_reduce, &profile.all_gather, &profile.reduce_scatter,
-                             &profile.all_to_all}) {
+  for (auto* const curves :
+       {&profile.all_reduce, &profile.all_gather, &profile.reduce_scatter, &profile.all_to_all}) {
     curves->clear();
   }
   const auto leave_wire = [](costs::LinkCosts& link) {
@@ -191,8 +191,8 @@ Interval interval(const Response& response, const costs::Spread& spread, int ite
                      : 0;
   std::vector<double> times;
   for (const Draw& draw : draws()) {
-    times.push_back(time_of(response, spread, draw, spread.model * draw.error,
-                            of_median * draw.other_error));
+    times.push_back(
+        time_of(response, spread, draw, spread.model * draw.error, of_median * draw.other_error));
   }
   std::sort(times.begin(), times.end());
   return {times[kReplicas / 10], times[kReplicas - kReplicas / 10 - 1]};

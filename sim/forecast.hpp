@@ -51,8 +51,8 @@ using TimeOf = std::function<std::optional<double>(const costs::Profile&, const 
 /// The response of something that takes `nominal_s` with this profile and cluster, `compute_s` of
 /// it for forward and backward. Makes up to kStressed more calls of `time_s`: with host work, and
 /// with links, slower by a standard deviation, and with wires alone unless the cluster's link is
-/// the one that the profile was measured on. With more than one of `jobs` they run at the same time.
-/// None if one of them gives none.
+/// the one that the profile was measured on. With more than one of `jobs` they run at the same
+/// time. None if one of them gives none.
 std::optional<Response> respond(double nominal_s, double compute_s, const costs::Profile& profile,
                                 const costs::Cluster& cluster, const TimeOf& time_s,
                                 unsigned jobs = 1);

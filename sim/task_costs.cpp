@@ -92,12 +92,11 @@ Picoseconds TaskCosts::all_reduce_time(const casync::Task& task, std::uint32_t n
 
 Picoseconds TaskCosts::group_time(const casync::Task& task, std::uint32_t nodes,
                                   const costs::LinkCosts& link, double ranks_per_core) const {
-  const double seconds =
-      task.kind == casync::Kind::kAllGather
-          ? shards_.gather_s(nodes, task.amount, link, ranks_per_core)
-      : task.kind == casync::Kind::kReduceScatter
-          ? shards_.reduce_scatter_s(nodes, task.amount, link, ranks_per_core)
-          : shards_.all_to_all_s(nodes, task.amount, link, ranks_per_core);
+  const double seconds = task.kind == casync::Kind::kAllGather
+                             ? shards_.gather_s(nodes, task.amount, link, ranks_per_core)
+                         : task.kind == casync::Kind::kReduceScatter
+                             ? shards_.reduce_scatter_s(nodes, task.amount, link, ranks_per_core)
+                             : shards_.all_to_all_s(nodes, task.amount, link, ranks_per_core);
   return checked(task, "bytes", seconds);
 }
 

@@ -4,8 +4,8 @@ namespace hipress::casync {
 namespace {
 
 /// One task per node. All start together, when the last node's gradient is complete: a Join, which
-/// stands on node 0, waits for all of them. In half precision the task casts, too, unless the gradient
-/// is stored so.
+/// stands on node 0, waits for all of them. In half precision the task casts, too, unless the
+/// gradient is stored so.
 void expand(GraphBuilder& builder, const UnitWork& work) {
   if (builder.nodes() == 1) return;
   const std::uint32_t nodes = builder.folded() ? 1 : builder.nodes();

@@ -107,6 +107,29 @@ TEST_CASE("links of one's own between nodes that share a machine's cores are war
   CHECK(load({.bandwidth = "10Gbps"}, profile, 4, 16).warnings.empty());
 }
 
+TEST_CASE("a cluster's link without the share of its rate that the profile allows is warned of") {
+  const tests::TemporaryFolder folder;
+  Profile profile;
+  profile.name = "tiny";
+  profile.link = {
+      .bandwidth = 1e9, .bandwidth_both_ways = 1e9, .latency_s = 2e-5};  // of 10 Gbit/s: 80 %
+  const auto said = [&](const std::string& link) {
+    return load({.cluster = folder.file("c.yaml", "nodes: 4\n" + link)}, profile, 0, 16).warnings;
+  };
+  CHECK(said("link: {bandwidth: 10Gbps}").empty());  // of which nobody knows a share
+  profile.link_rate = 10e9 / 8;
+  const std::vector<std::string> both = said("link: {bandwidth: 10Gbps, latency: 5us}");
+  REQUIRE(both.size() == 1);
+  CHECK_THAT(both[0], Contains("c.yaml:2: link replaces what profile tiny has: bandwidth 10 Gbit/s "
+                               "instead of 8 Gbit/s, latency 5us instead of 20us") &&
+                          Contains("give it as rate") && Contains("80 %"));
+  const std::vector<std::string> latency = said("link: {latency: 5us}");
+  REQUIRE(latency.size() == 1);
+  CHECK_THAT(latency[0], !Contains("give it as rate"));
+  CHECK(said("link: {rate: 10Gbps}").empty());
+  CHECK(said("link: {bandwidth: 8Gbps}").empty());
+}
+
 TEST_CASE("kernels are scaled from the bandwidth that they were measured at") {
   const Profile before = read_profile("v100_100g");
   const LoadedMachines machines = load({.profile = "v100_100g", .scale_kernels = "1.8TB/s"}, 4, 16);
