@@ -14,10 +14,10 @@ double steps_s(double steps, double nodes, std::int64_t bytes, const LinkCosts& 
 }
 
 /// The cores of one machine moved the bytes of all ranks, and at the link's full rate they are busy
-/// with that for half of a core or more. A network that is slower than its hosts keeps them less
+/// with that for a quarter of a core or more. A network that is slower than its hosts keeps them less
 /// busy, also where it joins ranks of one machine (network namespaces).
 bool limited_by_cores(const Profile& profile) {
-  constexpr double kBusy = 0.5;
+  constexpr double kBusy = 0.25;
   if (!profile.shared_host || profile.cores == 0) return false;
   const LinkCosts& link = profile.link;
   return link.core_s_per_byte == 0 || link.core_s_per_byte * link.bandwidth >= kBusy;

@@ -43,6 +43,10 @@ TEST_CASE("short forms say what a cluster file says") {
   CHECK(machines.cluster.gpu_link == from_file.cluster.gpu_link);  // the usual one
   CHECK(machines.cluster.nodes == 8);
   CHECK(machines.warnings.empty());
+  REQUIRE(from_file.warnings.size() == 1);
+  CHECK_THAT(from_file.warnings[0],
+             Contains("c25.yaml:4: link replaces what profile v100_100g has: bandwidth 25 Gbit/s "
+                      "instead of 76.5 Gbit/s, overhead 20us instead of 97.66us, latency 20us"));
   REQUIRE(machines.diagnostics.size() == 1);
   CHECK(machines.diagnostics[0] ==
         "GPUs of a node are taken to be joined at 250GB/s, as NVLink joins A100s; `gpu_bandwidth` "
