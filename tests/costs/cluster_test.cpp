@@ -146,7 +146,7 @@ TEST_CASE("a link's rate is what it is sold as, of which it carries the profile'
                       Contains(":2: ") && Contains("not both"));
   }
   CHECK_THROWS_WITH(read("nodes: 2\nslow_links: [{between: [0, 1], rate: 20Gbps}]"),
-                    Contains(":2: slow_links[0].rate is more than"));
+                    Contains(":2: slow_links[0].rate: is more than"));
   profile.link_rate = 0;
   CHECK_THROWS_WITH(read("nodes: 4\nlink: {rate: 100Gbps}"),
                     Contains(":2: link.rate") && Contains("give bandwidth here"));
