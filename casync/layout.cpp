@@ -498,6 +498,12 @@ std::int64_t group_elements(std::int64_t elements, std::uint32_t nodes) {
   return round_up(elements, kSliceWord * nodes);
 }
 
+bool is_stored_as(const Unit& unit, const models::Model& model, const Algorithm* algorithm) {
+  return algorithm != nullptr && std::ranges::all_of(unit.members, [&](std::uint32_t g) {
+           return models::cast_of(model.gradients[g].dtype) == algorithm->name;
+         });
+}
+
 std::vector<std::string> unit_names(const Layout& layout) {
   std::vector<std::string> names;
   for (const Unit& unit : layout.units) names.push_back(unit.name);

@@ -39,6 +39,10 @@ struct FactorPart {
   std::int64_t values = 0;  ///< fp32
 };
 
+/// Whether an algorithm is the cast to the type in which all of the unit's gradients are stored, so
+/// that a library sends them as they are. Null, which is raw fp32, is none.
+bool is_stored_as(const Unit& unit, const models::Model& model, const Algorithm* algorithm);
+
 /// All values of Task::gradient: the model's gradients in input order, then the bulk groups, then
 /// the factors that stand for some units, in the order in which backward completes these units. A
 /// factor has no members. Its values are the messages of its unit's members one after the other,

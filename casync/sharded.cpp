@@ -170,7 +170,7 @@ class ShardedExpansion {
     const std::int8_t index = plan_.gather_of(unit.members.front());
     const Algorithm* const algorithm = algorithm_at(plan_.algorithms, index);
     const bool decoded_before = group != all_ && algorithm != nullptr && !algorithm->half_precision;
-    return decoded_before ? nullptr : algorithm;
+    return decoded_before || is_stored_as(unit, model_, algorithm) ? nullptr : algorithm;
   }
 
   /// What the next layer to be gathered waits for: the use of the one that it takes the place of.

@@ -41,6 +41,7 @@ struct UnitWork {
   Ranks ranks = {};
   std::uint32_t within = 1;   ///< of a reduction in two levels: neighbours who add up first
   bool divided = false;       ///< a sum is wanted: what is added was divided by N before
+  bool as_stored = false;     ///< its gradients lie in the half precision in which they are sent
   std::vector<TaskId> ready;  ///< per node: the task after which the gradient is complete there
 };
 

@@ -30,10 +30,10 @@ constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.
 ///    of all nodes' messages -> slice; with kFactors, the means of all factors -> all of the
 ///    gradient.
 ///  - Merge: adds a raw message to the slice.
-///  - AllReduce: the mean of the slice over all nodes, by a library's own algorithm. Unless
-///    `algorithm == kRaw`, an N-th of each slice is cast as by an Encode before it is summed, and
-///    the sum is cast back as by a Decode. A collective: every node has such a task, and all nodes
-///    run these tasks in the same order.
+///  - AllReduce: the mean of the slice over all nodes, by a library's own algorithm, as it is
+///    stored. Unless `algorithm == kRaw`, an N-th of each slice is cast as by an Encode before it
+///    is summed, and the sum is cast back as by a Decode. A collective: every node has such a task,
+///    and all nodes run these tasks in the same order.
 ///  - LocalReduce: sums the gradient over its node's GPUs. Each GPU then works on a G-th of it.
 ///    LocalBroadcast: gathers these parts on all GPUs. (Only where nodes have several GPUs;
 ///    `amount` is bytes. For simulators only.)

@@ -10,11 +10,17 @@ constexpr Spread kMeasured = {
 constexpr Spread kEstimated = {
     .host = 0.30, .links = 0.15, .compute = 0.05, .model = 0.05, .iterations = 0.05};
 
+bool is_measured(const Profile& profile) { return profile.source.starts_with("measured"); }
+
 }  // namespace
 
 Spread spread_of(const Profile& profile) {
   if (profile.spread) return *profile.spread;
-  return profile.source.starts_with("measured") ? kMeasured : kEstimated;
+  return is_measured(profile) ? kMeasured : kEstimated;
+}
+
+bool rates_are_given(const Profile& profile, const Cluster& cluster) {
+  return !is_measured(profile) || cluster.link.bandwidth != profile.link.bandwidth;
 }
 
 }  // namespace hipress::costs

@@ -51,11 +51,10 @@ void read_speeds(const YamlNode& node, std::vector<double>& compute_speed) {
 }
 
 /// Of the link between nodes on a host the profile says nothing.
-LinkCosts read_host_link(const YamlNode& node) {
-  node.expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "latency", "core_s_per_byte",
-                    "core_factor_interrupting", "core_time_per_message"});
-  node.at("bandwidth");
-  return read_link(node, {});
+LinkCosts read_host_link(const YamlNode& node, const Profile& profile) {
+  node.expect_keys({"overhead", "rate", "bandwidth", "bandwidth_both_ways", "latency",
+                    "core_s_per_byte", "core_factor_interrupting", "core_time_per_message"});
+  return read_link(node, {}, required_bandwidth(node, profile));
 }
 
 RackCosts read_rack(const YamlNode& node) {
@@ -70,8 +69,8 @@ RackCosts read_rack(const YamlNode& node) {
   return rack;
 }
 
-SlowLink read_slow_link(const YamlNode& node, const Cluster& cluster) {
-  node.expect_keys({"between", "bandwidth", "latency"});
+SlowLink read_slow_link(const YamlNode& node, const Profile& profile, const Cluster& cluster) {
+  node.expect_keys({"between", "rate", "bandwidth", "latency"});
   const std::string ones = cluster.site ? "sites" : "hosts";
   const YamlNode ends = node.at("between");
   if (!ends.is_list() || ends.items().size() != 2) {
@@ -86,13 +85,14 @@ SlowLink read_slow_link(const YamlNode& node, const Cluster& cluster) {
                    .b = std::max(host(0), host(1)),
                    .bandwidth = cluster.link.bandwidth};
   if (link.a == link.b) ends.fail(fmt::format("a link joins two {}, not one with itself", ones));
-  if (const auto bandwidth = node.find("bandwidth")) {
-    link.bandwidth = bandwidth->bandwidth();
+  if (const auto bandwidth = bandwidth_in(node, profile)) {
+    link.bandwidth = *bandwidth;
     if (link.bandwidth > cluster.link.bandwidth) {
-      bandwidth->fail(
-          fmt::format("is more than the {}' own link carries ({}): give that link what the fastest "
-                      "needs, and here what is slower",
-                      ones, io::format_bandwidth(cluster.link.bandwidth)));
+      node.at(node.has("rate") ? "rate" : "bandwidth")
+          .fail(fmt::format(
+              "is more than the {}' own link carries ({}): give that link what the fastest "
+              "needs, and here what is slower",
+              ones, io::format_bandwidth(cluster.link.bandwidth)));
     }
   }
   if (const auto latency = node.find("latency")) {
@@ -105,12 +105,13 @@ SlowLink read_slow_link(const YamlNode& node, const Cluster& cluster) {
 }
 
 /// Links of the map under `key`.
-void read_slow_links(const YamlNode& map, std::string_view key, Cluster& cluster) {
+void read_slow_links(const YamlNode& map, std::string_view key, const Profile& profile,
+                     Cluster& cluster) {
   const auto links = map.find(key);
   if (!links) return;
   if (cluster.rack) links->fail("not in a cluster with racks: leave one of the two out");
   for (const YamlNode& node : links->items()) {
-    const SlowLink link = read_slow_link(node, cluster);
+    const SlowLink link = read_slow_link(node, profile, cluster);
     const bool known = std::ranges::any_of(cluster.slow_links, [&](const SlowLink& other) {
       return other.a == link.a && other.b == link.b;
     });
@@ -140,7 +141,8 @@ std::uint32_t read_site_count(const YamlNode& root, const YamlNode& sites, std::
 }
 
 /// Makes a site of each node: what the file says of nodes is of the machines of a site.
-void read_sites(const YamlNode& root, const YamlNode& sites, Cluster& cluster) {
+void read_sites(const YamlNode& root, const YamlNode& sites, const Profile& profile,
+                Cluster& cluster) {
   sites.expect_keys({"nodes", "link", "pairs"});
   for (const std::string_view key : {"host_link", "rack", "slow_links", "nodes_per_host"}) {
     if (root.has(key)) root.at(key).fail("not in a cluster of sites: leave one of the two out");
@@ -151,13 +153,12 @@ void read_sites(const YamlNode& root, const YamlNode& sites, Cluster& cluster) {
         "the cluster link: {burst: 0B}");
   }
   const YamlNode link = sites.at("link");
-  link.expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "latency"});
-  link.at("bandwidth");
+  link.expect_keys({"overhead", "rate", "bandwidth", "bandwidth_both_ways", "latency"});
   cluster.site = {.nodes = static_cast<std::uint32_t>(sites.at("nodes").integer(1, kMaxNodes)),
                   .link = cluster.link};
-  cluster.link = read_link(link, {});
+  cluster.link = read_link(link, {}, required_bandwidth(link, profile));
   cluster.host = fill_hosts(cluster.nodes, 1);
-  read_slow_links(sites, "pairs", cluster);
+  read_slow_links(sites, "pairs", profile, cluster);
 }
 
 /// The speeds of a file's nodes, a site's that of its slowest, for which the others wait.
@@ -181,10 +182,10 @@ void refuse_bursts_of_shared_links(const YamlNode& root, const Cluster& cluster)
   }
 }
 
-void read_gpus(const YamlNode& root, Cluster& cluster) {
+void read_gpus(const YamlNode& root, const Profile& profile, Cluster& cluster) {
   if (const auto link = root.find("gpu_link")) {
-    link->expect_keys({"bandwidth", "overhead"});
-    cluster.gpu_link.bandwidth = link->at("bandwidth").bandwidth();
+    link->expect_keys({"rate", "bandwidth", "overhead"});
+    cluster.gpu_link.bandwidth = required_bandwidth(*link, profile);
     if (const auto overhead = link->find("overhead")) {
       cluster.gpu_link.overhead_s = overhead->duration();
     }
@@ -305,6 +306,11 @@ std::uint32_t nodes_per_host(const Cluster& cluster) {
   return static_cast<std::uint32_t>(std::ranges::count(cluster.host, cluster.host.front()));
 }
 
+double ranks_per_core(const Cluster& cluster) {
+  if (cluster.cores_per_host == 0 || cluster.host.empty()) return 1;
+  return std::max(1.0, 1.0 * nodes_per_host(cluster) / cluster.cores_per_host);
+}
+
 bool fills_hosts(const Cluster& cluster) {
   const std::uint32_t each = nodes_per_host(cluster);
   if (cluster.nodes % each != 0) return false;
@@ -408,7 +414,7 @@ std::optional<std::uint32_t> nodes_of_cluster(const std::string& path) {
 namespace {
 
 /// What connects nodes and the hosts that they share.
-void read_hosts(const YamlNode& root, Cluster& cluster) {
+void read_hosts(const YamlNode& root, const Profile& profile, Cluster& cluster) {
   if (const auto count = root.find("nodes_per_host")) {
     cluster.host =
         fill_hosts(cluster.nodes, static_cast<std::uint32_t>(count->integer(1, kMaxNodes)));
@@ -421,7 +427,9 @@ void read_hosts(const YamlNode& root, Cluster& cluster) {
   if (const auto memory = root.find("host_memory_bandwidth")) {
     cluster.host_memory_bandwidth = memory->bandwidth();
   }
-  if (const auto link = root.find("host_link")) cluster.host_link = read_host_link(*link);
+  if (const auto link = root.find("host_link")) {
+    cluster.host_link = read_host_link(*link, profile);
+  }
   if (const auto rack = root.find("rack")) {
     cluster.rack = read_rack(*rack);
     if (!cluster.host_link && share_a_host(cluster)) {
@@ -444,18 +452,18 @@ Cluster read_cluster(const std::string& path, const Profile& profile, std::uint3
       profile, sites ? read_site_count(root, *sites, nodes) : read_nodes(root, nodes));
   if (const auto name = root.find("name")) cluster.name = name->text();
   if (const auto link = root.find("link")) {
-    link->expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "burst", "latency",
+    link->expect_keys({"overhead", "rate", "bandwidth", "bandwidth_both_ways", "burst", "latency",
                        "core_s_per_byte", "core_factor_interrupting", "core_time_per_message"});
-    cluster.link = read_link(*link, profile.link);
+    cluster.link = read_link(*link, profile.link, bandwidth_in(*link, profile));
   }
   if (const auto overlap = root.find("overlap")) {
     cluster.overlap = read_overlap(*overlap, profile.overlap);
   }
-  read_hosts(root, cluster);
-  read_slow_links(root, "slow_links", cluster);
+  read_hosts(root, profile, cluster);
+  read_slow_links(root, "slow_links", profile, cluster);
   refuse_bursts_of_shared_links(root, cluster);
-  read_gpus(root, cluster);
-  if (sites) read_sites(root, *sites, cluster);
+  read_gpus(root, profile, cluster);
+  if (sites) read_sites(root, *sites, profile, cluster);
   const std::uint32_t machines = machines_per_node(cluster);
   const std::int64_t gpus = std::int64_t{cluster.gpus_per_node} * machines;
   if (sites && (gpus > kMaxNodes || std::int64_t{cluster.nodes} * machines > kMaxNodes)) {

@@ -145,6 +145,10 @@ LinkCosts path_costs(const Cluster& cluster, Path path);
 /// Nodes of the first host.
 std::uint32_t nodes_per_host(const Cluster& cluster);
 
+/// Nodes of the first host for each of its cores; 1 if there are no more of them, or cores are not
+/// shared.
+double ranks_per_core(const Cluster& cluster);
+
 /// Whether hosts have so many nodes each: nodes 0 … n−1 are on host 0, n … 2n−1 on host 1, and so
 /// on.
 bool fills_hosts(const Cluster& cluster);

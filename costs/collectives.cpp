@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace hipress::costs {
@@ -10,6 +11,16 @@ namespace {
 double steps_s(double steps, double nodes, std::int64_t bytes, const LinkCosts& link) {
   return steps *
          (link.overhead_s + static_cast<double>(bytes) / nodes / link.bandwidth + link.latency_s);
+}
+
+/// The cores of one machine moved the bytes of all ranks, and at the link's full rate they are busy
+/// with that for a quarter of a core or more. A network that is slower than its hosts keeps them less
+/// busy, also where it joins ranks of one machine (network namespaces).
+bool limited_by_cores(const Profile& profile) {
+  constexpr double kBusy = 0.25;
+  if (!profile.shared_host || profile.cores == 0) return false;
+  const LinkCosts& link = profile.link;
+  return link.core_s_per_byte == 0 || link.core_s_per_byte * link.bandwidth >= kBusy;
 }
 
 double all_reduce_s(double nodes, std::int64_t bytes, const LinkCosts& link) {
@@ -37,25 +48,44 @@ const CollectiveRow kReduceScatter{"reduce-scatter", "an ideal ring, (N-1)·(o +
 const CollectiveRow kAllToAll{"all-to-all", "messages one by one, (N-1)·o + (N-1)/N·S/B + L",
                               exchange_s, &Profile::all_to_all};
 
-double CollectiveCosts::seconds(std::uint32_t nodes, std::int64_t bytes,
-                                const LinkCosts& link) const {
+double wire_s(const CollectiveRow& row, std::uint32_t nodes, std::int64_t bytes,
+              const LinkCosts& link) {
+  return nodes < 2 ? 0 : row.ideal_s(nodes, bytes, {.bandwidth = link.bandwidth});
+}
+
+CollectiveCosts::CollectiveCosts(const Profile& profile, const CollectiveRow& row)
+    : row_(row), link_(profile.link), measured_(profile.*row.measured) {
+  if (limited_by_cores(profile)) cores_ = profile.cores;
+}
+
+double CollectiveCosts::seconds(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link,
+                                double ranks_per_core) const {
   const auto n = static_cast<int>(nodes);
   if (nodes < 2) return 0;
   const auto exact = measured_.find(n);
   if (exact != measured_.end() && link == link_) return exact->second(bytes);
-  const double ideal = row_.ideal_s(n, bytes, link);
-  if (measured_.empty()) return ideal;
-  const auto above = measured_.lower_bound(n);
-  if (above == measured_.end()) return ideal * ratio(measured_.rbegin()->first, bytes);
-  if (above == measured_.begin() || above->first == n) return ideal * ratio(above->first, bytes);
-  const int low = std::prev(above)->first;
-  const double share = static_cast<double>(n - low) / (above->first - low);
-  return ideal * ((1 - share) * ratio(low, bytes) + share * ratio(above->first, bytes));
+  const double wire = row_.ideal_s(n, bytes, link), core = core_s(n, bytes);
+  return cores_ > 0 ? std::max(wire, core * ranks_per_core) : wire + core;
 }
 
-double CollectiveCosts::ratio(int nodes, std::int64_t bytes) const {
+double CollectiveCosts::core_s(int nodes, std::int64_t bytes) const {
+  if (measured_.empty()) return 0;
   const double ideal = row_.ideal_s(nodes, bytes, link_);
-  return ideal > 0 ? measured_.at(nodes)(bytes) / ideal : 1;
+  const auto above = measured_.lower_bound(nodes);
+  if (above == measured_.end()) return ideal * core_share(measured_.rbegin()->first, bytes);
+  if (above == measured_.begin() || above->first == nodes) {
+    return ideal * core_share(above->first, bytes);
+  }
+  const int low = std::prev(above)->first;
+  const double share = static_cast<double>(nodes - low) / (above->first - low);
+  return ideal * ((1 - share) * core_share(low, bytes) + share * core_share(above->first, bytes));
+}
+
+/// Of the ideal time, of ranks that have a core each.
+double CollectiveCosts::core_share(int nodes, std::int64_t bytes) const {
+  const double ideal = row_.ideal_s(nodes, bytes, link_);
+  const double taken = ideal > 0 ? measured_.at(nodes)(bytes) / ideal : 0;
+  return cores_ > 0 ? taken / std::max(1.0, 1.0 * nodes / cores_) : std::max(0.0, taken - 1);
 }
 
 std::string CollectiveCosts::diagnostic(std::uint32_t nodes) const {
@@ -78,20 +108,23 @@ ShardCosts::ShardCosts(const Profile& profile)
       reduce_scatter_(profile, kReduceScatter),
       all_to_all_(profile, kAllToAll) {}
 
-double ShardCosts::gather_s(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link) const {
-  if (gather_.is_measured()) return gather_.seconds(nodes, bytes, link);
-  return all_reduce_.seconds(nodes, bytes, link) / 2;
+double ShardCosts::gather_s(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link,
+                            double ranks_per_core) const {
+  if (gather_.is_measured()) return gather_.seconds(nodes, bytes, link, ranks_per_core);
+  return all_reduce_.seconds(nodes, bytes, link, ranks_per_core) / 2;
 }
 
-double ShardCosts::reduce_scatter_s(std::uint32_t nodes, std::int64_t bytes,
-                                    const LinkCosts& link) const {
-  if (reduce_scatter_.is_measured()) return reduce_scatter_.seconds(nodes, bytes, link);
-  return all_reduce_.seconds(nodes, bytes, link) / 2;
+double ShardCosts::reduce_scatter_s(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link,
+                                    double ranks_per_core) const {
+  if (!reduce_scatter_.is_measured()) {
+    return all_reduce_.seconds(nodes, bytes, link, ranks_per_core) / 2;
+  }
+  return reduce_scatter_.seconds(nodes, bytes, link, ranks_per_core);
 }
 
-double ShardCosts::all_to_all_s(std::uint32_t nodes, std::int64_t bytes,
-                                const LinkCosts& link) const {
-  return all_to_all_.seconds(nodes, bytes, link);
+double ShardCosts::all_to_all_s(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link,
+                                double ranks_per_core) const {
+  return all_to_all_.seconds(nodes, bytes, link, ranks_per_core);
 }
 
 std::string ShardCosts::diagnostic(std::uint32_t nodes) const {

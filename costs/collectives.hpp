@@ -18,34 +18,45 @@ struct CollectiveRow {
 /// messages one after the other: (N−1)·o + (N−1)/N·S/B + L.
 extern const CollectiveRow kAllReduce, kAllGather, kReduceScatter, kAllToAll;
 
+/// The least seconds that one takes on any machines: its bytes over that link.
+double wire_s(const CollectiveRow& row, std::uint32_t nodes, std::int64_t bytes,
+              const LinkCosts& link);
+
 /// Seconds that a library's collective takes, by a profile's measurements of it. `bytes` is the
 /// size of all shards together, which each node holds before or after the collective.
 ///
-/// For other links and numbers of nodes N, the ideal time there is multiplied by the *efficiency*:
-/// the measured time divided by the ideal time, both on the profile's own link. Between measured
-/// numbers of nodes the efficiency is interpolated linearly in N; beyond them it is held. A profile
-/// without measurements has the ideal times.
+/// On the profile's own link a measured number of nodes takes what was measured. Elsewhere the time
+/// has two parts:
+///  - the *wire time*: the ideal time there. No collective takes less.
+///  - the *core time*: what was measured beside the ideal time on the profile's own link. It does
+///    not depend on the link, and is added. Where cores limit the profile's link, as they do on a
+///    loopback, all of the measured time is core time. It passes while the wire is busy, so the
+///    longer of the two counts, and ranks that share a host's cores take it in turn.
+/// The core time is a multiple of the ideal time on the profile's link, which is interpolated
+/// linearly between measured numbers of nodes and held beyond them. A profile without measurements
+/// has the ideal times.
 class CollectiveCosts {
  public:
-  CollectiveCosts(const Profile& profile, const CollectiveRow& row)
-      : row_(row), link_(profile.link), measured_(profile.*row.measured) {}
+  CollectiveCosts(const Profile& profile, const CollectiveRow& row);
 
   bool is_measured() const { return !measured_.empty(); }
 
-  /// Seconds on `nodes` nodes; for a measured number of nodes on the profile's own link what was
-  /// measured.
-  double seconds(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link) const;
+  /// Seconds on `nodes` nodes, so many of which share a core.
+  double seconds(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link,
+                 double ranks_per_core = 1) const;
 
   /// What a reader must know of costs for so many nodes ("not measured: …"); empty if they were
   /// measured.
   std::string diagnostic(std::uint32_t nodes) const;
 
  private:
-  double ratio(int nodes, std::int64_t bytes) const;
+  double core_s(int nodes, std::int64_t bytes) const;
+  double core_share(int nodes, std::int64_t bytes) const;
 
   const CollectiveRow& row_;
   LinkCosts link_;
   GatherCosts measured_;
+  int cores_ = 0;  ///< that the measured ranks shared; 0: it was not cores that limited them
 };
 
 class AllReduceCosts : public CollectiveCosts {
@@ -58,9 +69,12 @@ class AllReduceCosts : public CollectiveCosts {
 class ShardCosts {
  public:
   explicit ShardCosts(const Profile& profile);
-  double gather_s(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link) const;
-  double reduce_scatter_s(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link) const;
-  double all_to_all_s(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link) const;
+  double gather_s(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link,
+                  double ranks_per_core = 1) const;
+  double reduce_scatter_s(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link,
+                          double ranks_per_core = 1) const;
+  double all_to_all_s(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link,
+                      double ranks_per_core = 1) const;
   /// As CollectiveCosts, of gathers and reductions.
   std::string diagnostic(std::uint32_t nodes) const;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "io/error.hpp"
 #include "io/quantity.hpp"
 
 namespace hipress::costs {
@@ -18,11 +19,32 @@ std::string complaint_about_burst(const LinkCosts& link) {
                      io::format_bandwidth(link.bandwidth));
 }
 
-LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults) {
-  LinkCosts link = defaults;
-  if (const auto bandwidth = node.find("bandwidth")) {
-    link.bandwidth = link.bandwidth_both_ways = bandwidth->bandwidth();
+std::optional<double> bandwidth_in(const io::YamlNode& node, const Profile& profile) {
+  const auto bandwidth = node.find("bandwidth"), rate = node.find("rate");
+  if (!rate) return bandwidth ? std::optional(bandwidth->bandwidth()) : std::nullopt;
+  if (bandwidth) {
+    rate->fail(
+        "give bandwidth, which is what messages reach, or rate, which is what the link is sold as: "
+        "not both");
   }
+  if (profile.link_rate == 0) {
+    rate->fail(fmt::format(
+        "profile {} does not say of what rate its link is (links.rate), so it is not known what "
+        "share of a rate messages reach: give bandwidth here, or rate in the profile's links",
+        io::quote(profile.name)));
+  }
+  return rate->bandwidth() * profile.link.bandwidth / profile.link_rate;
+}
+
+double required_bandwidth(const io::YamlNode& node, const Profile& profile) {
+  const std::optional<double> bandwidth = bandwidth_in(node, profile);
+  return bandwidth ? *bandwidth : node.at("bandwidth").bandwidth();
+}
+
+LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults,
+                    std::optional<double> bandwidth) {
+  LinkCosts link = defaults;
+  if (bandwidth) link.set_bandwidth(*bandwidth);
   if (const auto both_ways = node.find("bandwidth_both_ways")) {
     link.bandwidth_both_ways = both_ways->bandwidth();
     if (link.bandwidth_both_ways > link.bandwidth) {
@@ -32,7 +54,7 @@ LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults) {
   }
   if (const auto burst = node.find("burst")) link.burst_bytes = burst->size();
   if (const std::string complaint = complaint_about_burst(link); !complaint.empty()) {
-    (node.has("burst") ? node.at("burst") : node.at("bandwidth")).fail(complaint);
+    (node.has("burst") ? node.at("burst") : node).fail(complaint);
   }
   link.overhead_s = duration_or(node, "overhead", link.overhead_s);
   link.latency_s = duration_or(node, "latency", link.latency_s);

@@ -1,6 +1,7 @@
 #include "costs/machine_options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -36,7 +37,7 @@ double duration_of(const std::string& text, std::string_view option) {
 
 void apply_link(const MachineOptions& options, LinkCosts& link) {
   if (!options.bandwidth.empty()) {
-    link.bandwidth = link.bandwidth_both_ways = bandwidth_of(options.bandwidth, "`bandwidth`");
+    link.set_bandwidth(bandwidth_of(options.bandwidth, "`bandwidth`"));
   }
   if (!options.latency.empty()) link.latency_s = duration_of(options.latency, "`latency`");
   if (!options.overhead.empty()) link.overhead_s = duration_of(options.overhead, "`overhead`");
@@ -178,6 +179,37 @@ void warn_of_shared_host(const MachineOptions& options, LoadedMachines& machines
       machines.profile.name, machines.profile.cores, nodes));
 }
 
+/// Of a profile that knows what share of its rate is reached: a rate that a file gives as a
+/// bandwidth is more than that.
+void warn_of_replaced_link(const MachineOptions& options, LoadedMachines& machines) {
+  const Profile& profile = machines.profile;
+  if (options.cluster.empty() || profile.link_rate == 0) return;
+  const auto link = io::YamlNode::load(options.cluster).find("link");
+  if (!link) return;
+  const Cluster& cluster = machines.cluster;
+  const LinkCosts& given = cluster.site ? cluster.site->link : cluster.link;
+  std::vector<std::string> changes;
+  const auto add = [&](const char* key, double LinkCosts::*cost, std::string (*text)(double)) {
+    if (!link->has(key) || given.*cost == profile.link.*cost) return;
+    changes.push_back(
+        fmt::format("{} {} instead of {}", key, text(given.*cost), text(profile.link.*cost)));
+  };
+  const auto duration = [](double seconds) { return io::format_duration(seconds); };
+  add("bandwidth", &LinkCosts::bandwidth, describe_bandwidth);
+  add("overhead", &LinkCosts::overhead_s, duration);
+  add("latency", &LinkCosts::latency_s, duration);
+  if (changes.empty()) return;
+  std::string text = fmt::format("{}:{}: link replaces what profile {} has: {}", options.cluster,
+                                 link->line(), profile.name, fmt::join(changes, ", "));
+  if (link->has("bandwidth")) {
+    text += fmt::format(
+        "; if that bandwidth is what the link is sold as, give it as rate: messages reach {:.0f} % "
+        "of it in this profile",
+        100 * profile.link.bandwidth / profile.link_rate);
+  }
+  machines.warnings.push_back(std::move(text));
+}
+
 Cluster read_any_cluster(const MachineOptions& options, const Profile& profile, std::uint32_t nodes,
                          std::uint32_t otherwise) {
   if (!options.cluster.empty()) return read_cluster(options.cluster, profile, nodes);
@@ -209,6 +241,7 @@ LoadedMachines load(const MachineOptions& options, Profile profile, std::uint32_
   LoadedMachines machines = {
       .profile = std::move(profile), .cluster = {}, .diagnostics = {}, .warnings = {}};
   machines.cluster = read_any_cluster(options, machines.profile, nodes, otherwise);
+  warn_of_replaced_link(options, machines);
   apply_link(options, machines.cluster.link);
   apply_gpus(options, machines);
   warn_of_shared_host(options, machines);

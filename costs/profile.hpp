@@ -52,6 +52,12 @@ struct LinkCosts {
   std::int64_t burst_bytes = 0;  ///< a port that has idled lets so much through at once; 0: none
   bool operator==(const LinkCosts&) const = default;
 
+  /// Makes it another network, which carries so much either way. A burst is of the network that was
+  /// measured.
+  void set_bandwidth(double bytes_per_s) {
+    bandwidth = bandwidth_both_ways = bytes_per_s;
+    burst_bytes = 0;
+  }
   /// CPU work of a message, both ends together, in seconds.
   double core_s(double bytes, bool interrupting) const {
     return core_s_per_message + core_s_of_byte(interrupting) * bytes;
@@ -91,6 +97,7 @@ struct Profile {
   std::optional<KernelEstimate> estimate;  ///< none: what is not in `codecs` has no costs
   Curve merge;                             ///< raw fp32 add, x in elements
   LinkCosts link;
+  double link_rate = 0;  ///< bytes per second that the link is sold as; 0: not said
   OverlapFactors overlap;
   GatherCosts fan_in, fan_out;  ///< empty: not measured
   GatherCosts all_reduce;       ///< a library's own, x in bytes per node; empty: not measured

@@ -156,12 +156,18 @@ void read_kernels(const YamlNode& node, Profile& profile) {
 }
 
 void read_links(const YamlNode& node, Profile& profile) {
-  node.expect_keys({"overhead", "bandwidth", "bandwidth_both_ways", "burst", "latency",
+  node.expect_keys({"overhead", "rate", "bandwidth", "bandwidth_both_ways", "burst", "latency",
                     "core_s_per_byte", "core_factor_interrupting", "core_time_per_message",
                     "fan_in", "fan_out", "all_reduce", "all_gather", "reduce_scatter",
                     "all_to_all"});
   for (const std::string_view key : {"overhead", "bandwidth", "latency"}) node.at(key);
-  profile.link = read_link(node, {});
+  profile.link = read_link(node, {}, node.at("bandwidth").bandwidth());
+  if (const auto rate = node.find("rate")) {
+    profile.link_rate = rate->bandwidth();
+    if (profile.link_rate < profile.link.bandwidth) {
+      rate->fail("no link carries more than its rate: it must be at least the bandwidth");
+    }
+  }
   profile.fan_in = read_gather(node, "fan_in");
   profile.fan_out = read_gather(node, "fan_out");
   profile.all_reduce = read_gather(node, "all_reduce");

@@ -130,6 +130,7 @@ void write_links(YAML::Emitter& out, const Profile& profile) {
   const LinkCosts& link = profile.link;
   open_map(out, "links");
   entry(out, "overhead", duration(link.overhead_s));
+  if (profile.link_rate > 0) entry(out, "rate", bandwidth(profile.link_rate));
   entry(out, "bandwidth", bandwidth(link.bandwidth));
   entry(out, "bandwidth_both_ways", bandwidth(link.bandwidth_both_ways));
   if (link.burst_bytes > 0) entry(out, "burst", fmt::format("{}B", link.burst_bytes));

@@ -17,6 +17,18 @@ const char* to_string(Dtype dtype) {
   return "float32";
 }
 
+std::string_view cast_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kFloat16:
+      return "fp16";
+    case Dtype::kBfloat16:
+      return "bf16";
+    case Dtype::kFloat32:
+      break;
+  }
+  return "";
+}
+
 double backward_s(const Model& model) {
   double last = 0;
   for (const Gradient& gradient : model.gradients) last = std::max(last, gradient.ready_s);

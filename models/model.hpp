@@ -14,6 +14,9 @@ enum class Dtype : std::uint8_t { kFloat32, kFloat16, kBfloat16 };
 /// Bytes of one element.
 constexpr std::int64_t size_of(Dtype dtype) { return dtype == Dtype::kFloat32 ? 4 : 2; }
 const char* to_string(Dtype dtype);  ///< "float32", "float16", "bfloat16"
+/// The cast that loses nothing of such a gradient ("fp16", "bf16"), as which a plan that leaves it
+/// as it is sends it; empty for fp32.
+std::string_view cast_of(Dtype dtype);
 
 /// One tensor to synchronise.
 struct Gradient {

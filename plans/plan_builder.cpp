@@ -13,18 +13,6 @@
 
 namespace hipress::plans {
 
-std::string_view cast_of(models::Dtype dtype) {
-  switch (dtype) {
-    case models::Dtype::kFloat16:
-      return "fp16";
-    case models::Dtype::kBfloat16:
-      return "bf16";
-    case models::Dtype::kFloat32:
-      break;
-  }
-  return "";
-}
-
 bool is_cast(std::string_view name) {
   return name == cast_of(models::Dtype::kFloat16) || name == cast_of(models::Dtype::kBfloat16);
 }

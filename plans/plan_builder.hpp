@@ -16,9 +16,7 @@ namespace hipress::plans {
 /// Largest K that a plan may ask for.
 inline constexpr std::int64_t kMaxPartitions = std::int64_t{1} << 20;
 
-/// What a gradient of this dtype is sent as where a plan leaves it raw: the name of the cast that
-/// keeps its width ("fp16"), or empty for fp32.
-std::string_view cast_of(models::Dtype dtype);
+using models::cast_of;
 
 /// Whether the name is that of a cast to half precision.
 bool is_cast(std::string_view name);

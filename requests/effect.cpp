@@ -75,12 +75,17 @@ void toggle_host(Cluster& cluster) {
   if (cluster.host_link) toggle((*cluster.host_link).*kMember, kSomeTime_s);
 }
 
+void double_rate(costs::LinkCosts& link) {
+  link.bandwidth *= 2;
+  link.bandwidth_both_ways *= 2;
+}
+void double_link(Cluster& cluster) { double_rate(cluster.link); }
+void double_host_link(Cluster& cluster) { double_rate(*cluster.host_link); }
+void double_gpu_link(Cluster& cluster) { cluster.gpu_link.bandwidth *= 2; }
+
 constexpr std::array kClusterKeys = {
-    ClusterKey{"link.bandwidth",
-               [](Cluster& c) {
-                 c.link.bandwidth *= 2;
-                 c.link.bandwidth_both_ways *= 2;
-               }},
+    ClusterKey{"link.bandwidth", double_link},
+    ClusterKey{"link.rate", double_link},
     ClusterKey{"link.bandwidth_both_ways",
                [](Cluster& c) {
                  const bool full = c.link.bandwidth_both_ways == c.link.bandwidth;
@@ -98,11 +103,8 @@ constexpr std::array kClusterKeys = {
                [](Cluster& c) { toggle_factor(c.link.core_factor_interrupting); }},
     ClusterKey{"link.core_time_per_message",
                [](Cluster& c) { toggle(c.link.core_s_per_message, kSomeTime_s); }},
-    ClusterKey{"host_link.bandwidth",
-               [](Cluster& c) {
-                 c.host_link->bandwidth *= 2;
-                 c.host_link->bandwidth_both_ways *= 2;
-               }},
+    ClusterKey{"host_link.bandwidth", double_host_link},
+    ClusterKey{"host_link.rate", double_host_link},
     ClusterKey{"host_link.bandwidth_both_ways",
                [](Cluster& c) {
                  costs::LinkCosts& link = *c.host_link;
@@ -120,13 +122,10 @@ constexpr std::array kClusterKeys = {
     ClusterKey{"rack.oversubscription", [](Cluster& c) { c.rack->oversubscription *= 4; }},
     ClusterKey{"rack.latency", [](Cluster& c) { toggle(c.rack->latency_s, kSomeTime_s); }},
     ClusterKey{"slow_links", [](Cluster& c) { c.slow_links.clear(); }},
-    ClusterKey{"sites.link",
-               [](Cluster& c) {
-                 c.link.bandwidth *= 2;
-                 c.link.bandwidth_both_ways *= 2;
-               }},
+    ClusterKey{"sites.link", double_link},
     ClusterKey{"sites.pairs", [](Cluster& c) { c.slow_links.clear(); }},
-    ClusterKey{"gpu_link.bandwidth", [](Cluster& c) { c.gpu_link.bandwidth *= 2; }},
+    ClusterKey{"gpu_link.bandwidth", double_gpu_link},
+    ClusterKey{"gpu_link.rate", double_gpu_link},
     ClusterKey{"gpu_link.overhead", [](Cluster& c) { toggle(c.gpu_link.overhead_s, kSomeTime_s); }},
     ClusterKey{"nodes_per_host", move_hosts},
     ClusterKey{"cores_per_host",

@@ -24,8 +24,6 @@ using namespace sim;
 
 namespace {
 
-constexpr std::uint32_t kStressed = 2;  // simulations that an interval takes
-
 unsigned jobs_of(const SimulateRequest& line) {
   return line.jobs > 0 ? line.jobs : static_cast<unsigned>(io::usable_cores().size());
 }

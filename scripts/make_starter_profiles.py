@@ -222,6 +222,7 @@ def profile(gpu: Gpu, rate: Rate) -> str:
     lines += [
         "links:",
         f"  overhead: {protocol.overhead_us}us",
+        f"  rate: {rate.gbit_s}Gbps",
         f"  bandwidth: {bandwidth}",
         f"  latency: {protocol.latency_us}us",
         "spread:",

@@ -41,6 +41,14 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
   }
 }
 
+costs::LinkCosts Core::carrier_of(const Task& transfer) const {
+  if (casync::is_of_group(transfer)) return network_of(transfer).link;
+  if (transfer.kind == casync::Kind::kAllReduce) return works.ring();
+  if (transfer.kind != casync::Kind::kSend) return cluster.link;
+  const std::optional<std::uint32_t> slow = slow_link_of(transfer);
+  return slow ? costs::slow_link_costs(cluster, *slow) : works.link(path_of(transfer));
+}
+
 std::vector<std::uint32_t> Core::add_to_hosts(double amount) {
   std::unordered_map<std::uint32_t, std::uint32_t> capacity_of_host;
   std::vector<std::uint32_t> capacities;

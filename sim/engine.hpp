@@ -127,10 +127,17 @@ struct Core {
     if (!shared_cores || casync::is_local(task)) return 0;
     return casync::is_computation(task) ? computing.cores(task) : 1;
   }
-  /// The work of a task that nominally takes `work`.
+  /// What carries a transfer: the slowest link on its way.
+  costs::LinkCosts carrier_of(const Task& transfer) const;
+  /// The work of a task that nominally takes `work`. Jitter makes no link faster than it is: bytes
+  /// take their time at its rate, or `work` if a burst makes that less.
   std::int64_t jittered(TaskId id, std::int64_t work) const {
     if (options.jitter == nullptr) return work;
-    const std::int64_t drawn = options.jitter->apply(work, options.draws, id);
+    const Task& task = graph[id];
+    const std::uint32_t nodes =
+        casync::is_of_group(task) ? graph.groups[task.group].nodes : graph.nodes;
+    const std::int64_t drawn = std::max(options.jitter->apply(work, options.draws, id),
+                                        std::min(work, works.wire(task, nodes, carrier_of(task))));
     if (drawn > kLongest_ps) {
       report_too_long(graph[id], graph.nodes, 1e-12 * static_cast<double>(drawn));
     }

@@ -50,16 +50,19 @@ const std::vector<Draw>& draws() {
   return made;
 }
 
-/// Of a response where the model is off by `error` of what is communication. What is hidden behind
-/// computation at nominal costs gains nothing from lower ones, hence the floor.
+/// Of a response where the model is off by `error` of what is communication, and the run by
+/// `of_run` of all. What is hidden behind computation at nominal costs gains nothing from lower
+/// ones, hence the floor; and no draw is faster than the wire.
 double time_of(const Response& response, const costs::Spread& spread, const Draw& draw,
-               double error) {
+               double error, double of_run = 0) {
   const double host = response.host_s * std::exp(spread.host * draw.host);
   const double links = response.links_s * std::exp(spread.links * draw.links);
   const double compute = response.compute_s * std::exp(spread.compute * draw.compute);
   const double factor = std::exp(spread.compute * draw.compute);
-  return std::max((host + links) * std::exp(error) + compute, response.floor_s * factor) -
-         response.left_out_s * factor;
+  const double left_out = response.left_out_s * factor;
+  const double time =
+      std::max((host + links) * std::exp(error) + compute, response.floor_s * factor) - left_out;
+  return std::max(time * std::exp(of_run), response.wire_s - left_out);
 }
 
 void slow(costs::LinkCosts& link, double factor) {
@@ -86,7 +89,12 @@ void slow_host(double factor, costs::Profile& profile, costs::Cluster& cluster) 
   if (cluster.host_link) slow_cores(*cluster.host_link, factor);
 }
 
-void slow_links(double factor, costs::Profile&, costs::Cluster& cluster) {
+void slow_links(double factor, costs::Profile& profile, costs::Cluster& cluster) {
+  slow(profile.link, factor);
+  for (auto* const curves :
+       {&profile.all_reduce, &profile.all_gather, &profile.reduce_scatter, &profile.all_to_all}) {
+    for (auto& [nodes, curve] : *curves) curve = curve.times(factor);
+  }
   slow(cluster.link, factor);
   if (cluster.host_link) slow(*cluster.host_link, factor);
   if (cluster.site) slow(cluster.site->link, factor);
@@ -97,6 +105,27 @@ void slow_links(double factor, costs::Profile&, costs::Cluster& cluster) {
     link.bandwidth /= factor;
     if (link.latency_s) *link.latency_s *= factor;
   }
+}
+
+void leave_wires(costs::Profile& profile, costs::Cluster& cluster) {
+  constexpr double kInNoTime = 1e9;
+  for (auto& [name, codec] : profile.codecs) codec = codec.times(0);
+  for (auto* const curves :
+       {&profile.all_reduce, &profile.all_gather, &profile.reduce_scatter, &profile.all_to_all}) {
+    curves->clear();
+  }
+  const auto leave_wire = [](costs::LinkCosts& link) {
+    link.overhead_s = link.latency_s = link.core_s_per_byte = link.core_s_per_message = 0;
+  };
+  leave_wire(cluster.link);
+  if (cluster.host_link) leave_wire(*cluster.host_link);
+  if (cluster.site) leave_wire(cluster.site->link);
+  cluster.gpu_link.overhead_s = 0;
+  if (cluster.rack) cluster.rack->latency_s = 0;
+  for (costs::SlowLink& link : cluster.slow_links) link.latency_s.reset();
+  cluster.overlap = {};
+  cluster.cores_per_host = 0;
+  for (double& speed : cluster.compute_speed) speed *= kInNoTime;
 }
 
 Response without_compute(const Response& response, double seconds) {
@@ -117,16 +146,23 @@ std::optional<Response> respond(double nominal_s, double compute_s, const costs:
   };
   std::array stresses = {Stress{slow_host, step_of(spread.host)},
                          Stress{slow_links, step_of(spread.links)}};
-  run_parallel(stresses.size(), jobs, [&](std::size_t i, unsigned) {
-    Stress& stress = stresses[i];
+  std::optional<double> wire_s = 0;
+  const bool given = costs::rates_are_given(profile, cluster);
+  run_parallel(stresses.size() + (given ? 1 : 0), jobs, [&](std::size_t i, unsigned) {
     costs::Profile costs = profile;
     costs::Cluster machines = cluster;
+    if (i == stresses.size()) {
+      leave_wires(costs, machines);
+      wire_s = time_s(costs, machines);
+      return;
+    }
+    Stress& stress = stresses[i];
     stress.apply(stress.factor, costs, machines);
     const std::optional<double> slower_s = time_s(costs, machines);
     if (slower_s) stress.share_s = std::max(0.0, (*slower_s - nominal_s) / (stress.factor - 1));
   });
   const auto& [host, links] = stresses;
-  if (!host.share_s || !links.share_s) return std::nullopt;
+  if (!host.share_s || !links.share_s || !wire_s) return std::nullopt;
   // Where costs decide what waits for what, the shares may exceed the whole.
   const double sum_s = *host.share_s + *links.share_s;
   const double factor = sum_s > nominal_s ? nominal_s / sum_s : 1;
@@ -134,7 +170,8 @@ std::optional<Response> respond(double nominal_s, double compute_s, const costs:
                   .host_s = *host.share_s * factor,
                   .links_s = *links.share_s * factor,
                   .compute_s = std::max(0.0, nominal_s - sum_s),
-                  .floor_s = std::min(compute_s, nominal_s)};
+                  .floor_s = std::min(compute_s, nominal_s),
+                  .wire_s = std::min(*wire_s, nominal_s)};
 }
 
 Response respond(const Scenario& scenario, const casync::TaskGraph& graph, double iteration_s,
@@ -154,8 +191,8 @@ Interval interval(const Response& response, const costs::Spread& spread, int ite
                      : 0;
   std::vector<double> times;
   for (const Draw& draw : draws()) {
-    times.push_back(time_of(response, spread, draw, spread.model * draw.error) *
-                    std::exp(of_median * draw.other_error));
+    times.push_back(
+        time_of(response, spread, draw, spread.model * draw.error, of_median * draw.other_error));
   }
   std::sort(times.begin(), times.end());
   return {times[kReplicas / 10], times[kReplicas - kReplicas / 10 - 1]};

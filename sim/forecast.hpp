@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -20,6 +21,9 @@ struct Response {
   double compute_s = 0;   ///< the rest
   double floor_s = 0;     ///< forward and backward, which no communication makes shorter
   double left_out_s = 0;  ///< computation that is not counted
+  /// What the bytes alone take on links whose rates are given, which nothing makes faster; 0: the
+  /// rates are themselves uncertain.
+  double wire_s = 0;
   bool operator==(const Response&) const = default;
 };
 
@@ -35,13 +39,20 @@ Response without_compute(const Response& response, double seconds);
 void slow_host(double factor, costs::Profile& profile, costs::Cluster& cluster);
 void slow_links(double factor, costs::Profile& profile, costs::Cluster& cluster);
 
+/// Leaves nothing to take time but bytes on links.
+void leave_wires(costs::Profile& profile, costs::Cluster& cluster);
+
+/// Simulations that a response takes besides that of its time.
+inline constexpr std::uint32_t kStressed = 3;
+
 /// Seconds that something takes with these costs; none: it cannot be told.
 using TimeOf = std::function<std::optional<double>(const costs::Profile&, const costs::Cluster&)>;
 
 /// The response of something that takes `nominal_s` with this profile and cluster, `compute_s` of
-/// it for forward and backward. Makes two more calls of `time_s`: with host work, and with links,
-/// slower by a standard deviation. With more than one of `jobs` they run at the same time. None if
-/// one of them gives none.
+/// it for forward and backward. Makes up to kStressed more calls of `time_s`: with host work, and
+/// with links, slower by a standard deviation, and with wires alone unless the cluster's link is
+/// the one that the profile was measured on. With more than one of `jobs` they run at the same
+/// time. None if one of them gives none.
 std::optional<Response> respond(double nominal_s, double compute_s, const costs::Profile& profile,
                                 const costs::Cluster& cluster, const TimeOf& time_s,
                                 unsigned jobs = 1);

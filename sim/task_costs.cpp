@@ -81,20 +81,22 @@ double TaskCosts::stage_s(const casync::Task& task, std::span<const casync::Fact
 }
 
 Picoseconds TaskCosts::all_reduce_time(const casync::Task& task, std::uint32_t nodes,
-                                       const costs::LinkCosts& link, std::uint32_t gpus) const {
-  const Picoseconds library = checked(task, "bytes", all_reduce_.seconds(nodes, task.amount, link));
+                                       const costs::LinkCosts& link, std::uint32_t gpus,
+                                       double ranks_per_core) const {
+  const Picoseconds library =
+      checked(task, "bytes", all_reduce_.seconds(nodes, task.amount, link, ranks_per_core));
   if (!casync::casts(task)) return library;
   return codec_time(casync::cast_of(task, casync::Kind::kEncode), nodes, gpus) + library +
          codec_time(casync::cast_of(task, casync::Kind::kDecode), nodes, gpus);
 }
 
 Picoseconds TaskCosts::group_time(const casync::Task& task, std::uint32_t nodes,
-                                  const costs::LinkCosts& link) const {
+                                  const costs::LinkCosts& link, double ranks_per_core) const {
   const double seconds = task.kind == casync::Kind::kAllGather
-                             ? shards_.gather_s(nodes, task.amount, link)
+                             ? shards_.gather_s(nodes, task.amount, link, ranks_per_core)
                          : task.kind == casync::Kind::kReduceScatter
-                             ? shards_.reduce_scatter_s(nodes, task.amount, link)
-                             : shards_.all_to_all_s(nodes, task.amount, link);
+                             ? shards_.reduce_scatter_s(nodes, task.amount, link, ranks_per_core)
+                             : shards_.all_to_all_s(nodes, task.amount, link, ranks_per_core);
   return checked(task, "bytes", seconds);
 }
 

@@ -33,9 +33,10 @@ class TaskCosts {
                          std::span<const casync::Factor> factors = {}) const;
   /// Time of an AllReduce over `nodes` nodes with nothing else on that link: the library's time for
   /// the task's bytes. If the task casts, an encode before and a decode after are added, at compute
-  /// speed 1, each cut among that many GPUs.
+  /// speed 1, each cut among that many GPUs. `ranks_per_core` as of costs::CollectiveCosts.
   Picoseconds all_reduce_time(const casync::Task& task, std::uint32_t nodes,
-                              const costs::LinkCosts& link, std::uint32_t gpus = 1) const;
+                              const costs::LinkCosts& link, std::uint32_t gpus = 1,
+                              double ranks_per_core = 1) const;
 
   /// Bytes that an Encode, Decode or Merge reads and writes in memory, at least; 0: not known.
   double memory_bytes(const casync::Task& task) const;
@@ -43,7 +44,7 @@ class TaskCosts {
   /// Time of an AllGather, ReduceScatter or AllToAll of a group of so many nodes alone on that
   /// link, as costs::ShardCosts says.
   Picoseconds group_time(const casync::Task& task, std::uint32_t nodes,
-                         const costs::LinkCosts& link) const;
+                         const costs::LinkCosts& link, double ranks_per_core = 1) const;
 
  private:
   double slice_s(const casync::Task& task, std::int64_t elements, std::uint32_t divisor) const;

@@ -192,8 +192,7 @@ class Tally {
   /// o + bytes/B, or all the time that an all-reduce takes alone.
   double link_work(const Task& send, const costs::LinkCosts& link, double bytes) const {
     if (send.kind == Kind::kSend) return 1e12 * (link.overhead_s + bytes / link.bandwidth);
-    const std::uint32_t gpus = scenario_.cluster.gpus_per_node;
-    return static_cast<double>(costs_.all_reduce_time(send, graph_.nodes, link, gpus).count());
+    return static_cast<double>(works_.all_reduce(send));
   }
 
   void add_message(const Task& send) {

@@ -28,7 +28,11 @@ void report_too_long(const Task& task, std::uint32_t nodes, double seconds) {
 }
 
 Works::Works(const TaskCosts& costs, const costs::Cluster& cluster, std::uint32_t divisor)
-    : costs_(costs), cluster_(cluster), divisor_(divisor), ring_(costs::ring_costs(cluster)) {
+    : costs_(costs),
+      cluster_(cluster),
+      divisor_(divisor),
+      ring_(costs::ring_costs(cluster)),
+      ranks_per_core_(costs::ranks_per_core(cluster)) {
   if (cluster.host_link) add(costs::Path::kWithinHost);
   add(costs::Path::kBetweenHosts);
   if (cluster.rack) add(costs::Path::kBetweenRacks);
@@ -57,6 +61,31 @@ std::int64_t Works::of(const Task& task, costs::Path path, double speed,
       break;
   }
   return 0;
+}
+
+std::int64_t Works::wire(const Task& task, std::uint32_t nodes,
+                         const costs::LinkCosts& link) const {
+  const auto of = [&](const costs::CollectiveRow& row) {
+    return checked(task, costs::wire_s(row, nodes, task.amount, link));
+  };
+  const auto bytes = static_cast<double>(task.amount);
+  switch (task.kind) {
+    case Kind::kSend:
+      return checked(task, bytes / link.bandwidth);
+    case Kind::kAllReduce:
+      return of(costs::kAllReduce);
+    case Kind::kAllGather:
+      return of(costs::kAllGather);
+    case Kind::kReduceScatter:
+      return of(costs::kReduceScatter);
+    case Kind::kAllToAll:
+      return of(costs::kAllToAll);
+    case Kind::kLocalReduce:
+    case Kind::kLocalBroadcast:
+      return checked(task, bytes * costs::local_s_per_byte(cluster_));
+    default:
+      return 0;
+  }
 }
 
 std::int64_t Works::computation(const Task& task) const {

@@ -44,7 +44,9 @@ class Works {
   }
   /// Of an AllReduce, all that the library does.
   std::int64_t all_reduce(const casync::Task& task) const {
-    return costs_.all_reduce_time(task, cluster_.nodes, ring_, cluster_.gpus_per_node).count();
+    return costs_
+        .all_reduce_time(task, cluster_.nodes, ring_, cluster_.gpus_per_node, ranks_per_core_)
+        .count();
   }
   /// Of an Encode, Decode or Merge at speed 1; `factors` are TaskGraph::factors_of() it.
   std::int64_t codec(const casync::Task& task, std::span<const casync::Factor> factors = {}) const {
@@ -70,13 +72,17 @@ class Works {
   };
   OfGroup of_group(const casync::Task& task, std::uint32_t nodes,
                    const costs::LinkCosts& link) const {
-    const std::int64_t all = costs_.group_time(task, nodes, link).count();
+    const std::int64_t all = costs_.group_time(task, nodes, link, ranks_per_core_).count();
     // L, each time that a message is waited for; a library that was measured may take less.
     const double waits = task.kind == casync::Kind::kAllToAll ? 1 : nodes - 1.0;
     const std::int64_t latency =
         std::min(all, casync::from_seconds(waits * link.latency_s).count());
     return {all - latency, latency};
   }
+  /// The least that a transfer takes, whatever jitter it draws: its bytes at the rate of `link`.
+  /// Of `nodes` if it is a collective.
+  std::int64_t wire(const casync::Task& task, std::uint32_t nodes,
+                    const costs::LinkCosts& link) const;
   /// Of a task that takes `nominal` at speed 1.
   std::int64_t at_speed(const casync::Task& task, std::int64_t nominal, double speed) const;
 
@@ -104,6 +110,7 @@ class Works {
   std::uint32_t divisor_;
   std::array<OnPath, costs::kPaths> paths_;  // those that the cluster has
   costs::LinkCosts ring_;
+  double ranks_per_core_;
 };
 
 }  // namespace hipress::sim

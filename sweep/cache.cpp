@@ -23,15 +23,15 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kJournal = ".journal";
 
-/// What a line holds behind its key: "1 iteration forward compute tasks host links", of which the
-/// last two are "-" where nobody has asked. 17 digits bring every number back.
+/// What a line holds behind its key: "1 iteration forward compute tasks host links wire", of
+/// which the last three are "-" where nobody has asked. 17 digits bring every number back.
 std::string text_of(const Outcome& outcome) {
   if (!outcome.possible) return "0";
   std::string text = fmt::format("1 {} {} {} {}", outcome.iteration.count(),
                                  outcome.forward.count(), outcome.compute.count(), outcome.tasks);
-  if (!outcome.sensitivity) return text + " - -";
-  return text +
-         fmt::format(" {:.17g} {:.17g}", outcome.sensitivity->host_s, outcome.sensitivity->links_s);
+  if (!outcome.sensitivity) return text + " - - -";
+  const auto& [host_s, links_s, wire_s] = *outcome.sensitivity;
+  return text + fmt::format(" {:.17g} {:.17g} {:.17g}", host_s, links_s, wire_s);
 }
 
 std::vector<std::string_view> words_of(std::string_view text) {
@@ -53,7 +53,7 @@ bool parse(std::string_view text, Number& number) {
 
 std::optional<Outcome> outcome_of(std::span<const std::string_view> words) {
   if (words.size() == 1 && words[0] == "0") return Outcome{.possible = false};
-  if (words.size() != 7 || words[0] != "1") return std::nullopt;
+  if (words.size() != 8 || words[0] != "1") return std::nullopt;
   std::int64_t times[3] = {};
   Outcome outcome;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -63,9 +63,10 @@ std::optional<Outcome> outcome_of(std::span<const std::string_view> words) {
   outcome.iteration = casync::Picoseconds(times[0]);
   outcome.forward = casync::Picoseconds(times[1]);
   outcome.compute = casync::Picoseconds(times[2]);
-  if (words[5] == "-" && words[6] == "-") return outcome;
+  if (words[5] == "-" && words[6] == "-" && words[7] == "-") return outcome;
   Sensitivity sensitivity;
-  if (!parse(words[5], sensitivity.host_s) || !parse(words[6], sensitivity.links_s)) {
+  if (!parse(words[5], sensitivity.host_s) || !parse(words[6], sensitivity.links_s) ||
+      !parse(words[7], sensitivity.wire_s)) {
     return std::nullopt;
   }
   outcome.sensitivity = sensitivity;

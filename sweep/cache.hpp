@@ -14,7 +14,7 @@ namespace hipress::sweep {
 
 /// How an outcome depends on what is uncertain, in seconds: sim::Response's parts.
 struct Sensitivity {
-  double host_s = 0, links_s = 0;
+  double host_s = 0, links_s = 0, wire_s = 0;
   bool operator==(const Sensitivity&) const = default;
 };
 

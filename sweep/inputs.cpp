@@ -132,7 +132,7 @@ void SweepInputs::set_slow_link(const Point& point, costs::Cluster& cluster) con
 costs::LinkCosts SweepInputs::link(const Point& point) const {
   costs::LinkCosts link = base_cluster(point).link;
   if (const auto bandwidth = value(point, kBandwidth).number) {
-    link.bandwidth = link.bandwidth_both_ways = *bandwidth;
+    link.set_bandwidth(*bandwidth);
   }
   link.latency_s = value(point, kLatency).number.value_or(link.latency_s);
   link.overhead_s = value(point, kOverhead).number.value_or(link.overhead_s);

@@ -120,13 +120,14 @@ Outcome outcome_of(const SharedGraph& shared, const Result& result) {
 /// None where nobody asked what the outcome depends on.
 std::optional<Response> response(const Outcome& outcome) {
   if (!outcome.sensitivity) return std::nullopt;
-  const auto& [host_s, links_s] = *outcome.sensitivity;
+  const auto& [host_s, links_s, wire_s] = *outcome.sensitivity;
   const double time_s = casync::to_seconds(outcome.iteration);
   return Response{.time_s = time_s,
                   .host_s = host_s,
                   .links_s = links_s,
                   .compute_s = std::max(0.0, time_s - host_s - links_s),
-                  .floor_s = std::min(casync::to_seconds(outcome.compute), time_s)};
+                  .floor_s = std::min(casync::to_seconds(outcome.compute), time_s),
+                  .wire_s = wire_s};
 }
 
 }  // namespace
@@ -376,7 +377,7 @@ Outcome Sweep::State::simulate_on(const SharedGraph& shared, const Point& at, bo
   };
   const Response response = *respond(casync::to_seconds(outcome.iteration),
                                      casync::to_seconds(outcome.compute), profile, cluster, time_s);
-  outcome.sensitivity = Sensitivity{response.host_s, response.links_s};
+  outcome.sensitivity = Sensitivity{response.host_s, response.links_s, response.wire_s};
   return outcome;
 }
 

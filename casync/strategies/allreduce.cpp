@@ -4,13 +4,14 @@ namespace hipress::casync {
 namespace {
 
 /// One task per node. All start together, when the last node's gradient is complete: a Join, which
-/// stands on node 0, waits for all of them. In half precision the task casts, too.
+/// stands on node 0, waits for all of them. In half precision the task casts, too, unless the
+/// gradient is stored so.
 void expand(GraphBuilder& builder, const UnitWork& work) {
   if (builder.nodes() == 1) return;
   const std::uint32_t nodes = builder.folded() ? 1 : builder.nodes();
-  const bool casts = work.algorithm != nullptr;
-  const std::int64_t bytes = casts ? work.algorithm->message_bytes(work.elements)
-                                   : work.elements * static_cast<std::int64_t>(sizeof(float));
+  const bool halves = work.algorithm != nullptr, casts = halves && !work.as_stored;
+  const std::int64_t bytes = halves ? work.algorithm->message_bytes(work.elements)
+                                    : work.elements * static_cast<std::int64_t>(sizeof(float));
   const TaskId start = builder.add({.gradient = work.unit, .kind = Kind::kJoin});
   for (std::uint32_t node = 0; node < nodes; ++node) builder.edge(work.ready[node], start);
   for (std::uint32_t node = 0; node < nodes; ++node) {
@@ -19,7 +20,7 @@ void expand(GraphBuilder& builder, const UnitWork& work) {
                        .node = node,
                        .peer_offset = 1,
                        .kind = Kind::kAllReduce,
-                       .algorithm = work.algorithm_index,
+                       .algorithm = casts ? work.algorithm_index : kRaw,
                        .flags = casts ? kDivideOwn : kNoFlags};
     const std::uint32_t slice =
         builder.slice_of(task, work.elements * static_cast<std::int64_t>(sizeof(float)));

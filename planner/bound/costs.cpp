@@ -129,46 +129,27 @@ PortLimit port_limit(const Machines& machines) {
 }
 
 LeastAllReduce::LeastAllReduce(const Machines& machines)
-    : profile_(machines.profile),
+    : machines_(machines),
       costs_(machines.profile),
       ring_(costs::ring_costs(machines.cluster)),
       nodes_(machines.cluster.nodes) {}
 
 double LeastAllReduce::time(std::int64_t bytes) const {
-  return nodes_ < 2 ? 0 : picoseconds(costs_.seconds(nodes_, bytes, ring_));
+  return picoseconds(
+      costs_.seconds(nodes_, bytes, ring_, costs::ranks_per_core(machines_.cluster)));
 }
 
-/// Of what was measured, its own line; of an ideal ring, the ring's. Where a ring is corrected by
-/// measurements of other clusters, the correction is least at an end of a piece, since a ratio of
-/// two lines rises or falls everywhere; `AllReduceCosts` mixes corrections by convex weights.
+/// Of what was measured, its own line; elsewhere that of an ideal ring, which no time is below.
 Line LeastAllReduce::line() const {
   if (nodes_ < 2) return {};
-  const auto exact = profile_.all_reduce.find(static_cast<int>(nodes_));
-  if (exact != profile_.all_reduce.end() && ring_ == profile_.link) {
+  const costs::Profile& profile = machines_.profile;
+  const auto exact = profile.all_reduce.find(static_cast<int>(nodes_));
+  if (exact != profile.all_reduce.end() && ring_ == profile.link) {
     return LeastCost(exact->second, 1, 1, false).line();
   }
-  double least = profile_.all_reduce.empty() ? 1 : kInfinity;
-  for (const auto& [nodes, curve] : profile_.all_reduce) {
-    if (curve.pieces.empty()) return {};
-    const double steps = 2 * (nodes - 1);
-    const auto ideal = [&, n = nodes](double x) {
-      const costs::LinkCosts& link = profile_.link;
-      return steps * (link.overhead_s + x / n / link.bandwidth + link.latency_s);
-    };
-    const costs::Curve lines = {curve.pieces, 0};
-    least = std::min(least, curve.pieces.back().b_s * nodes * profile_.link.bandwidth / steps);
-    const auto visit = [&](double x) { least = std::min(least, lines.at(x) / ideal(x)); };
-    visit(1);
-    for (const costs::Curve::Piece& piece : curve.pieces) {
-      if (piece.from <= 1) continue;
-      visit(piece.from);
-      visit(std::nextafter(piece.from, 0.0));
-    }
-  }
-  const double steps = least * kSlack * 2 * (nodes_ - 1) * kPicosecondsPerSecond;
-  const Line line = {steps * (ring_.overhead_s + ring_.latency_s) - 1,
-                     steps / nodes_ / ring_.bandwidth};
-  return {std::max(line.a, 0.0), std::max(line.b, 0.0)};
+  const double steps = kSlack * 2 * (nodes_ - 1) * kPicosecondsPerSecond;
+  const double constant = steps * (ring_.overhead_s + ring_.latency_s) - 1;
+  return {std::max(constant, 0.0), steps / nodes_ / ring_.bandwidth};
 }
 
 LeastMessage::LeastMessage(const Machines& machines) {

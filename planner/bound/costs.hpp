@@ -89,7 +89,7 @@ class LeastAllReduce {
   Line line() const;
 
  private:
-  const costs::Profile& profile_;
+  const Machines& machines_;
   const costs::AllReduceCosts costs_;
   const costs::LinkCosts ring_;
   const std::uint32_t nodes_;

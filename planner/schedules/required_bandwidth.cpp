@@ -32,8 +32,7 @@ class Utilisation {
         steps_(sim::steps_per_period(scenario)) {}
 
   double at(double bytes_per_s, Machines machines) {
-    scenario_.cluster.link.bandwidth = bytes_per_s;
-    scenario_.cluster.link.bandwidth_both_ways = bytes_per_s;
+    scenario_.cluster.link.set_bandwidth(bytes_per_s);
     const sim::Result result = sim::simulate(scenario_, graph_, sim::Timelines::kRecorded);
     const sim::SteadyState steady =
         sim::steady_state(graph_, result.timeline, scenario_.iterations);

@@ -25,14 +25,14 @@ Profile profile_of(bool shared_host) {
 }
 
 /// read_cluster of a file that holds `text`; test programs may run side by side.
-Cluster read_text(const std::string& text, std::uint32_t nodes) {
+Cluster read_text(const std::string& text, std::uint32_t nodes,
+                  const Profile& profile = profile_of(false)) {
   const auto folder =
       std::filesystem::temp_directory_path() / ("hipress_cluster_" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "cluster.yaml") << text;
   try {
-    const Cluster cluster =
-        read_cluster((folder / "cluster.yaml").string(), profile_of(false), nodes);
+    const Cluster cluster = read_cluster((folder / "cluster.yaml").string(), profile, nodes);
     std::filesystem::remove_all(folder);
     return cluster;
   } catch (...) {
@@ -116,6 +116,49 @@ TEST_CASE("a node may have several GPUs, with a link between them") {
   CHECK_THROWS_WITH(read_text("nodes: 2\ngpus_per_node: 0\n", 0), Contains(":2"));
   CHECK_THROWS_WITH(read_text("nodes: 2\ngpu_link: {overhead: 1us}\n", 0),
                     Contains(":2") && Contains("bandwidth"));
+}
+
+TEST_CASE("a link's rate is what it is sold as, of which it carries the profile's share") {
+  Profile profile = profile_of(false);  // 1 GB/s
+  profile.link_rate = 10e9 / 8;         // of 10 Gbit/s: 80 %
+  const auto read = [&](const std::string& text) { return read_text(text, 0, profile); };
+  const Cluster cluster = read(
+      "nodes: 4\nnodes_per_host: 2\nlink: {rate: 100Gbps}\nhost_link: {rate: 1TB/s}\n"
+      "gpus_per_node: 2\ngpu_link: {rate: 200GB/s}\n");
+  CHECK(cluster.link.bandwidth == Approx(10e9));
+  CHECK(cluster.link.bandwidth_both_ways == Approx(10e9));
+  CHECK(cluster.link.latency_s == 2e-5);  // the profile's
+  CHECK(cluster.host_link->bandwidth == Approx(800e9));
+  CHECK(cluster.gpu_link.bandwidth == Approx(160e9));
+  const std::string sites =
+      "nodes: 4\nsites: {nodes: 2, link: {rate: 1Gbps}, pairs: [{between: [0, 1], rate: 500Mbps}]}";
+  CHECK(read(sites).link.bandwidth == Approx(100e6));
+  CHECK(read(sites).slow_links[0].bandwidth == Approx(50e6));
+  CHECK(read("nodes: 2\nslow_links: [{between: [0, 1], rate: 1Gbps}]").slow_links[0].bandwidth ==
+        Approx(100e6));
+
+  for (const char* both :
+       {"link: {bandwidth: 1GB/s, rate: 10Gbps}", "host_link: {bandwidth: 1GB/s, rate: 10Gbps}",
+        "gpu_link: {bandwidth: 1GB/s, rate: 10Gbps}",
+        "slow_links: [{between: [0, 1], bandwidth: 1GB/s, rate: 10Gbps}]",
+        "sites: {nodes: 1, link: {bandwidth: 1GB/s, rate: 10Gbps}}"}) {
+    CHECK_THROWS_WITH(read("nodes: 4\n" + std::string(both)),
+                      Contains(":2: ") && Contains("not both"));
+  }
+  CHECK_THROWS_WITH(read("nodes: 2\nslow_links: [{between: [0, 1], rate: 20Gbps}]"),
+                    Contains(":2: slow_links[0].rate: is more than"));
+  profile.link_rate = 0;
+  CHECK_THROWS_WITH(read("nodes: 4\nlink: {rate: 100Gbps}"),
+                    Contains(":2: link.rate") && Contains("give bandwidth here"));
+}
+
+TEST_CASE("another bandwidth is that of another network, without the profile's burst") {
+  Profile profile = profile_of(false);
+  profile.link.burst_bytes = 96'000;
+  CHECK(read_text("nodes: 2\nlink: {latency: 1ms}", 0, profile).link.burst_bytes == 96'000);
+  CHECK(read_text("nodes: 2\nlink: {bandwidth: 1Gbps}", 0, profile).link.burst_bytes == 0);
+  CHECK(read_text("nodes: 2\nlink: {bandwidth: 1Gbps, burst: 1kB}", 0, profile).link.burst_bytes ==
+        1000);
 }
 
 TEST_CASE("a cluster file may have sites of several nodes, with a slow network between") {

@@ -18,6 +18,11 @@ Profile profile_with(const GatherCosts& measured) {
 
 Curve line(double a_s, double b_s) { return {.pieces = {{.a_s = a_s, .b_s = b_s}}}; }
 
+/// So many times as long as an ideal ring of n.
+Curve rings(double factor, double n) {
+  return line(factor * 2 * (n - 1) * 3e-6, factor * 2 * (n - 1) / n * 1e-9);
+}
+
 }  // namespace
 
 TEST_CASE("a measured all-reduce costs what was measured") {
@@ -36,23 +41,57 @@ TEST_CASE("an all-reduce that was not measured is an ideal ring, and says so") {
              Contains("not measured") && Contains("ideal ring"));
 }
 
-TEST_CASE("a measured all-reduce keeps its efficiency on another link and with other nodes") {
-  // Twice an ideal ring's time with 4 nodes, and 4 times with 8.
-  const auto times = [](double factor, double n) {
-    return line(factor * 2 * (n - 1) * 3e-6, factor * 2 * (n - 1) / n * 1e-9);
-  };
-  const Profile profile = profile_with({{4, times(2, 4)}, {8, times(4, 8)}});
+TEST_CASE("on another link, what was measured beside the wire is added to the wire there") {
+  // Twice an ideal ring's time with 4 nodes, and 4 times with 8: one ring's time beside the wire,
+  // and three.
+  const Profile profile = profile_with({{4, rings(2, 4)}, {8, rings(4, 8)}});
   const AllReduceCosts costs(profile);
   LinkCosts faster = profile.link;
   faster.bandwidth *= 10;
-  CHECK(costs.seconds(4, 40000, faster) == Approx(2 * 6 * (3e-6 + 1e-6)));
-  // Between: three times an ideal ring of 6; beyond: as the last.
+  // 40000 bytes take 6·(3 us + 10 us) on the profile's link, and 6·(3 us + 1 us) on this.
+  CHECK(costs.seconds(4, 40000, faster) == Approx(6 * (3e-6 + 1e-6) + 6 * (3e-6 + 10e-6)));
+  // Between: two ideal rings' time beside that of a ring of 6; beyond: as the last.
   CHECK(costs.seconds(6, 6000, profile.link) == Approx(3 * 10 * (3e-6 + 1e-6)));
   CHECK(costs.seconds(16, 16000, profile.link) == Approx(4 * 30 * (3e-6 + 1e-6)));
   CHECK(costs.seconds(2, 2000, profile.link) == Approx(2 * 2 * (3e-6 + 1e-6)));
   CHECK_THAT(costs.diagnostic(6), Contains("interpolated between 4 and 8"));
   CHECK_THAT(costs.diagnostic(16), Contains("extrapolated from 8"));
   CHECK_THAT(costs.diagnostic(2), Contains("extrapolated from 4"));
+}
+
+TEST_CASE("what was measured to be faster than its bytes is that on no other link") {
+  const Profile profile = profile_with({{4, rings(0.5, 4)}});
+  const AllReduceCosts costs(profile);
+  LinkCosts slower = profile.link;
+  slower.bandwidth /= 10;
+  CHECK(costs.seconds(4, 4000, profile.link) == Approx(0.5 * 6 * (3e-6 + 1e-6)));
+  CHECK(costs.seconds(4, 4000, slower) == Approx(6 * (3e-6 + 10e-6)));
+  CHECK(costs.seconds(8, 8000, profile.link) == Approx(14 * (3e-6 + 1e-6)));
+}
+
+TEST_CASE("what a loopback's collectives take is time of cores") {
+  // Two ranks on two cores, which a byte keeps busy for 1 ns, as long as the link takes for it.
+  Profile profile = profile_with({{2, rings(3, 2)}});
+  profile.shared_host = true;
+  profile.cores = 2;
+  profile.link.core_s_per_byte = 1e-9;
+  LinkCosts slow = profile.link, fast = profile.link;
+  slow.bandwidth /= 100;
+  fast.bandwidth *= 100;
+  const double measured_s = 3 * 2 * (3e-6 + 1e-3);  // of 2 MB
+  const auto on = [&](const LinkCosts& link, double ranks_per_core) {
+    return AllReduceCosts(profile).seconds(2, 2'000'000, link, ranks_per_core);
+  };
+  CHECK(on(slow, 1) == Approx(2 * (3e-6 + 0.1)));  // the wire
+  CHECK(on(fast, 1) == Approx(measured_s));        // the cores
+  CHECK(on(fast, 3) == Approx(3 * measured_s));
+  // Four ranks of one machine: per rank 6/4 of the bytes instead of 2/2, on half a core each.
+  const AllReduceCosts costs(profile);
+  CHECK(costs.seconds(4, 2'000'000, fast, 2) == Approx(2 * 3 * 6 * (3e-6 + 0.5e-3)));
+  // A network that is so slow that cores hardly work for it joins ranks of one machine as it does
+  // others: what is beside its wire is added.
+  profile.link.core_s_per_byte = 1e-10;
+  CHECK(on(slow, 1) == Approx(2 * (3e-6 + 0.1) + 2 * 2 * (3e-6 + 1e-3)));
 }
 
 TEST_CASE("what gathers and scatters shards costs what was measured, else half an all-reduce") {

@@ -43,6 +43,10 @@ TEST_CASE("short forms say what a cluster file says") {
   CHECK(machines.cluster.gpu_link == from_file.cluster.gpu_link);  // the usual one
   CHECK(machines.cluster.nodes == 8);
   CHECK(machines.warnings.empty());
+  REQUIRE(from_file.warnings.size() == 1);
+  CHECK_THAT(from_file.warnings[0],
+             Contains("c25.yaml:4: link replaces what profile v100_100g has: bandwidth 25 Gbit/s "
+                      "instead of 76.5 Gbit/s, overhead 20us instead of 97.66us, latency 20us"));
   REQUIRE(machines.diagnostics.size() == 1);
   CHECK(machines.diagnostics[0] ==
         "GPUs of a node are taken to be joined at 250GB/s, as NVLink joins A100s; `gpu_bandwidth` "
@@ -105,6 +109,29 @@ TEST_CASE("links of one's own between nodes that share a machine's cores are war
   CHECK(load({.bandwidth = "10Gbps"}, profile, 1, 16).warnings.empty());
   profile.shared_host = false;
   CHECK(load({.bandwidth = "10Gbps"}, profile, 4, 16).warnings.empty());
+}
+
+TEST_CASE("a cluster's link without the share of its rate that the profile allows is warned of") {
+  const tests::TemporaryFolder folder;
+  Profile profile;
+  profile.name = "tiny";
+  profile.link = {
+      .bandwidth = 1e9, .bandwidth_both_ways = 1e9, .latency_s = 2e-5};  // of 10 Gbit/s: 80 %
+  const auto said = [&](const std::string& link) {
+    return load({.cluster = folder.file("c.yaml", "nodes: 4\n" + link)}, profile, 0, 16).warnings;
+  };
+  CHECK(said("link: {bandwidth: 10Gbps}").empty());  // of which nobody knows a share
+  profile.link_rate = 10e9 / 8;
+  const std::vector<std::string> both = said("link: {bandwidth: 10Gbps, latency: 5us}");
+  REQUIRE(both.size() == 1);
+  CHECK_THAT(both[0], Contains("c.yaml:2: link replaces what profile tiny has: bandwidth 10 Gbit/s "
+                               "instead of 8 Gbit/s, latency 5us instead of 20us") &&
+                          Contains("give it as rate") && Contains("80 %"));
+  const std::vector<std::string> latency = said("link: {latency: 5us}");
+  REQUIRE(latency.size() == 1);
+  CHECK_THAT(latency[0], !Contains("give it as rate"));
+  CHECK(said("link: {rate: 10Gbps}").empty());
+  CHECK(said("link: {bandwidth: 8Gbps}").empty());
 }
 
 TEST_CASE("kernels are scaled from the bandwidth that they were measured at") {

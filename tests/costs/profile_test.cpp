@@ -40,6 +40,7 @@ Profile example_profile() {
   profile.codecs["in_stages"].decode_stages = {0, 1e-9 / 11, 0, 0, 1e-12 / 13};
   profile.merge = {{{0, 0, 1e-10 / 9}}, 0};
   profile.link = {1e-4 / 3, 1e9 / 7, 1e9 / 11, 1e-5 / 7, 1e-10 / 3, 1e-6 / 11, 98305};
+  profile.link_rate = 1e9 / 3;
   profile.fan_in[4] = two_pieces;
   profile.fan_out[16] = {{{0, 1e-3 / 7, 1e-9 / 7}}, 0};
   profile.all_reduce[3] = {{{0, 1e-3 / 9, 1e-9 / 11}}, 1e-6};
@@ -129,6 +130,7 @@ TEST_CASE("a profile that could not be read back is not written, and the key is 
   refused([](Profile& p) { p.link.bandwidth = -1e9; }, "links.bandwidth");
   refused([](Profile& p) { p.link.bandwidth = 0; }, "links.bandwidth");
   refused([](Profile& p) { p.link.bandwidth_both_ways = 2 * p.link.bandwidth; }, "both_ways");
+  refused([](Profile& p) { p.link_rate = p.link.bandwidth / 2; }, "links.rate");
   refused([](Profile& p) { p.link.latency_s = -1e-6; }, "links.latency");
   refused([](Profile& p) { p.link.overhead_s = std::nan(""); }, "links.overhead");
   refused([](Profile& p) { p.merge.pieces[0].b_s = -1e-9; }, "s_per_element");
@@ -147,6 +149,7 @@ TEST_CASE("what a profile leaves out has the value that docs/profiles.md states"
   const Profile profile = read_profile(folder.path("tiny.yaml"));
   CHECK(profile.link.bandwidth == 12.5e9);            // 100 Gbit/s / 8
   CHECK(profile.link.bandwidth_both_ways == 12.5e9);  // full duplex unless said otherwise
+  CHECK(profile.link_rate == 0);
   CHECK(profile.link.core_s_per_byte == 0);
   CHECK(profile.link.core_factor_interrupting == 1);
   CHECK(profile.link.burst_bytes == 0);

@@ -60,6 +60,7 @@ TEST_CASE("a starter profile says that it is an estimate, and is as wide as one"
     CHECK(profile.spread->links >= 0.15);
     // nccl-tests reach 92 to 97 % of the line rate, which is the number before the g.
     const double line = std::stod(name.substr(name.find('-') + 1)) * 1e9 / 8;
+    CHECK(profile.link_rate == line);
     CHECK(profile.link.bandwidth > 0.92 * line);
     CHECK(profile.link.bandwidth < 0.97 * line);
   }
@@ -180,7 +181,8 @@ TEST_CASE("v100_100g's bandwidth is the one that its notes derive") {
   }
   const Profile profile = read_profile("v100_100g");
   CHECK(profile.link.bandwidth == Approx(bytes / seconds).epsilon(1e-4));
-  CHECK(profile.link.bandwidth < 100e9 / 8);
+  CHECK(profile.link_rate == 100e9 / 8);
+  CHECK(profile.link.bandwidth < profile.link_rate);
 }
 
 }  // namespace

@@ -505,6 +505,26 @@ class Reference {
     start(id, work, weight, std::move(uses));
   }
 
+  /// No draw of the jitter makes a link faster: what a node sends takes its bytes at that rate.
+  std::int64_t least_on_wire(const Task& task) const {
+    const auto bytes = static_cast<double>(task.amount);
+    const auto takes = [](double seconds) { return casync::from_seconds(seconds).count(); };
+    if (casync::is_local(task)) {
+      const double gpus = cluster_.gpus_per_node;
+      return takes(bytes * ((gpus - 1) / gpus / cluster_.gpu_link.bandwidth));
+    }
+    const auto ring_of = [&](double steps, double nodes, const costs::LinkCosts& link) {
+      return takes(steps * (bytes / nodes / link.bandwidth));
+    };
+    const double all = graph_.nodes;
+    if (task.kind == Kind::kAllReduce) return ring_of(2 * (all - 1), all, ring());
+    if (task.kind == Kind::kSend) return takes(bytes / way_of(task).link.bandwidth);
+    if (!casync::is_of_group(task)) return 0;
+    const double nodes = graph_.groups[task.group].nodes;
+    if (task.kind != Kind::kAllToAll) return ring_of(nodes - 1, nodes, cluster_.link);
+    return takes((nodes - 1) / nodes * bytes / cluster_.link.bandwidth);
+  }
+
   std::string cores_of(std::uint32_t node) const {
     return "cores " + std::to_string(cluster_.host[node]);
   }
@@ -513,8 +533,10 @@ class Reference {
     Status& task = tasks_[id];
     task.state = State::kRunning;
     task.start = task.updated = now_;
-    task.remaining =
-        options_.jitter == nullptr ? work : options_.jitter->apply(work, options_.draws, id);
+    task.remaining = options_.jitter == nullptr
+                         ? work
+                         : std::max(options_.jitter->apply(work, options_.draws, id),
+                                    std::min(work, least_on_wire(graph_[id])));
     task.weight = weight;
     task.uses = std::move(uses);
   }

@@ -101,6 +101,22 @@ TEST_CASE("what is hidden gains nothing from faster links") {
   CHECK(range.p90_s > 1.1);
 }
 
+TEST_CASE("no draw is faster than the bytes over links whose rate is given") {
+  Scenario scenario = example(0, "none");
+  // A ring of 4 sends 2·3/4 of 2 · 2^20 fp32 values from every node.
+  const double wire_s = 1.5 * 2 * 4 * (1 << 20) / scenario.cluster.link.bandwidth;
+  const Response estimated = respond_to(scenario);
+  CHECK(estimated.wire_s >= wire_s * (1 - 1e-6));
+  CHECK(estimated.wire_s <= estimated.time_s);
+  const costs::Spread wide = {.host = 1, .links = 1, .compute = 0.5, .model = 1, .iterations = 1};
+  CHECK(interval(estimated, wide, 1).p10_s >= wire_s * (1 - 1e-6));
+  // The rate of the link that was measured is as uncertain as the spread says; not that of another.
+  scenario.profile.source = "measured";
+  CHECK(respond_to(scenario).wire_s == 0);
+  scenario.cluster.link.set_bandwidth(scenario.cluster.link.bandwidth / 2);
+  CHECK(respond_to(scenario).wire_s >= 2 * wire_s * (1 - 1e-6));
+}
+
 TEST_CASE("intervals of one factor are those of a lognormal") {
   const Interval host = interval({.time_s = 1, .host_s = 1}, kSpread);
   CHECK(host.p10_s == Approx(std::exp(-kNormalP90 * 0.2)).epsilon(0.01));

@@ -39,7 +39,7 @@ TEST_CASE("what is put into a cache is found by those that open it later") {
   const tests::TemporaryFolder folder;
   const std::string path = folder.path("made/cache");
   Outcome sensitive = outcome(7);
-  sensitive.sensitivity = Sensitivity{1.0 / 3, 2e-300};
+  sensitive.sensitivity = Sensitivity{1.0 / 3, 2e-300, 1.0 / 7};
   {
     Cache cache(path);
     CHECK(cache.find("a") == nullptr);
