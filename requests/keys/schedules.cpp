@@ -44,7 +44,7 @@ constexpr ResultKey kKeys[] = {
      kSometimes},
     {"chosen", "string", "The schedule of the plan whose keys stand beside"},
     {"advice", "string",
-     "compress, do not compress, or too close to call; where shards are asked for", kSometimes},
+     "compress, do not compress, too close to call, or too uncertain; where shards are asked for", kSometimes},
     {"advice_probability", "number?", "The probability of what is advised", kSometimes},
     {"verdict", "string", "The advice in a sentence", kSometimes},
     {"baselines", "object", "A step of each baseline", kSometimes},

@@ -276,6 +276,7 @@ class PicturesTest(unittest.TestCase):
         self.assertIn("Break-even, vgg19, ring", texts)
         self.assertEqual([text for text in texts if text in ("4", "16", "64")], ["4", "16", "64"])
         self.assertNotIn("verdict turns", texts)
+        self.assertIn("no break-even in this range", texts)
 
     def test_required_bandwidths_of_one_name_come_into_one_panel(self):
         def document(algorithm: str, schedule: str) -> dict:
@@ -310,6 +311,14 @@ class PicturesTest(unittest.TestCase):
         self.assertEqual(texts.count("none"), 1)
         of_csv = self.drawn("measured", self.write_csv(self.cases(), "cases.csv"))
         self.assertIn("hollow: outside its interval", of_csv)
+
+    def test_an_interval_that_is_too_uncertain_holds_nothing(self):
+        inside, outside = self.cases()
+        path = self.write_json({"cases": [{**inside, "too_uncertain": True}, {**outside, "too_uncertain": False}]}, "results.json")
+        _, said, _ = self.draw("measured", path, "--output", str(self.folder / "p.svg"))
+        self.assertEqual(said, "0 of 2 measured times lie in their predicted 10–90 % intervals; 1 of them too "
+                         "uncertain to tell\n")
+        self.assertIn("hollow: outside its interval, or too uncertain", self.texts())
 
     def test_a_report_of_hipress_exec_is_a_case(self):
         report = {"predicted_iteration_s": 1.0, "predicted_iteration_s_p10": 0.9, "predicted_iteration_s_p90": 1.2,
