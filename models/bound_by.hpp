@@ -12,9 +12,9 @@ struct Gain {
   double share = 0;
 };
 
-/// Names what bounds a job: what saves most if it is twice as fast, and everything that saves nearly
-/// as much: "computation", "computation and the network alike". "no one thing" where nothing alone
-/// saves much.
+/// Names what bounds a job: what saves most if it is twice as fast, and everything that saves
+/// nearly as much: "computation", "computation and the network alike". "no one thing" where nothing
+/// alone saves much.
 std::string bound_by(std::span<const Gain> gains);
 
 }  // namespace hipress::models

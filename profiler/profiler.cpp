@@ -222,10 +222,11 @@ costs::Profile measure_while_steady(const Options& options, const Progress& prog
       probe,
       [&] {
         if (times++ > 0) {
-          progress(fmt::format(
-              "all of it again, since the machine's speed varied meanwhile: {:.0f} s more (`again` 0: "
-              "no second attempt)",
-              took.count()));
+          progress(
+              fmt::format("all of it again, since the machine's speed varied meanwhile: {:.0f} s "
+                          "more (`again` 0: "
+                          "no second attempt)",
+                          took.count()));
         }
         const auto start = std::chrono::steady_clock::now();
         profile = measure(options, progress);

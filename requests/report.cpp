@@ -46,9 +46,10 @@ std::string spread_in_words(const costs::Profile& profile) {
                        origin);
   }
   return is_measured ? "from an assumed spread of runs, since the profile states none"
-                     : fmt::format("from an assumed spread of runs, a wide one, since the costs are "
-                                   "{}, not measured",
-                                   origin);
+                     : fmt::format(
+                           "from an assumed spread of runs, a wide one, since the costs are "
+                           "{}, not measured",
+                           origin);
 }
 
 Json profile_json(const costs::Profile& profile) {

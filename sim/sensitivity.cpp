@@ -117,9 +117,8 @@ constexpr std::array kDoublings = {
     Doubling{"the network",
              [](Scenario& scenario) { slow_links(0.5, scenario.profile, scenario.cluster); }},
     Doubling{"codecs and merges", [](Scenario& scenario) { slow_kernels(0.5, scenario.profile); }},
-    Doubling{"the CPU's part of transfers", [](Scenario& scenario) {
-               slow_transfers(0.5, scenario.profile, scenario.cluster);
-             }}};
+    Doubling{"the CPU's part of transfers",
+             [](Scenario& scenario) { slow_transfers(0.5, scenario.profile, scenario.cluster); }}};
 
 /// The graph of a changed scenario, folded as the one before the change, if it still can be: ready
 /// times decide what bulk groups hold.
@@ -146,8 +145,7 @@ std::vector<Sensitivity> sensitivities(const Scenario& scenario, const casync::T
   for (const Improvement& improvement : kImprovements) {
     Scenario better = scenario;
     improvement.apply(better);
-    const Picoseconds changed =
-        changed_time(better, graph, improvement.apply == hurry_compute);
+    const Picoseconds changed = changed_time(better, graph, improvement.apply == hurry_compute);
     rows.push_back({improvement.name, changed, changed - iteration});
   }
   return rows;

@@ -16,11 +16,11 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kWidest = 64;  // the range is from 1/64 to 64 times the given value
-constexpr double kManyNodes = 512;  // or, of nodes, up to these
-constexpr double kWider = 4;        // without a turn there, the range grows by such factors
-constexpr double kSlow_s = 5;       // plans for wider ranges take no longer
-constexpr double kNear = 1.011;     // the factor to which bisections bring two values
+constexpr double kWidest = 64;         // the range is from 1/64 to 64 times the given value
+constexpr double kManyNodes = 512;     // or, of nodes, up to these
+constexpr double kWider = 4;           // without a turn there, the range grows by such factors
+constexpr double kSlow_s = 5;          // plans for wider ranges take no longer
+constexpr double kNear = 1.011;        // the factor to which bisections bring two values
 constexpr double kNearEnough = 1.045;  // for the ends of what is sure
 
 std::string seconds_text(double value) { return fmt::format("{:.12g}s", value); }
@@ -37,25 +37,45 @@ double compute_s(const models::Model& model) {
 
 constexpr std::array kRows = {
     QuantityRow{
-        "bandwidth", "bandwidth", "B/s", false, {io::kMinBandwidth, io::kMaxBandwidth}, {1e6 / 8, 1e14 / 8},
+        "bandwidth",
+        "bandwidth",
+        "B/s",
+        false,
+        {io::kMinBandwidth, io::kMaxBandwidth},
+        {1e6 / 8, 1e14 / 8},
         [](const PreparedRequest& prepared) { return prepared.machines->cluster.link.bandwidth; },
         [](double value, Request& request) {
           request.machines.bandwidth = fmt::format("{:.12g}B/s", value);
         },
         bandwidth_text},
     QuantityRow{
-        "latency", "latency", "s", false, {1e-9, 10}, {1e-8, 1},
+        "latency",
+        "latency",
+        "s",
+        false,
+        {1e-9, 10},
+        {1e-8, 1},
         [](const PreparedRequest& prepared) { return prepared.machines->cluster.link.latency_s; },
         [](double value, Request& request) { request.machines.latency = seconds_text(value); },
         [](double value) { return io::format_duration(value); }},
     QuantityRow{
-        "nodes", "number of nodes", "nodes", true, {2, 8192}, {2, 8192},
+        "nodes",
+        "number of nodes",
+        "nodes",
+        true,
+        {2, 8192},
+        {2, 8192},
         [](const PreparedRequest& prepared) {
           return static_cast<double>(prepared.machines->cluster.nodes);
         },
         [](double value, Request& request) { request.nodes = static_cast<std::uint32_t>(value); },
         [](double value) { return fmt::format("{:.0f} nodes", value); }},
-    QuantityRow{"compute-time", "compute time", "s", false, {1e-6, 1e4}, {1e-5, 1e3},
+    QuantityRow{"compute-time",
+                "compute time",
+                "s",
+                false,
+                {1e-6, 1e4},
+                {1e-5, 1e3},
                 [](const PreparedRequest& prepared) { return compute_s(prepared.model); },
                 [](double value, Request& request) {
                   request.times.compute_time = seconds_text(value);
@@ -105,8 +125,8 @@ double middle(const QuantityRow& quantity, double low, double high) {
   return quantity.whole ? std::round(between) : between;
 }
 
-/// The last value with `low`'s sign of `side`, and the first with the other, no more than a factor of
-/// `near` apart.
+/// The last value with `low`'s sign of `side`, and the first with the other, no more than a factor
+/// of `near` apart.
 std::pair<double, double> bisect(WhatIf& what_if, const QuantityRow& quantity, double low,
                                  double high, double near,
                                  const std::function<bool(const Elsewhere&)>& side) {
@@ -122,8 +142,8 @@ std::pair<double, double> bisect(WhatIf& what_if, const QuantityRow& quantity, d
 }
 
 std::vector<double> grid(const QuantityRow& quantity, double given) {
-  const double least = quantity.whole ? quantity.may_be.least
-                                      : std::max(quantity.may_be.least, given / kWidest);
+  const double least =
+      quantity.whole ? quantity.may_be.least : std::max(quantity.may_be.least, given / kWidest);
   const double most = quantity.whole ? std::max(kManyNodes, given)
                                      : std::min(quantity.may_be.most, given * kWidest);
   std::vector<double> values = {given};
@@ -143,8 +163,8 @@ bool is_sure(const Elsewhere& at, bool compresses) {
   return compresses ? probability >= kSure : probability <= 1 - kSure;
 }
 
-/// The nearest value to a turn, among those `looked_at` on its side of `step`, at which the advice is
-/// sure; between them by bisection.
+/// The nearest value to a turn, among those `looked_at` on its side of `step`, at which the advice
+/// is sure; between them by bisection.
 std::optional<double> sure_from(WhatIf& what_if, const QuantityRow& quantity,
                                 const std::vector<double>& looked_at, double turn, bool below,
                                 bool compresses) {
@@ -198,9 +218,7 @@ class Look {
         point_(point),
         tolerance_(what_if.prepared().problem.tolerance) {}
 
-  bool compresses(double value) {
-    return margin(what_if_.at(quantity_, value), tolerance_) > 0;
-  }
+  bool compresses(double value) { return margin(what_if_.at(quantity_, value), tolerance_) > 0; }
 
   /// Values in ascending order at which there is something to compare: of the grid, and, if the
   /// answer is the same at all of these, of a range that grows until it is not.
@@ -220,8 +238,8 @@ class Look {
   }
 
  private:
-  /// More nodes than could be simulated are not looked at, nor, unless evaluations are counted, more
-  /// than take long.
+  /// More nodes than could be simulated are not looked at, nor, unless evaluations are counted,
+  /// more than take long.
   std::vector<double> of_grid() {
     std::vector<double> values;
     std::optional<double> first;
@@ -274,7 +292,8 @@ class Look {
 
   void tell_slow(double value) {
     point_.diagnostic = fmt::format(
-        "`break_even` {}: nothing beyond {} was looked at, as such plans would take long to search: "
+        "`break_even` {}: nothing beyond {} was looked at, as such plans would take long to "
+        "search: "
         "`evaluations` has them looked at, however long that takes",
         quantity_.name, quantity_.text(value));
   }
@@ -391,8 +410,7 @@ BreakEvenPoint break_even_point(WhatIf& what_if, const QuantityRow& quantity) {
   for (std::size_t i = 0; i + 1 < values.size(); ++i) {
     const bool below = look.compresses(values[i]);
     if (below == look.compresses(values[i + 1])) continue;
-    const auto [low, high] =
-        bisect(what_if, quantity, values[i], values[i + 1], kNear, compresses);
+    const auto [low, high] = bisect(what_if, quantity, values[i], values[i + 1], kNear, compresses);
     brackets.push_back({low, high, below});
   }
   std::vector<double> looked_at = values;
@@ -507,7 +525,8 @@ std::vector<std::string> describe(const BreakEvenPoint& point, double tolerance)
   if (point.turns.empty()) {
     sentences.push_back(describe_range(point, tolerance));
   } else {
-    for (std::string& sentence : describe_stretches(point)) sentences.push_back(std::move(sentence));
+    for (std::string& sentence : describe_stretches(point))
+      sentences.push_back(std::move(sentence));
   }
   return sentences;
 }

@@ -25,8 +25,8 @@ struct QuantityRow {
   std::string_view words;                         ///< "compute time"
   std::string_view unit;                          ///< of its values: "B/s", "s", "nodes"
   bool whole = false;                             ///< its values are whole numbers
-  Span may_be;       ///< the values that it may have
-  Span makes_sense;  ///< those at which a turn is looked for
+  Span may_be;                                    ///< the values that it may have
+  Span makes_sense;                               ///< those at which a turn is looked for
   double (*of)(const PreparedRequest& prepared);  ///< its value in a request
   void (*set)(double value, Request& request);    ///< gives it another
   std::string (*text)(double value);              ///< "25 Gbit/s"

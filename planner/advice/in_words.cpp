@@ -35,15 +35,14 @@ std::string describe(const std::vector<models::Gain>& gains, double iteration_s)
   return text;
 }
 
-/// The contender's plan as it is, with one thing after the other twice as fast; none where its graph
-/// is too large for that.
+/// The contender's plan as it is, with one thing after the other twice as fast; none where its
+/// graph is too large for that.
 std::optional<std::string> bounds_of(const Problem& problem, const Contender& contender,
                                      const char* how) {
   constexpr double kMostTasks = 2e6;  // some seconds for all simulations
   if (contender.machines == nullptr) return std::nullopt;
-  AffordableScenario affordable =
-      affordable_scenario(problem.model, contender.plan.plan, *contender.machines,
-                          contender.plan.transfer_order);
+  AffordableScenario affordable = affordable_scenario(
+      problem.model, contender.plan.plan, *contender.machines, contender.plan.transfer_order);
   const double tasks = simulated_tasks(problem.model, contender.plan.plan, *contender.machines);
   if (!affordable.possible || tasks > kMostTasks) return std::nullopt;
   sim::Scenario& scenario = affordable.scenario;

@@ -1,7 +1,5 @@
 #include "planner/analysis/explain.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
@@ -124,8 +122,8 @@ class Dissection {
       if (!casync::is_computation(graph_[id])) {
         UnitUse& use = units_[graph_.unit_of(graph_[id])];
         use.on_path += end - reached;
-        add_stretch(graph_[id], casync::to_seconds(start - reached), casync::to_seconds(end - start),
-                    use.path);
+        add_stretch(graph_[id], casync::to_seconds(start - reached),
+                    casync::to_seconds(end - start), use.path);
       }
       reached = end;
     }
@@ -246,8 +244,8 @@ std::string GradientRow::why() const {
   if (limiter == Limiter::kNothing) {
     text += ", nothing to do";
   } else {
-    text += fmt::format(place == Place::kCritical ? ", bound by {}" : ", mostly {}",
-                        to_string(limiter));
+    text += place == Place::kCritical ? ", bound by " : ", mostly ";
+    text += to_string(limiter);
   }
   return text + (group.empty() ? "" : ", in " + group);
 }

@@ -214,9 +214,9 @@ std::optional<Verdict> compress_elsewhere(const Problem& problem, const Comparis
 
 /// Doubts a verdict by the plan, the fastest without compression and the fastest with it.
 void doubt_times(const Comparison& comparison, Verdict& verdict) {
-  std::string times =
-      "this plan takes " +
-      with_interval(*comparison.planned_s, comparison.planned, comparison.spread) + " an iteration";
+  std::string times = "this plan takes " +
+                      with_interval(*comparison.planned_s, comparison.planned, comparison.spread) +
+                      " an iteration";
   std::optional<sim::Response> uncompressed, compressed;
   if (const auto& raw = comparison.uncompressed) {
     uncompressed = raw->response;
@@ -271,11 +271,12 @@ void doubt(std::initializer_list<const std::optional<sim::Response>*> compared,
         return *response && sim::too_uncertain(sim::interval(**response, spread));
       });
   if (!is_wide || !verdict.probability) return;
-  verdict = {.answer = Answer::kTooUncertain,
-             .sentence = fmt::format(
-                 "too uncertain: {}; an interval wider than a factor of {} decides nothing: measure "
-                 "the machines again when they are steadier",
-                 times, sim::kWidestInterval)};
+  verdict = {
+      .answer = Answer::kTooUncertain,
+      .sentence = fmt::format(
+          "too uncertain: {}; an interval wider than a factor of {} decides nothing: measure "
+          "the machines again when they are steadier",
+          times, sim::kWidestInterval)};
 }
 
 void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& comparison) {

@@ -63,8 +63,8 @@ inline constexpr double kSure = 0.9;
 /// loses accuracy, so it must be worth that. It is advised if a plan that compresses (this one, or
 /// a baseline that the problem does not allow as its answer) is faster than the best plan without
 /// compression with probability kSure. It is advised against if it saves no more than
-/// Problem::tolerance. Where an interval that decides is too wide (sim::too_uncertain()), it advises
-/// nothing.
+/// Problem::tolerance. Where an interval that decides is too wide (sim::too_uncertain()), it
+/// advises nothing.
 Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& comparison);
 
 /// Replaces a verdict that rests on intervals if one of these is too wide to decide by. `times` are

@@ -13,6 +13,7 @@ namespace hipress::planner {
 namespace {
 
 using Catch::Contains;
+using Catch::StartsWith;
 
 constexpr std::int64_t kEvaluations = 20;
 
@@ -87,13 +88,13 @@ TEST_CASE("nodes are whole numbers, and without a turn the side is said that hol
   CHECK(point.curve.front().value == 2);
   for (const Elsewhere& at : point.curve) CHECK(at.value == std::round(at.value));
   CHECK(describe(point, prepared.problem.tolerance) ==
-        std::vector<std::string>{
-            "no break-even between 2 nodes and 8192 nodes: compressing pays at every number of nodes in "
-            "between"});
+        std::vector<std::string>{"no break-even between 2 nodes and 8192 nodes: compressing pays "
+                                 "at every number of nodes in "
+                                 "between"});
 }
 
-/// A break-even whose curve has these probabilities that compressing pays, at 1, 2, 4 … Gbit/s; it pays
-/// where that is more than one half.
+/// A break-even whose curve has these probabilities that compressing pays, at 1, 2, 4 … Gbit/s; it
+/// pays where that is more than one half.
 BreakEvenPoint point_of(const std::vector<double>& probabilities) {
   BreakEvenPoint point{.quantity = &find_quantity("bandwidth"), .given = 1e9 / 8};
   double gigabits = 1;
@@ -121,14 +122,17 @@ TEST_CASE("without a turn it is said on which side the range is, and where that 
   const auto says = [](BreakEvenPoint point) { return describe(point, 0.005); };
   using Sentences = std::vector<std::string>;
   CHECK(says(point_of({1, 0.95, 0.9})) ==
-        Sentences{"no break-even between 1 Gbit/s and 4 Gbit/s: compressing pays at every bandwidth in "
-                  "between"});
+        Sentences{
+            "no break-even between 1 Gbit/s and 4 Gbit/s: compressing pays at every bandwidth in "
+            "between"});
   CHECK(says(point_of({1, 0.95, 0.8})) ==
-        Sentences{"no break-even between 1 Gbit/s and 4 Gbit/s: compressing pays at every bandwidth in "
-                  "between, surely from 1 Gbit/s to 2 Gbit/s"});
+        Sentences{
+            "no break-even between 1 Gbit/s and 4 Gbit/s: compressing pays at every bandwidth in "
+            "between, surely from 1 Gbit/s to 2 Gbit/s"});
   CHECK(says(point_of({1, 0.8, 0.95})) ==
-        Sentences{"no break-even between 1 Gbit/s and 4 Gbit/s: compressing pays at every bandwidth in "
-                  "between, surely at 2 of 3 values"});
+        Sentences{
+            "no break-even between 1 Gbit/s and 4 Gbit/s: compressing pays at every bandwidth in "
+            "between, surely at 2 of 3 values"});
   CHECK(says(point_of({0, 0.05})) ==
         Sentences{"no break-even between 1 Gbit/s and 2 Gbit/s: compressing does not pay at every "
                   "bandwidth in between"});
@@ -136,8 +140,9 @@ TEST_CASE("without a turn it is said on which side the range is, and where that 
         Sentences{"no break-even between 1 Gbit/s and 2 Gbit/s: it is too close to call at every "
                   "bandwidth in between"});
   CHECK(says(point_of({0.4, 0.3})) ==
-        Sentences{"no break-even between 1 Gbit/s and 2 Gbit/s: compressing saves too little, but it is "
-                  "close at every bandwidth in between"});
+        Sentences{
+            "no break-even between 1 Gbit/s and 2 Gbit/s: compressing saves too little, but it is "
+            "close at every bandwidth in between"});
   BreakEvenPoint wide = point_of({1, 1});
   for (Elsewhere& at : wide.curve) at.answer = Answer::kTooUncertain;
   CHECK(says(wide) == Sentences{"no break-even between 1 Gbit/s and 2 Gbit/s: predictions are too "
@@ -153,32 +158,41 @@ TEST_CASE("turns become one sentence for each stretch in which compressing pays"
   };
   using Sentences = std::vector<std::string>;
   CHECK(says({turn_at(10, true, 8, 12)}) ==
-        Sentences{"compressing pays below 10 Gbit/s: surely up to 8 Gbit/s, surely not from 12 Gbit/s "
-                  "on"});
+        Sentences{
+            "compressing pays below 10 Gbit/s: surely up to 8 Gbit/s, surely not from 12 Gbit/s "
+            "on"});
   CHECK(says({turn_at(10, true, 8, {})}) ==
-        Sentences{"compressing pays below 10 Gbit/s: surely up to 8 Gbit/s, too close to call from 10 "
-                  "Gbit/s on"});
-  CHECK(says({turn_at(10, true, {}, 12)}) ==
-        Sentences{"compressing pays below 10 Gbit/s: too little to be sure of it, surely not from 12 "
-                  "Gbit/s on"});
+        Sentences{
+            "compressing pays below 10 Gbit/s: surely up to 8 Gbit/s, too close to call from 10 "
+            "Gbit/s on"});
+  CHECK(
+      says({turn_at(10, true, {}, 12)}) ==
+      Sentences{"compressing pays below 10 Gbit/s: too little to be sure of it, surely not from 12 "
+                "Gbit/s on"});
   CHECK(says({turn_at(10, true, {}, {})}) ==
-        Sentences{"compressing pays below 10 Gbit/s: too little to be sure of it, too close to call from "
-                  "10 Gbit/s on"});
-  CHECK(says({turn_at(10, false, 8, 12)}) ==
-        Sentences{"compressing pays from 10 Gbit/s on: surely from 12 Gbit/s on, surely not up to 8 "
-                  "Gbit/s"});
+        Sentences{
+            "compressing pays below 10 Gbit/s: too little to be sure of it, too close to call from "
+            "10 Gbit/s on"});
+  CHECK(
+      says({turn_at(10, false, 8, 12)}) ==
+      Sentences{"compressing pays from 10 Gbit/s on: surely from 12 Gbit/s on, surely not up to 8 "
+                "Gbit/s"});
   CHECK(says({turn_at(10, false, {}, 12)}) ==
-        Sentences{"compressing pays from 10 Gbit/s on: surely from 12 Gbit/s on, too close to call below "
-                  "10 Gbit/s"});
+        Sentences{
+            "compressing pays from 10 Gbit/s on: surely from 12 Gbit/s on, too close to call below "
+            "10 Gbit/s"});
   CHECK(says({turn_at(10, false, 8, 12), turn_at(2000, true, 1600, 2400)}) ==
-        Sentences{"compressing pays between 10 Gbit/s and 2 Tbit/s: surely from 12 Gbit/s to 1.6 Tbit/s, "
-                  "surely not up to 8 Gbit/s, surely not from 2.4 Tbit/s on"});
+        Sentences{
+            "compressing pays between 10 Gbit/s and 2 Tbit/s: surely from 12 Gbit/s to 1.6 Tbit/s, "
+            "surely not up to 8 Gbit/s, surely not from 2.4 Tbit/s on"});
   CHECK(says({turn_at(10, true, 8, 12), turn_at(40, false, 30, {})}) ==
-        Sentences{"compressing pays below 10 Gbit/s: surely up to 8 Gbit/s, surely not from 12 Gbit/s to "
-                  "30 Gbit/s",
-                  "compressing pays from 40 Gbit/s on: too little to be sure of it"});
+        Sentences{
+            "compressing pays below 10 Gbit/s: surely up to 8 Gbit/s, surely not from 12 Gbit/s to "
+            "30 Gbit/s",
+            "compressing pays from 40 Gbit/s on: too little to be sure of it"});
   CHECK(says({turn_at(10, true, 8, 35), turn_at(40, false, 30, 50)}).front() ==
-        "compressing pays below 10 Gbit/s: surely up to 8 Gbit/s, too close to call between 10 Gbit/s "
+        "compressing pays below 10 Gbit/s: surely up to 8 Gbit/s, too close to call between 10 "
+        "Gbit/s "
         "and 40 Gbit/s");
 }
 
@@ -198,8 +212,8 @@ TEST_CASE("without a turn in the usual range it is looked for as far as the quan
 }
 
 TEST_CASE("where computation hides everything, no bandwidth that makes sense is left out") {
-  // 1000 s of computation: compressing saves too little even at 1 Mbit/s? 144 million gradients take
-  // 4600 s there, so it pays; at 100 Tbit/s it does not.
+  // 143.7 million fp32 values are 2 · 3/4 · 32 bits each on a ring of four: 6900 s at 1 Mbit/s,
+  // which 1000 s of computation cannot hide, and 18 s at 390 Mbit/s, a 64th of the given bandwidth.
   Request request = of_vgg19("25Gbps");
   request.times.compute_time = "1000s";
   const PreparedRequest prepared(request, PlanForm::kYaml);
@@ -246,6 +260,14 @@ TEST_CASE("advice in words has the times that it comes from") {
                       Contains("half the nodes, 2 nodes: ") && Contains("codecs twice as fast: ") &&
                       Contains("schedule local(steps=10), uncompressed: ") &&
                       Contains("compressing pays below "));
+  // With 1000 s of computation, nothing else saves anything.
+  Request slow = of_vgg19("10Gbps");
+  slow.times.compute_time = "1000s";
+  const PreparedRequest computing(slow, PlanForm::kYaml);
+  WhatIf of_computing(computing, kEvaluations);
+  CHECK_THAT(in_words(of_computing, advise(computing)).front(),
+             StartsWith("without compression, this job is bound by computation: of 1000s, ") &&
+                 Contains("computation twice as fast would save 50 %, the network 0 %"));
   // A machine of another kind is asked for as a request of its own would.
   const Elsewhere& faster = what_if.at(find_quantity("bandwidth"), 20e9 / 8);
   const PreparedRequest twice(of_vgg19("20Gbps"), PlanForm::kYaml);

@@ -141,8 +141,8 @@ TEST_CASE("a plan that is faster by less than it may be wrong is too close to ca
 TEST_CASE("an interval wider than a factor of 3 decides nothing") {
   // Of a time that is links alone, p90/p10 = exp(2 · 1.2816 σ): 2.97 for σ = 0.425, 3.03 for 0.433.
   const Case one;
-  for (const auto& [links, answer] : {std::pair(0.42, Answer::kCompress),
-                                      std::pair(0.44, Answer::kTooUncertain)}) {
+  for (const auto& [links, answer] :
+       {std::pair(0.42, Answer::kCompress), std::pair(0.44, Answer::kTooUncertain)}) {
     Comparison comparison = one.comparison(0.1, 0.5, 0.1);
     comparison.spread = {.links = links};
     const Verdict verdict = judge(one.problem, one.lossy, comparison);

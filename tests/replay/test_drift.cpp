@@ -87,9 +87,10 @@ TEST_CASE("a machine that never settles is given up with the movement") {
   CHECK(never.worked == 4);
   CHECK(watched.times == 4);
   CHECK(watched.moved == Approx(std::log(2 / 1.5)));
-  CHECK(describe_movement(watched, "profiling") ==
-        "the machine's speed varied by 33 % during profiling (fourth attempt), so the intervals are "
-        "wide");
+  CHECK(
+      describe_movement(watched, "profiling") ==
+      "the machine's speed varied by 33 % during profiling (fourth attempt), so the intervals are "
+      "wide");
   CHECK(widened(kSpread, watched.moved).host == Approx(std::log(2 / 1.5)));
   CHECK(widened(kSpread, 0.01) == kSpread);
   CHECK(widened(kSpread, 7).host == costs::kMaxSpread);

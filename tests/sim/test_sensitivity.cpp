@@ -64,8 +64,8 @@ std::map<std::string, double> gains_of(const Scenario& scenario, std::string& bo
 }
 
 TEST_CASE("what bounds a job is what saves most if it is twice as fast") {
-  // One chain as above, without latency: F, 2·(5 + 33) = 76 us of the network, and 3 + 4 + 3 + 2 = 12 us
-  // of codecs.
+  // One chain as above, without latency: F, 2·(5 + 33) = 76 us of the network, and 3 + 4 + 3 + 2 =
+  // 12 us of codecs.
   std::string bound;
   models::Model model = test_model({32 * 1000 + 1000});
   Scenario pair = test_scenario(model, "ps", 2, 0, 1);
@@ -95,8 +95,9 @@ TEST_CASE("what bounds a job is what saves most if it is twice as fast") {
     CHECK(bound == "codecs and merges");
   }
   SECTION("no one thing, where two hide each other") {
-    // Two raw gradients, the first of which takes as long on the network as the second in backward: what
-    // is faster waits for the other. What follows is the exchange of the second, 2·(5 + 0.128) us.
+    // Two raw gradients, the first of which takes as long on the network as the second in backward:
+    // what is faster waits for the other. What follows is the exchange of the second, 2·(5 + 0.128)
+    // us.
     Scenario hidden = test_scenario(test_model({250'000, 32}), "ps", 2, kRaw, 1);
     hidden.model.gradients[1].ready_s = 2010e-6;  // 2·(5 + 1000) us
     const auto shares = gains_of(hidden, bound);
@@ -106,7 +107,8 @@ TEST_CASE("what bounds a job is what saves most if it is twice as fast") {
 }
 
 TEST_CASE("a slower network may cost much where a faster one brings nothing") {
-  // 1000 us of communication behind 1100 us of backward: with links half as fast, 900 us of it show.
+  // 1000 us of communication behind 1100 us of backward: with links half as fast, 900 us of it
+  // show.
   Scenario hidden = test_scenario(test_model({123'750, 32}), "ps", 2, kRaw, 1);
   hidden.model.gradients[1].ready_s = 1100e-6;
   std::string bound;
