@@ -163,8 +163,8 @@ bool is_sure(const Elsewhere& at, bool compresses) {
   return compresses ? probability >= kSure : probability <= 1 - kSure;
 }
 
-/// The nearest value to a turn, among those `looked_at` on its side of `step`, at which the advice
-/// is sure; between them by bisection.
+/// The nearest value to a turn, below or above it, at which the advice is sure: the first of those
+/// `looked_at`, or between it and its neighbour, by bisection.
 std::optional<double> sure_from(WhatIf& what_if, const QuantityRow& quantity,
                                 const std::vector<double>& looked_at, double turn, bool below,
                                 bool compresses) {
@@ -292,8 +292,7 @@ class Look {
 
   void tell_slow(double value) {
     point_.diagnostic = fmt::format(
-        "`break_even` {}: nothing beyond {} was looked at, as such plans would take long to "
-        "search: "
+        "`break_even` {}: nothing beyond {} was looked at, as such plans take long to search: "
         "`evaluations` has them looked at, however long that takes",
         quantity_.name, quantity_.text(value));
   }
@@ -436,28 +435,31 @@ BreakEvenPoint break_even_point(WhatIf& what_if, const QuantityRow& quantity) {
 
 namespace {
 
-/// Where there is no turn: on which side the whole range is, and where that is sure.
+bool is_too_uncertain(const BreakEvenPoint& point) {
+  return std::ranges::all_of(
+      point.curve, [](const Elsewhere& at) { return at.answer == Answer::kTooUncertain; });
+}
+
+/// Where no turn is known: on which side the whole range is, and where that is sure.
 std::string describe_range(const BreakEvenPoint& point, double tolerance) {
   const auto& text = point.quantity->text;
   const auto& curve = point.curve;
   const bool pays = margin(curve.front(), tolerance) > 0;
-  std::string answer = fmt::format("no break-even between {} and {}: ", text(curve.front().value),
-                                   text(curve.back().value));
   const auto at_every = [&](const char* what) {
-    return fmt::format("{}{} at every {} in between", answer, what, point.quantity->words);
+    return fmt::format("no break-even between {} and {}: {} at every {} in between",
+                       text(curve.front().value), text(curve.back().value), what,
+                       point.quantity->words);
   };
+  if (is_too_uncertain(point)) return at_every("predictions are too uncertain");
   std::vector<const Elsewhere*> sure;
   for (const Elsewhere& at : curve) {
     if (is_sure(at, pays)) sure.push_back(&at);
   }
   if (sure.empty()) {
-    const bool is_uncertain = std::ranges::all_of(
-        curve, [](const Elsewhere& at) { return at.answer == Answer::kTooUncertain; });
-    return at_every(is_uncertain ? "predictions are too uncertain"
-                    : pays       ? "it is too close to call"
-                                 : "compressing saves too little, but it is close");
+    return at_every(pays ? "it is too close to call"
+                         : "compressing saves too little, but it is close");
   }
-  answer = at_every(pays ? "compressing pays" : "compressing does not pay");
+  const std::string answer = at_every(pays ? "compressing pays" : "compressing does not pay");
   if (sure.size() == curve.size()) return answer;
   const auto steps = static_cast<std::size_t>(sure.back() - sure.front()) + 1;
   return answer + (steps == sure.size()
@@ -522,7 +524,7 @@ std::vector<std::string> describe(const BreakEvenPoint& point, double tolerance)
         "computation's time is not known, so this is as if it hid nothing of what is sent: give "
         "`compute_time`, and compressing pays less");
   }
-  if (point.turns.empty()) {
+  if (point.turns.empty() || is_too_uncertain(point)) {
     sentences.push_back(describe_range(point, tolerance));
   } else {
     for (std::string& sentence : describe_stretches(point))

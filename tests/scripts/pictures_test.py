@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(sys.argv.pop()).resolve()
 sys.path.insert(0, str(ROOT / "scripts"))
 import plot  # noqa: E402  (found through the path above)
-from hipress import _pictures, _style, _sweep_pictures, _sweep_rows, _time_pictures  # noqa: E402  (through the path that plot sets)
+from hipress import _break_even_picture, _pictures, _style, _sweep_pictures, _sweep_rows, _time_pictures  # noqa: E402  (through the path that plot sets)
 
 try:
     import matplotlib
@@ -269,6 +269,12 @@ class PicturesTest(unittest.TestCase):
         for text in ("Break-even, vgg19, ring, 4 nodes", "bandwidth, Gbit/s", "this cluster, 10 Gbit/s", "verdict turns", "verdict not sure",
                      "100", "3", "5"):
             self.assertIn(text, texts)
+        document["break_even"]["turns"].insert(0, {"value": 0.25e9, "compress": "above", "sure_below": None, "sure_above": None})
+        twice = _break_even_picture.break_even(document)
+        # What is not sure of a turn reaches no further than to its neighbours: 1, 2 and 60 Gbit/s; 40 Gbit/s is sure.
+        spans = [(patch.get_xy()[0][0], patch.get_xy()[2][0]) for patch in twice.axes.patches]
+        self.assertEqual(spans, [(1.0, 60.0), (40.0, 100.0)])
+        del document["break_even"]["turns"][0]
         document["break_even"].update(unit="nodes", quantity="nodes", turns=[], given=4)
         for point, nodes in zip(curve, (4, 16, 64)):
             point["value"] = nodes
