@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Profiles this machine, then predicts and really runs the synchronisation of one model under several plans: over
-loopback, and where that is allowed (as root, as a rule) also over a network of 1 Gbit/s made of network namespaces.
+"""Profiles this machine, plans, and lays predictions of one model's synchronisation beside what it really takes: first, where
+that is allowed (as root, as a rule), on a network of 1 Gbit/s made of network namespaces, where the plan that hipress-plan
+finds stands beside PyTorch's DDP and its hooks; then over loopback.
 
-Prints a table of predictions beside measurements, with whether each lies in the prediction's 10–90 % interval and
-whether the machine was as fast as when it was profiled. Writes into the output folder: profile.yaml, network.yaml, the
-secopa plans, results.json, timeline.json (open it at https://ui.perfetto.dev) and timeline.png. Exit status 1 if a
-tool fails or any synchronised gradient does not verify, 2 if the request is wrong.
+Prints a table with the interval of each prediction and whether the measurement lies in it. Writes into the output folder:
+profile.yaml, network.yaml, the plans, results.json, timeline.json (open it at https://ui.perfetto.dev) and timeline.png. Starts
+nothing more once its budget of time is used up, and says what it left out. Exit status 1 if a tool fails or any synchronised
+gradient does not verify, 2 if the request is wrong.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import mmap
@@ -18,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 from options import at_least
 from picture import Refused, start_where_matplotlib_is
@@ -29,26 +32,27 @@ from validation.ranks import Launcher, ToolError, memory_kb
 from whole_file import Unwritable, make_folder, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TOPOLOGIES = ("ps", "ring")
-PLANS = ("none", "fp16", "all", "secopa")
-ALGORITHM = "onebit"
-#: The case whose timeline is kept.
-TRACED = ("ring", "secopa")
+#: What hipress-plan chooses from.
+ALGORITHMS = "onebit,fp16"
+#: What is profiled: these, and what a hook of DDP has.
+PROFILED = f"{ALGORITHMS},powersgd"
+PLANNED = "planned"
+TITLES = {PLANNED: "the plan found", "none": "no compression", "ddp": "PyTorch DDP", "ddp_fp16": "DDP, fp16 hook",
+          "ddp_powersgd": "DDP, PowerSGD hook"}
 
-LOOPBACK = "loopback"
-#: The network of known speed: Mbit/s each way of every host. Two hosts, whose links are measured in half a minute, and for
-#: which ps and ring send alike.
-NETWORK_MBITS, NETWORK_NODES, NETWORK_TOPOLOGY = 1000, 2, "ring"
-NETWORK_NAME = "1 Gbit/s"
+LOOPBACK, LOOPBACK_PLANS = "loopback", (PLANNED, "none")
+#: How what hipress-plan did not choose travels there.
+LOOPBACK_TOPOLOGY = "ring"
+#: The network of known speed: Mbit/s each way of every host. Two hosts, whose links are measured in half a minute.
+NETWORK_MBITS, NETWORK_NODES = 1000, 2
+NETWORK_NAME, NETWORK_PLANS = "1 Gbit/s", (PLANNED, "ddp", "ddp_fp16", "ddp_powersgd")
 #: Bytes of gradients that the model is scaled to there, its times with it: a second without compression.
 NETWORK_BYTES = 100e6
 #: GiB of memory that are touched first, at most, so that what a host lends to this machine it has lent before anything is
 #: timed.
 WARM_GIB = 6
-#: Where the machine's speed changes meanwhile, tools measure so often again.
-AGAIN = ("--again", 1)
-#: How hipress-profile's note begins of a machine that changed all the time.
-MOVED = "the machine's speed changed"
+#: How hipress-profile's note begins of a machine that changed its speed all the time.
+MOVED = "the machine's speed varied"
 
 
 class DemoError(Exception):
@@ -73,7 +77,8 @@ class Case:
     predicted_s_p90: float
     measured_s: float
     error: float
-    within_interval: bool
+    within_interval: bool | None  #: None where the interval is too uncertain to tell
+    too_uncertain: bool
     drifted: bool
     notes: tuple[str, ...]
     predicted_exposed_s: float
@@ -81,15 +86,11 @@ class Case:
     exposed_error: float | None
     verified: bool
 
-    @property
-    def name(self) -> str:
-        return f"{self.network}, {self.topology}, {self.plan}"
-
     @staticmethod
     def from_report(network: str, topology: str, plan: str, report: dict) -> "Case":
         return Case(network, topology, plan, report["predicted_iteration_s"], report["predicted_iteration_s_p10"],
                     report["predicted_iteration_s_p90"], report["measured_iteration_s"]["median"],
-                    report["relative_error"], report["within_interval"], bool(report["drifted"]),
+                    report["relative_error"], report["within_interval"], report["too_uncertain"], bool(report["drifted"]),
                     tuple(report["notes"]), report["predicted_exposed_communication_s"],
                     report["measured_exposed_communication_s"], report["exposed_communication_relative_error"],
                     report["verified"])
@@ -125,31 +126,40 @@ class Tools:
 
 
 class Progress:
-    """Says on standard error what is being done, and how long the rest will take. Steps have the seconds that they take
-    on a machine of two cores; how much longer this one takes is told by those that it has done."""
+    """Says on standard error what is being done, and about how long the rest will take: what steps take on two idle cores, longer
+    by as much as those took longer that are done, and never more than is left of the budget."""
 
-    #: So many seconds of steps tell it.
+    BUDGET_S = 240
+    #: So many seconds of steps tell how fast this machine is.
     ENOUGH_S = 20
-    WARMING_S, PROFILE_S, ROW_S, LINKS_S, NETWORK_ROW_S = 4, 25, 8, 35, 5
+    WARMING_S, PROFILE_S, PLAN_S, ROW_S, LINKS_S, NETWORK_ROW_S = 4, 28, 4, 8, 35, 5
 
     def __init__(self, steps: list[float]):
         self.steps = steps
-        self.done = 0
+        self.done = 0  #: that began
+        self.slowness = 1.0  #: how many times as long steps take here
         self.started = time.monotonic()
 
     @property
+    def left_s(self) -> float:
+        """Of the budget."""
+        return max(0.0, self.BUDGET_S - (time.monotonic() - self.started))
+
+    @property
     def remaining_s(self) -> float:
-        done_s, left_s = sum(self.steps[: self.done]), sum(self.steps[self.done:])
-        return left_s * ((time.monotonic() - self.started) / done_s if done_s >= self.ENOUGH_S else 1)
+        return min(self.left_s, sum(self.steps[self.done:]) * self.slowness)
 
     def begin(self, what: str) -> None:
+        done_s = sum(self.steps[: self.done])
+        if done_s >= self.ENOUGH_S:
+            self.slowness = (self.BUDGET_S - self.left_s) / done_s
         print(f"demo: step {self.done + 1} of {len(self.steps)}, {what}; about {self.remaining_s:.0f} s remain",
               file=sys.stderr, flush=True)
         self.done += 1
 
-    def leave_out(self, steps: int) -> None:
-        """The last ones will not be done."""
-        del self.steps[len(self.steps) - steps:]
+    def again(self, step_s: float) -> tuple[str, int]:
+        """How often a tool may measure again where the machine's speed varies meanwhile: once, if there is time for that."""
+        return "--again", int((sum(self.steps[self.done:]) + 2 * step_s) * self.slowness <= self.left_s)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,36 +179,46 @@ class Job:
         return self.output / "profile.yaml"
 
     @property
+    def plan(self) -> pathlib.Path:
+        return self.output / "plan.yaml"
+
+    @property
     def trace(self) -> pathlib.Path:
         return self.output / "timeline.json"
 
     def require_model(self) -> None:
         """DemoError for a model that the tools do not take, before the machine is profiled for it."""
-        self.tools.run("hipress-sim", "--input", self.model, "--plan", "none", "--nnodes", self.nnodes)
+        self.tools.run("hipress-plan", "--input", self.model, "--nnodes", self.nnodes, "--output", self.plan)
 
-    def measure_machine(self) -> list[str]:
+    def measure_machine(self, again: tuple[str, int]) -> list[str]:
         """What the profile says of a machine that changed meanwhile."""
-        return movement_in(self.tools.run_json("hipress-profile", "--quick", "--nnodes", self.nnodes, *AGAIN,
-                                               "--algorithm", f"{ALGORITHM},fp16", "--output", self.profile))
+        return movement_in(self.tools.run_json("hipress-profile", "--quick", "--nnodes", self.nnodes, *again,
+                                               "--algorithm", PROFILED, "--output", self.profile))
 
-    def plan_argument(self, topology: str, plan: str) -> str:
-        """What --plan takes: the plan's name, or the file of the plan that is searched for here."""
-        if plan != "secopa":
-            return plan
-        path = self.output / f"secopa_{topology}.txt"
-        self.tools.run("hipress-plan", "--input", self.model, "--topology", topology, "--nnodes", self.nnodes,
-                       "--algorithm", ALGORITHM, "--output", path)  # by the costs published with SeCoPa
-        return str(path)
+    def make_plan(self, profile: pathlib.Path) -> "Plan":
+        report = self.tools.run_json("hipress-plan", "--input", self.model, "--profile", profile, "--nnodes", self.nnodes,
+                                     "--topology", "BEST", "--algorithm", ALGORITHMS, "--output", self.plan)
+        return Plan(self.plan, report["topology"], report["verdict"])
 
-    def exec_arguments(self, topology: str, plan: str, profile: pathlib.Path) -> list[object]:
-        return ["--input", self.model, "--plan", self.plan_argument(topology, plan), "--topology", topology,
-                "--algorithm", ALGORITHM, "--profile", profile, "--iterations", self.iterations, *AGAIN]
+    def exec_arguments(self, plan: str, planned: "Plan", profile: pathlib.Path, again: tuple[str, int]) -> list[object]:
+        argument = planned.path if plan == PLANNED else plan
+        topology = () if plan == PLANNED else ("--topology", LOOPBACK_TOPOLOGY)
+        return ["--input", self.model, "--plan", argument, *topology, "--profile", profile, "--iterations", self.iterations, *again]
 
-    def run_case(self, topology: str, plan: str) -> Case:
-        trace = ["--trace", self.trace] if (topology, plan) == TRACED else []
-        report = self.tools.run_json("hipress-exec", *self.exec_arguments(topology, plan, self.profile),
+    def run_case(self, plan: str, planned: "Plan", again: tuple[str, int]) -> Case:
+        trace = ["--trace", self.trace] if plan == PLANNED else []
+        report = self.tools.run_json("hipress-exec", *self.exec_arguments(plan, planned, self.profile, again),
                                      "--nnodes", self.nnodes, *trace)
-        return Case.from_report(LOOPBACK, topology, plan, report)
+        return Case.from_report(LOOPBACK, planned.topology if plan == PLANNED else LOOPBACK_TOPOLOGY, plan, report)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What hipress-plan found, and what it says of it."""
+
+    path: pathlib.Path
+    topology: str
+    verdict: str
 
 
 class NetworkJob:
@@ -206,7 +226,7 @@ class NetworkJob:
 
     def __init__(self, job: Job, network: Network):
         self.launcher = Launcher(job.tools.folder, network)
-        self.base = job.profile
+        self.base = job.profile  #: whose kernels hold here, too
         self.profile = job.output / "network.yaml"
         folder = job.output / "network"
         make_folder(folder)
@@ -221,19 +241,22 @@ class NetworkJob:
         path.write_text(scaled_model(text, Scale(scale, scale)))
         return path
 
-    def measure_links(self) -> list[str]:
-        return movement_in(self.launcher.run_json(NETWORK_NODES, "hipress-profile", "--quick", *AGAIN, "--base",
-                                                  self.base, "--output", self.profile))
+    def measure_links(self, again: tuple[str, int]) -> list[str]:
+        return movement_in(self.launcher.run_json(NETWORK_NODES, "hipress-profile", "--quick", *again, "--base", self.base,
+                                                  "--output", self.profile))
 
-    def run_case(self, plan: str) -> Case:
+    def make_plan(self) -> Plan:
+        return self.job.make_plan(self.profile)
+
+    def run_case(self, plan: str, planned: Plan, again: tuple[str, int]) -> Case:
         report = self.launcher.run_json(NETWORK_NODES, "hipress-exec",
-                                        *self.job.exec_arguments(NETWORK_TOPOLOGY, plan, self.profile))
-        return Case.from_report(NETWORK_NAME, NETWORK_TOPOLOGY, plan, report)
+                                        *self.job.exec_arguments(plan, planned, self.profile, again))
+        return Case.from_report(NETWORK_NAME, planned.topology if plan == PLANNED else "allreduce", plan, report)
 
 
 def movement_in(report: dict) -> list[str]:
     """Of a report of hipress-profile."""
-    return [f"while profiling, {note}" for note in report["notes"] if note.startswith(MOVED)]
+    return [note for note in report["notes"] if note.startswith(MOVED)]
 
 
 def model_text(model: str) -> str:
@@ -273,54 +296,65 @@ def median_exposed_error(cases: list[Case]) -> float | None:
     return statistics.median(errors) if errors else None
 
 
-HEADER = (f"{'network':9} {'topology':8} {'plan':7} {'predicted':>9} {'10–90 %':>17} {'measured':>9} {'error':>8} "
-          f"{'inside':>6}   {'exposed predicted':>17} {'measured':>9} {'error':>8}")
+HEADER = (f"{'network':9} {'plan':18} {'predicted':>9} {'10–90 %':>17} {'measured':>9} {'inside':>13} {'error':>8} "
+          f"{'of exposed':>10}")
 
 
 def format_error(error: float | None) -> str:
     return "–" if error is None else f"{error * 100:+.1f} %"
 
 
-def yes_or_no(value: bool) -> str:
-    return "yes" if value else "no"
+def format_inside(case: Case) -> str:
+    if case.within_interval is None:
+        return "too uncertain"
+    return "yes" if case.within_interval else "no"
 
 
 def format_row(case: Case) -> str:
     interval = f"{case.predicted_s_p10:.3f} … {case.predicted_s_p90:.3f} s"
-    return (f"{case.network:9} {case.topology:8} {case.plan:7} {case.predicted_s:7.3f} s {interval:>17} "
-            f"{case.measured_s:7.3f} s {format_error(case.error):>8} {yes_or_no(case.within_interval):>6}   "
-            f"{case.predicted_exposed_s:15.3f} s {case.measured_exposed_s:7.3f} s {format_error(case.exposed_error):>8}   "
-            f"verified: {'yes' if case.verified else 'NO'}{', drifted' if case.drifted else ''}")
+    return (f"{case.network:9} {TITLES[case.plan]:18} {case.predicted_s:7.3f} s {interval:>17} {case.measured_s:7.3f} s "
+            f"{format_inside(case):>13} {format_error(case.error):>8} {format_error(case.exposed_error):>10}   "
+            f"verified: {'yes' if case.verified else 'NO'}")
+
+
+def format_verdict(plan: Plan) -> str:
+    return f"hipress-plan: {plan.verdict}".replace("; ", "\n  ")
 
 
 def format_summary(cases: list[Case]) -> str:
-    exposed = median_exposed_error(cases)
-    within = sum(case.within_interval for case in cases)
-    return (f"median relative error: {median_error(cases) * 100:.1f} % of the iteration time, "
-            + ("no communication exposed" if exposed is None
-               else f"{exposed * 100:.1f} % of the exposed communication")
-            + f"\n{within} of {len(cases)} measurements lie inside the 10–90 % interval of their prediction")
+    """A line for each network."""
+    lines = []
+    for network in dict.fromkeys(case.network for case in cases):
+        of_network = [case for case in cases if case.network == network]
+        told = [case for case in of_network if not case.too_uncertain]
+        exposed = median_exposed_error(of_network)
+        lines.append(f"{network}: median error {median_error(of_network) * 100:.1f} %, "
+                     + ("no communication exposed" if exposed is None else f"of exposed communication {exposed * 100:.1f} %")
+                     + (f"; {sum(case.within_interval for case in told)} of {len(told)} measurements inside their 10–90 % interval"
+                        if told else "")
+                     + (f"; {len(of_network) - len(told)} too uncertain to tell" if len(told) < len(of_network) else ""))
+    return "\n".join(lines)
 
 
-def format_drift(notes: list[str], cases: list[Case]) -> str:
-    """What is known of a machine that was not always as fast; empty if it was."""
-    lines = [*notes, *(f"{case.name}: {note}" for case in cases for note in case.notes)]
-    if not lines:
-        return ""
+def format_disturbance(notes: list[str], cases: list[Case]) -> str:
+    """One sentence on a machine that was not always as fast; empty if it was."""
+    said = notes[:1]
     drifted = sum(case.drifted for case in cases)
-    head = (f"the machine drifted: {drifted} of {len(cases)} rows were measured at another speed than was profiled, and "
-            "tell little of how good predictions are" if drifted else "the machine was not always as fast:")
-    return "\n".join(["", head, *(f"  {line}" for line in lines)])
+    if drifted:
+        said.append(f"{drifted} of {len(cases)} rows ran at another speed than was profiled, so errors say little")
+    text = ", and ".join(said)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def write_results(path: pathlib.Path, job: Job, notes: list[str], cases: list[Case]) -> None:
     write_json(path, {
         "model": job.model,
         "nnodes": job.nnodes,
-        "algorithm": ALGORITHM,
+        "algorithms": ALGORITHMS,
         "median_abs_error": median_error(cases),
         "median_abs_exposed_communication_error": median_exposed_error(cases),
-        "within_interval": sum(case.within_interval for case in cases),
+        "within_interval": sum(case.within_interval is True for case in cases),
+        "too_uncertain": sum(case.too_uncertain for case in cases),
         "drifted": sum(case.drifted for case in cases),
         "notes": notes,
         "cases": [dataclasses.asdict(case) for case in cases],
@@ -347,13 +381,8 @@ class Run:
         self.job = job
         self.cases: list[Case] = []
         self.notes: list[str] = []
-        steps = [Progress.WARMING_S, Progress.PROFILE_S, *[Progress.ROW_S] * len(TOPOLOGIES) * len(PLANS)]
-        self.network_steps = [Progress.LINKS_S, *[Progress.NETWORK_ROW_S] * len(PLANS)] if job.shaped else []
-        self.progress = Progress(steps + self.network_steps)
-
-    def add(self, case: Case) -> None:
-        self.cases.append(case)
-        print(format_row(case), flush=True)
+        self.left_out: list[str] = []
+        self.progress = Progress([])
 
     def add_notes(self, notes: list[str]) -> None:
         """A profile also says what that which it builds on says."""
@@ -364,51 +393,88 @@ class Run:
         job = self.job
         make_folder(job.output)
         job.require_model()
-        self.progress.begin("touching memory")
-        warm_memory(job.warm_gib)
-        self.progress.begin("profiling this machine")
-        print(f"profiling this machine -> {job.profile}", flush=True)
-        self.add_notes(job.measure_machine())
-        print(f"{job.model}, {job.nnodes} ranks on this machine, compressed with {ALGORITHM}; "
-              f"median of {job.iterations} iterations\n\n{HEADER}", flush=True)
-        for topology in TOPOLOGIES:
-            for plan in PLANS:
-                self.progress.begin(f"{topology}, {plan}")
-                self.add(job.run_case(topology, plan))
-        if job.shaped:
-            self.run_on_network()
+        with contextlib.ExitStack() as stack:
+            network = self.make_network(stack) if job.shaped else None
+            self.progress = Progress(self.steps(network is not None))
+            self.profile_machine()
+            if network is not None:
+                self.run_on_network(NetworkJob(job, network))
+        self.run_on_loopback()
         self.finish()
         return 0 if all(case.verified for case in self.cases) else 1
 
-    def run_on_network(self) -> None:
+    @staticmethod
+    def steps(shaped: bool) -> list[float]:
+        of_network = [Progress.LINKS_S, Progress.PLAN_S, *[Progress.NETWORK_ROW_S] * len(NETWORK_PLANS)]
+        return [Progress.WARMING_S, Progress.PROFILE_S, *(of_network if shaped else ()), Progress.PLAN_S,
+                *[Progress.ROW_S] * len(LOOPBACK_PLANS)]
+
+    def make_network(self, stack: contextlib.ExitStack) -> Network | None:
         """Where that is not possible, says why."""
         try:
             if model_bytes(model_text(self.job.model)) == 0:
                 raise Unavailable(f"{self.job.model} is not written as the files in models/ are, so it cannot be scaled")
             remove_leftovers()
-            with Network(NETWORK_NODES) as network:
-                network.shape(NETWORK_MBITS)
-                self.run_network_cases(NetworkJob(self.job, network))
+            network = stack.enter_context(Network(NETWORK_NODES))
+            network.shape(NETWORK_MBITS)
+            return network
         except Unavailable as reason:
-            self.progress.leave_out(len(self.network_steps))
-            print(f"no network of {NETWORK_NAME}: {reason}")
+            print(f"no network of {NETWORK_NAME}, only loopback: {reason}", flush=True)
+        except CommandError as error:
+            raise DemoError(str(error), 1) from None
+        return None
+
+    def profile_machine(self) -> None:
+        self.progress.begin("touching memory")
+        warm_memory(self.job.warm_gib)
+        self.progress.begin("profiling this machine")
+        self.add_notes(self.job.measure_machine(self.progress.again(Progress.PROFILE_S)))
+
+    def run_on_network(self, job: NetworkJob) -> None:
+        try:
+            self.progress.begin(f"profiling the links of a network of {NETWORK_NAME}")
+            self.add_notes(job.measure_links(self.progress.again(Progress.LINKS_S)))
+            self.progress.begin(f"planning for {NETWORK_NAME}")
+            planned = job.make_plan()
+            print(f"{self.job.model}, scaled to {NETWORK_BYTES / 1e6:.0f} MB, {NETWORK_NODES} hosts at {NETWORK_NAME}; median of "
+                  f"{self.job.iterations} iterations\n{format_verdict(planned)}\n\n{HEADER}", flush=True)
+            for plan in NETWORK_PLANS:
+                self.run_row(NETWORK_NAME, plan, lambda again, plan=plan: job.run_case(plan, planned, again))
         except (ToolError, CommandError) as error:
             raise DemoError(str(error), 1) from None
 
-    def run_network_cases(self, job: NetworkJob) -> None:
-        self.progress.begin(f"profiling the links of a network of {NETWORK_NAME}")
-        self.add_notes(job.measure_links())
-        for plan in PLANS:
-            self.progress.begin(f"{NETWORK_NAME}, {plan}")
-            self.add(job.run_case(plan))
+    def run_on_loopback(self) -> None:
+        """Nothing but the processor limits it: the hardest network to predict."""
+        if self.cases and self.progress.left_s == 0:
+            self.left_out.append(LOOPBACK)
+            return
+        self.progress.begin(f"planning for {LOOPBACK}")
+        planned = self.job.make_plan(self.job.profile)
+        print(f"\n{self.job.model}, {self.job.nnodes} ranks over {LOOPBACK}, which nothing but the processor limits\n"
+              f"{'' if self.cases else HEADER}", flush=True)
+        for plan in LOOPBACK_PLANS:
+            self.run_row(LOOPBACK, plan, lambda again, plan=plan: self.job.run_case(plan, planned, again))
+
+    def run_row(self, network: str, plan: str, measure: Callable[[tuple[str, int]], Case]) -> None:
+        """Unless the budget is used up; there is one row at least."""
+        what = f"{network}, {TITLES[plan]}"
+        if self.cases and self.progress.left_s == 0:
+            self.left_out.append(what)
+            return
+        self.progress.begin(what)
+        self.cases.append(measure(self.progress.again(Progress.ROW_S)))
+        print(format_row(self.cases[-1]), flush=True)
 
     def finish(self) -> None:
         print(f"\n{format_summary(self.cases)}")
-        drift = format_drift(self.notes, self.cases)
-        if drift:
-            print(drift)
+        if self.left_out:
+            print(f"Left out, since {Progress.BUDGET_S} s were over: {'; '.join(self.left_out)}.")
+        disturbance = format_disturbance(self.notes, self.cases)
+        if disturbance:
+            print(disturbance)
         write_results(self.job.output / "results.json", self.job, self.notes, self.cases)
-        draw(self.job.trace, self.job.output / "timeline.png")
+        if any((case.network, case.plan) == (LOOPBACK, PLANNED) for case in self.cases):
+            draw(self.job.trace, self.job.output / "timeline.png")
 
 
 def run(job: Job) -> int:
