@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "casync/own_schedules.hpp"
+#include "io/alternatives.hpp"
 #include "io/suggestion.hpp"
 
 namespace hipress::casync {
@@ -111,36 +112,6 @@ class ArgumentReader {
   std::vector<bool> given_;
 };
 
-/// The texts that "…=a|b…" stands for, its first alternatives first.
-std::vector<std::string> alternatives(const std::string& text) {
-  std::vector<std::string> texts = {text};
-  for (std::size_t i = 0; i < texts.size();) {
-    const std::string one = texts[i];
-    const std::size_t bar = one.find('|');
-    const std::size_t before = one.find_last_of("=,(", bar);
-    if (bar == std::string::npos || before == std::string::npos) {
-      ++i;
-      continue;
-    }
-    const std::size_t begin = before + 1;
-    const std::size_t end = std::min(one.find_first_of(",)", bar), one.size());
-    std::vector<std::string> of_one;
-    for (std::size_t at = begin; at <= end;) {
-      const std::size_t next = std::min(one.find('|', at), end);
-      of_one.push_back(one.substr(0, begin) + one.substr(at, next - at) + one.substr(end));
-      at = next + 1;
-    }
-    texts.erase(texts.begin() + static_cast<std::ptrdiff_t>(i));
-    texts.insert(texts.begin() + static_cast<std::ptrdiff_t>(i), of_one.begin(), of_one.end());
-    if (texts.size() > Schedule::kMostOfSet) {
-      throw std::invalid_argument(quoted(text) + " stands for more than " +
-                                  std::to_string(Schedule::kMostOfSet) +
-                                  " schedules; give fewer values");
-    }
-  }
-  return texts;
-}
-
 /// Throws std::logic_error: a row that gives no such timetable is wrong, whatever the user asked.
 void check_timetable(const ScheduleRow& row, const Timetable& table, std::size_t gradients) {
   std::vector<bool> synchronised;
@@ -175,7 +146,8 @@ Schedule Schedule::parse(std::string_view text) {
 std::vector<Schedule> Schedule::parse_set(std::string_view text) {
   std::vector<Schedule> schedules;
   std::string refusal;
-  for (const std::string& one : alternatives(std::string(text))) {
+  read(io::first_alternative(text));  // an unknown parameter rather than too many of its values
+  for (const std::string& one : io::alternatives(text, kMostOfSet, "schedules")) {
     Schedule schedule = read(one);
     try {
       schedule.check();

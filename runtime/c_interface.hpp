@@ -29,10 +29,15 @@ hipress_status guarded(const Work& work) noexcept {
   }
 }
 
-/// What a pointer points to; std::invalid_argument that names it if it is null.
+/// std::invalid_argument that names the pointer if it is null.
+inline void refuse_null(const void* argument, const char* name) {
+  if (argument == nullptr) throw std::invalid_argument(std::string(name) + " is null");
+}
+
+/// What a pointer points to; std::invalid_argument as refuse_null().
 template <class T>
 T& required(T* argument, const char* name) {
-  if (argument == nullptr) throw std::invalid_argument(std::string(name) + " is null");
+  refuse_null(argument, name);
   return *argument;
 }
 
