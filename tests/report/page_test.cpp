@@ -139,12 +139,9 @@ TEST_CASE("texts are cut to the room that there is, and say by how much") {
   const Document many = {{"a long name", Document::list({"1", "2", "3", "4", "5"})},
                          {"at", Document::list({1, 2, 3, 4, 5})},
                          {"in", {{"text", "0123456789"}}}};
-  CHECK(report::cut(many, room).print() == R"({"a lon… (and 6 bytes more)"
-        : [ "1", "2", "3", "… and 2 more" ], )
-  "
-  R"("at":[1,2,3,4,5],"in":{"text":"01234… (and 5 bytes more)"
-}
-})");
+  CHECK(report::cut(many, room).print() ==
+        R"json({"a lon… (and 6 bytes more)":["1","2","3","… and 2 more"],)json"
+        R"json("at":[1,2,3,4,5],"in":{"text":"01234… (and 5 bytes more)"}})json");
   // One more than there is room for takes the place of "… and 1 more".
   CHECK(report::cut(Document::list({"1", "2", "3", "4"}), room).items()->size() == 4);
 }
