@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "io/thread_variables.hpp"
 #include "models/model.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/hipress.h"
@@ -21,6 +22,7 @@ hipress_status note_exception() noexcept;
 /// Calls `work`; what it throws becomes a status.
 template <class Work>
 hipress_status guarded(const Work& work) noexcept {
+  io::allocate_thread_variables();
   try {
     work();
     return HIPRESS_OK;

@@ -12,6 +12,7 @@
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
+#include "io/thread_variables.hpp"
 #include "models/shape.hpp"
 #include "runtime/values.hpp"
 
@@ -281,7 +282,7 @@ Engine::Engine(transport::Endpoint& endpoint, std::shared_ptr<const Compiled> co
   runtime_ = std::make_unique<UnitRuntime>(
       endpoint_, program_, unit_memory_, states_,
       RuntimeOptions{.seed = options.seed, .timeout_s = options.timeout_s});
-  finisher_ = std::thread([this] { take_ended(); });
+  finisher_ = io::start_thread([this] { take_ended(); });
 }
 
 Engine::~Engine() { close(); }
