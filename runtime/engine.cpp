@@ -257,7 +257,9 @@ void write_count(std::uint64_t count, float* digits) {
 std::uint64_t read_count(const float* digits) {
   std::uint64_t count = 0;
   for (int i = kCountDigits - 1; i >= 0; --i) {
-    count = count * kCountBase + static_cast<std::uint64_t>(digits[i]);
+    // A file may hold any number there, and not every one is a uint64.
+    const float digit = std::clamp(digits[i], 0.0f, static_cast<float>(kCountBase - 1));
+    count = count * kCountBase + static_cast<std::uint64_t>(digit);
   }
   return count;
 }
