@@ -9,6 +9,7 @@
 
 #include "casync/own_schedules.hpp"
 #include "io/alternatives.hpp"
+#include "io/error.hpp"
 #include "io/suggestion.hpp"
 
 namespace hipress::casync {
@@ -30,8 +31,6 @@ std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
 }
-
-std::string quoted(std::string_view text) { return fmt::format("'{}'", text); }
 
 std::string values_known(const ScheduleParameter& parameter) {
   if (parameter.words.empty()) {
@@ -86,7 +85,7 @@ class ArgumentReader {
     const std::string_view name = trimmed(argument.substr(0, equals));
     const auto found = std::ranges::find(row_.parameters, name, &ScheduleParameter::name);
     if (equals == std::string_view::npos || found == row_.parameters.end()) {
-      refuse("it does not take " + quoted(trimmed(argument)));
+      refuse("it does not take " + io::quote(trimmed(argument)));
     }
     const auto place = static_cast<std::size_t>(found - row_.parameters.begin());
     if (given_[place]) refuse(std::string(name) + " is given twice");
@@ -94,7 +93,7 @@ class ArgumentReader {
     const std::string_view text = trimmed(argument.substr(equals + 1));
     const std::optional<std::int64_t> value = value_in(*found, text);
     if (!value) {
-      refuse(std::string(name) + " must be " + values_known(*found) + ", got " + quoted(text));
+      refuse(std::string(name) + " must be " + values_known(*found) + ", got " + io::quote(text));
     }
     values_[place] = *value;
   }
@@ -173,7 +172,7 @@ Schedule Schedule::read(std::string_view text) {
   if (row == nullptr) {
     std::vector<std::string_view> names;
     for (const ScheduleRow* known : rows()) names.push_back(known->name);
-    throw std::invalid_argument(fmt::format("unknown schedule {}{}known are {}", quoted(name),
+    throw std::invalid_argument(fmt::format("unknown schedule {}{}known are {}", io::quote(name),
                                             io::before_known(name, names), schedule_names()));
   }
   ArgumentReader reader(*row);
@@ -229,7 +228,7 @@ std::string schedule_names() {
 
 ScheduleRegistration::ScheduleRegistration(const ScheduleRow& row) : row_(&row) {
   if (find(row.name) != nullptr) {
-    throw std::invalid_argument("there is a schedule " + quoted(row.name) + " already");
+    throw std::invalid_argument("there is a schedule " + io::quote(row.name) + " already");
   }
   rows().push_back(row_);
 }

@@ -608,7 +608,7 @@ class Finder {
   bool by_name_ = false, by_sum_ = false, gathers_at_once_ = false;
   int pass_ = 0;
   std::int64_t unmatched_ = 0;
-  Pointers reductions_, last_, gathers_;  // in order; those of the last pass
+  Pointers reductions_, last_, gathers_;                  // in order; those of the last pass
   std::set<std::pair<std::int64_t, std::string>> means_;  ///< elements and group of each
 };
 
