@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "costs/host_pairs.hpp"
 #include "costs/link_yaml.hpp"
 #include "costs/overlap_yaml.hpp"
-#include "costs/slow_links.hpp"
 #include "io/quantity.hpp"
 #include "io/yaml.hpp"
 
@@ -284,9 +284,9 @@ LinkCosts ring_costs(const Cluster& cluster) {
   if (within_host) link.bandwidth = std::min(link.bandwidth, cluster.host_link->bandwidth);
   if (cluster.slow_links.empty()) return link;
   double latency_s = 0;
-  const SlowLinks slow_links(cluster);
+  const HostPairs slow_links(cluster.slow_links);
   for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
-    const auto slow = slow_links.between(node, (node + 1) % cluster.nodes);
+    const auto slow = slow_links.find(cluster.host[node], cluster.host[(node + 1) % cluster.nodes]);
     const LinkCosts step = slow ? slow_link_costs(cluster, *slow) : cluster.link;
     link.bandwidth = std::min(link.bandwidth, step.bandwidth);
     link.bandwidth_both_ways = std::min(link.bandwidth_both_ways, step.bandwidth_both_ways);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "costs/slow_links.hpp"
+#include "costs/host_pairs.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/run.hpp"
 #include "sim/sharing.hpp"
@@ -49,7 +49,7 @@ struct Core {
 
   const TaskGraph& graph;
   const costs::Cluster& cluster;
-  const costs::SlowLinks slow_links;
+  const costs::HostPairs slow_links;
   const Options& options;
   /// How a message shares the links on a path.
   struct PathCosts {
@@ -96,7 +96,7 @@ struct Core {
   /// The slow link that a message passes; none: only its hosts' own.
   std::optional<std::uint32_t> slow_link_of(const Task& message) const {
     if (cluster.slow_links.empty()) return std::nullopt;
-    return slow_links.between(message.node, graph.peer(message));
+    return slow_links.find(cluster.host[message.node], cluster.host[graph.peer(message)]);
   }
   std::int64_t latency_of(const Task& message) const {
     const std::optional<std::uint32_t> slow = slow_link_of(message);

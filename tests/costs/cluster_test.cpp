@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "costs/slow_links.hpp"
+#include "costs/host_pairs.hpp"
 #include "io/error.hpp"
 
 namespace hipress::costs {
@@ -110,7 +110,7 @@ TEST_CASE("the slow link between two nodes is found, whichever comes first") {
   Cluster cluster = cluster_from_profile(profile_of(false), 12);
   for (std::uint32_t node = 0; node < cluster.nodes; ++node) cluster.host[node] = node / 2;
   cluster.slow_links = {{.a = 2, .b = 4}, {.a = 0, .b = 1}, {.a = 0, .b = 5}};
-  const SlowLinks links(cluster);
+  const HostPairs links(cluster.slow_links);
   for (std::uint32_t from = 0; from < cluster.nodes; ++from) {
     for (std::uint32_t to = 0; to < cluster.nodes; ++to) {
       std::optional<std::uint32_t> expected;
@@ -119,7 +119,7 @@ TEST_CASE("the slow link between two nodes is found, whichever comes first") {
         const bool forth = from / 2 == link.a && to / 2 == link.b;
         if (forth || (from / 2 == link.b && to / 2 == link.a)) expected = place;
       }
-      CHECK(links.between(from, to) == expected);
+      CHECK(links.find(cluster.host[from], cluster.host[to]) == expected);
     }
   }
 }
