@@ -69,7 +69,9 @@ bool is_possible(const Outcome& outcome) {
   const auto is_time = [](casync::Picoseconds time) {
     return time.count() >= 0 && time <= kLongest;
   };
-  const auto is_share = [](double seconds) { return std::abs(seconds) <= casync::to_seconds(kLongest); };  // no NaN
+  const auto is_share = [](double seconds) {
+    return std::abs(seconds) <= casync::to_seconds(kLongest);
+  };  // no NaN
   return is_time(outcome.iteration) && is_time(outcome.forward) && is_time(outcome.compute) &&
          outcome.forward <= outcome.iteration && outcome.tasks >= 0 &&
          (!outcome.sensitivity ||
@@ -156,7 +158,10 @@ void Cache::put(const std::string& key, const Outcome& outcome) {
 }
 
 std::optional<std::string> Cache::find_plan(const std::string& key) const {
-  if (!open_) return std::nullopt;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!open_) return std::nullopt;
+  }
   std::optional<std::string> text = open_->read(plan_name(key), kMostPlanBytes);
   if (!text) return std::nullopt;
   const std::size_t last = text->rfind(kCheck);

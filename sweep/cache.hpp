@@ -64,7 +64,7 @@ class Cache {
   const std::string folder_;
   std::optional<io::PrivateFolder> open_;              ///< none: it is not there yet
   std::unordered_map<std::string, Outcome> outcomes_;  ///< that were there at the beginning
-  std::mutex mutex_;  ///< of what follows, and of open_ when it is made
+  mutable std::mutex mutex_;  ///< of what follows, and of open_ when it is made
   std::string journal_name_;
   io::Descriptor journal_;
 };
