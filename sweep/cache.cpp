@@ -1,6 +1,5 @@
 #include "sweep/cache.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cerrno>
