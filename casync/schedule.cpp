@@ -8,6 +8,8 @@
 #include <stdexcept>
 
 #include "casync/own_schedules.hpp"
+#include "io/alternatives.hpp"
+#include "io/error.hpp"
 #include "io/suggestion.hpp"
 
 namespace hipress::casync {
@@ -29,8 +31,6 @@ std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
 }
-
-std::string quoted(std::string_view text) { return fmt::format("'{}'", text); }
 
 std::string values_known(const ScheduleParameter& parameter) {
   if (parameter.words.empty()) {
@@ -85,7 +85,7 @@ class ArgumentReader {
     const std::string_view name = trimmed(argument.substr(0, equals));
     const auto found = std::ranges::find(row_.parameters, name, &ScheduleParameter::name);
     if (equals == std::string_view::npos || found == row_.parameters.end()) {
-      refuse("it does not take " + quoted(trimmed(argument)));
+      refuse("it does not take " + io::quote(trimmed(argument)));
     }
     const auto place = static_cast<std::size_t>(found - row_.parameters.begin());
     if (given_[place]) refuse(std::string(name) + " is given twice");
@@ -93,7 +93,7 @@ class ArgumentReader {
     const std::string_view text = trimmed(argument.substr(equals + 1));
     const std::optional<std::int64_t> value = value_in(*found, text);
     if (!value) {
-      refuse(std::string(name) + " must be " + values_known(*found) + ", got " + quoted(text));
+      refuse(std::string(name) + " must be " + values_known(*found) + ", got " + io::quote(text));
     }
     values_[place] = *value;
   }
@@ -110,36 +110,6 @@ class ArgumentReader {
   ScheduleValues values_;
   std::vector<bool> given_;
 };
-
-/// The texts that "…=a|b…" stands for, its first alternatives first.
-std::vector<std::string> alternatives(const std::string& text) {
-  std::vector<std::string> texts = {text};
-  for (std::size_t i = 0; i < texts.size();) {
-    const std::string one = texts[i];
-    const std::size_t bar = one.find('|');
-    const std::size_t before = one.find_last_of("=,(", bar);
-    if (bar == std::string::npos || before == std::string::npos) {
-      ++i;
-      continue;
-    }
-    const std::size_t begin = before + 1;
-    const std::size_t end = std::min(one.find_first_of(",)", bar), one.size());
-    std::vector<std::string> of_one;
-    for (std::size_t at = begin; at <= end;) {
-      const std::size_t next = std::min(one.find('|', at), end);
-      of_one.push_back(one.substr(0, begin) + one.substr(at, next - at) + one.substr(end));
-      at = next + 1;
-    }
-    texts.erase(texts.begin() + static_cast<std::ptrdiff_t>(i));
-    texts.insert(texts.begin() + static_cast<std::ptrdiff_t>(i), of_one.begin(), of_one.end());
-    if (texts.size() > Schedule::kMostOfSet) {
-      throw std::invalid_argument(quoted(text) + " stands for more than " +
-                                  std::to_string(Schedule::kMostOfSet) +
-                                  " schedules; give fewer values");
-    }
-  }
-  return texts;
-}
 
 /// Throws std::logic_error: a row that gives no such timetable is wrong, whatever the user asked.
 void check_timetable(const ScheduleRow& row, const Timetable& table, std::size_t gradients) {
@@ -175,7 +145,8 @@ Schedule Schedule::parse(std::string_view text) {
 std::vector<Schedule> Schedule::parse_set(std::string_view text) {
   std::vector<Schedule> schedules;
   std::string refusal;
-  for (const std::string& one : alternatives(std::string(text))) {
+  read(io::first_alternative(text));  // an unknown parameter rather than too many of its values
+  for (const std::string& one : io::alternatives(text, kMostOfSet, "schedules")) {
     Schedule schedule = read(one);
     try {
       schedule.check();
@@ -201,7 +172,7 @@ Schedule Schedule::read(std::string_view text) {
   if (row == nullptr) {
     std::vector<std::string_view> names;
     for (const ScheduleRow* known : rows()) names.push_back(known->name);
-    throw std::invalid_argument(fmt::format("unknown schedule {}{}known are {}", quoted(name),
+    throw std::invalid_argument(fmt::format("unknown schedule {}{}known are {}", io::quote(name),
                                             io::before_known(name, names), schedule_names()));
   }
   ArgumentReader reader(*row);
@@ -257,7 +228,7 @@ std::string schedule_names() {
 
 ScheduleRegistration::ScheduleRegistration(const ScheduleRow& row) : row_(&row) {
   if (find(row.name) != nullptr) {
-    throw std::invalid_argument("there is a schedule " + quoted(row.name) + " already");
+    throw std::invalid_argument("there is a schedule " + io::quote(row.name) + " already");
   }
   rows().push_back(row_);
 }

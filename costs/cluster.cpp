@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
+#include <utility>
 
+#include "costs/host_pairs.hpp"
 #include "costs/link_yaml.hpp"
 #include "costs/overlap_yaml.hpp"
 #include "io/quantity.hpp"
@@ -69,7 +72,9 @@ RackCosts read_rack(const YamlNode& node) {
   return rack;
 }
 
-SlowLink read_slow_link(const YamlNode& node, const Profile& profile, const Cluster& cluster) {
+/// A link between two of so many hosts.
+SlowLink read_slow_link(const YamlNode& node, const Profile& profile, const Cluster& cluster,
+                        std::int64_t hosts) {
   node.expect_keys({"between", "rate", "bandwidth", "latency"});
   const std::string ones = cluster.site ? "sites" : "hosts";
   const YamlNode ends = node.at("between");
@@ -77,7 +82,6 @@ SlowLink read_slow_link(const YamlNode& node, const Profile& profile, const Clus
     ends.fail(fmt::format("name two {}, counted from 0{}: [0, 3]", ones,
                           cluster.site ? "" : " (nodes, where each has a host of its own)"));
   }
-  const std::int64_t hosts = *std::ranges::max_element(cluster.host) + std::int64_t{1};
   const auto host = [&](std::size_t i) {
     return static_cast<std::uint32_t>(ends.items()[i].integer(0, hosts - 1));
   };
@@ -110,12 +114,13 @@ void read_slow_links(const YamlNode& map, std::string_view key, const Profile& p
   const auto links = map.find(key);
   if (!links) return;
   if (cluster.rack) links->fail("not in a cluster with racks: leave one of the two out");
+  const std::int64_t hosts = *std::ranges::max_element(cluster.host) + std::int64_t{1};
+  std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
   for (const YamlNode& node : links->items()) {
-    const SlowLink link = read_slow_link(node, profile, cluster);
-    const bool known = std::ranges::any_of(cluster.slow_links, [&](const SlowLink& other) {
-      return other.a == link.a && other.b == link.b;
-    });
-    if (known) node.fail("the link between these two is there already");
+    const SlowLink link = read_slow_link(node, profile, cluster, hosts);
+    if (!seen.emplace(link.a, link.b).second) {
+      node.fail("the link between these two is there already");
+    }
     cluster.slow_links.push_back(link);
   }
 }
@@ -235,16 +240,6 @@ bool share_a_host(const Cluster& cluster) {
   return std::adjacent_find(hosts.begin(), hosts.end()) != hosts.end();
 }
 
-std::optional<std::uint32_t> slow_link(const Cluster& cluster, std::uint32_t from,
-                                       std::uint32_t to) {
-  const auto [a, b] = std::minmax(cluster.host[from], cluster.host[to]);
-  for (std::uint32_t place = 0; place < cluster.slow_links.size(); ++place) {
-    const SlowLink& link = cluster.slow_links[place];
-    if (link.a == a && link.b == b) return place;
-  }
-  return std::nullopt;
-}
-
 LinkCosts slow_link_costs(const Cluster& cluster, std::uint32_t place) {
   LinkCosts link = cluster.link;
   const SlowLink& slow = cluster.slow_links[place];
@@ -291,8 +286,9 @@ LinkCosts ring_costs(const Cluster& cluster) {
   if (within_host) link.bandwidth = std::min(link.bandwidth, cluster.host_link->bandwidth);
   if (cluster.slow_links.empty()) return link;
   double latency_s = 0;
+  const HostPairs slow_links(cluster.slow_links);
   for (std::uint32_t node = 0; node < cluster.nodes; ++node) {
-    const auto slow = slow_link(cluster, node, (node + 1) % cluster.nodes);
+    const auto slow = slow_links.find(cluster.host[node], cluster.host[(node + 1) % cluster.nodes]);
     const LinkCosts step = slow ? slow_link_costs(cluster, *slow) : cluster.link;
     link.bandwidth = std::min(link.bandwidth, step.bandwidth);
     link.bandwidth_both_ways = std::min(link.bandwidth_both_ways, step.bandwidth_both_ways);

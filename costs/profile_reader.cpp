@@ -11,6 +11,7 @@
 #include "costs/traffic.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "io/input_file.hpp"
 #include "io/quantity.hpp"
 #include "io/suggestion.hpp"
 #include "io/yaml.hpp"
@@ -215,7 +216,7 @@ void require_end_marker(const std::string& bytes, const std::string& path) {
 std::string resolve_path(const std::string& path_or_name) {
   const std::filesystem::path path(path_or_name);
   if (path_or_name.empty() || path.has_parent_path() || path.has_extension() ||
-      std::filesystem::exists(path)) {
+      io::is_there(path_or_name)) {
     return path_or_name;
   }
   const std::vector<std::string> shipped = io::data_names("profiler/profiles", ".yaml");

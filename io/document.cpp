@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
+#include <unordered_set>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "io/error.hpp"
@@ -14,10 +16,86 @@ namespace hipress::io {
 
 using Json = nlohmann::ordered_json;
 
-/// From and to the library that reads and prints.
+/// Makes documents of what the library reads, and what it prints of documents.
 struct Conversion {
+  class Reader;
   static Json to_json(const Document& document);
-  static Document from_json(const Json& json);
+};
+
+/// Builds a document as the library reads its text, in a time that is linear in its length: the
+/// library's own objects would look each new member up among those before it.
+class Conversion::Reader : public nlohmann::json_sax<Json> {
+ public:
+  explicit Reader(const std::string& source) : source_(source) {}
+  Document take() { return std::move(root_); }
+
+  bool null() override { return put(nullptr); }
+  bool boolean(bool value) override { return put(value); }
+  bool number_integer(number_integer_t value) override { return put(value); }
+  bool number_unsigned(number_unsigned_t value) override { return put(value); }
+  bool number_float(number_float_t value, const string_t& /*text*/) override { return put(value); }
+  bool string(string_t& value) override { return put(std::move(value)); }
+  bool binary(binary_t& /*value*/) override { return false; }  // JSON has none
+  bool start_object(std::size_t /*elements*/) override { return begin(Document::object()); }
+  bool start_array(std::size_t /*elements*/) override { return begin(Document::list()); }
+  bool end_object() override { return end(); }
+  bool end_array() override { return end(); }
+  bool key(string_t& name) override {
+    Level& level = open_.back();
+    if (!level.names.insert(name).second) {
+      throw InputError(source_, 0, fmt::format("has a member {} twice in one object", quote(name)));
+    }
+    level.name = std::move(name);
+    return true;
+  }
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& error) override {
+    if (const auto* at = dynamic_cast<const Json::parse_error*>(&error)) throw *at;
+    throw InputError(source_, 0, fmt::format("cannot be taken: {}", own_sentence(error)));
+  }
+
+  /// What the library says behind its "[json.exception.parse_error.101] ".
+  static std::string_view own_sentence(const std::exception& error) {
+    std::string_view what = error.what();
+    what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
+    return what;
+  }
+
+ private:
+  /// A list or an object that has begun and not ended.
+  struct Level {
+    Document document;
+    std::string name = {};  ///< of the member whose value comes next
+    std::unordered_set<std::string> names = {};
+  };
+  bool put(Document value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+    } else if (auto* const members = std::get_if<Document::Object>(&open_.back().document.value_)) {
+      members->push_back({std::move(open_.back().name), std::move(value)});
+    } else {
+      open_.back().document.push_back(std::move(value));
+    }
+    return true;
+  }
+  bool begin(Document empty) {
+    constexpr std::size_t kMostLevels = 64;
+    if (open_.size() >= kMostLevels) {
+      throw InputError(source_, 0,
+                       fmt::format("has lists and objects in more than {} levels", kMostLevels));
+    }
+    open_.push_back({.document = std::move(empty)});
+    return true;
+  }
+  bool end() {
+    Document ended = std::move(open_.back().document);
+    open_.pop_back();
+    return put(std::move(ended));
+  }
+
+  const std::string& source_;
+  Document root_;
+  std::vector<Level> open_;
 };
 
 Json Conversion::to_json(const Document& document) {
@@ -42,33 +120,6 @@ Json Conversion::to_json(const Document& document) {
   if (const auto* value = std::get_if<std::uint64_t>(&document.value_)) return *value;
   if (const auto* value = std::get_if<double>(&document.value_)) return *value;
   return nullptr;
-}
-
-Document Conversion::from_json(const Json& json) {
-  switch (json.type()) {
-    case Json::value_t::boolean:
-      return json.get<bool>();
-    case Json::value_t::number_integer:
-      return json.get<std::int64_t>();
-    case Json::value_t::number_unsigned:
-      return json.get<std::uint64_t>();
-    case Json::value_t::number_float:
-      return json.get<double>();
-    case Json::value_t::string:
-      return json.get_ref<const std::string&>();
-    case Json::value_t::array: {
-      Document::List items;
-      for (const Json& item : json) items.push_back(from_json(item));
-      return Document::list(std::move(items));
-    }
-    case Json::value_t::object: {
-      Document object = Document::object();
-      for (const auto& item : json.items()) object[item.key()] = from_json(item.value());
-      return object;
-    }
-    default:
-      return nullptr;
-  }
 }
 
 // Here, where Member is complete.
@@ -160,45 +211,16 @@ std::string Document::print(int indent) const {
   return Conversion::to_json(*this).dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-namespace {
-
-/// What the library says behind its "[json.exception.parse_error.101] ".
-std::string_view own_sentence(const Json::exception& error) {
-  std::string_view what = error.what();
-  what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
-  return what;
-}
-
-}  // namespace
-
 Document Document::parse(std::string_view json, const std::string& source) {
-  constexpr int kMostLevels = 64;
-  std::vector<std::set<std::string>> names;  // of the objects that have begun and not ended
-  const auto check = [&](int depth, Json::parse_event_t event, const Json& at) {
-    using Event = Json::parse_event_t;
-    const bool begins = event == Event::array_start || event == Event::object_start;
-    if (begins && depth >= kMostLevels) {
-      throw InputError(source, 0,
-                       fmt::format("has lists and objects in more than {} levels", kMostLevels));
-    }
-    if (event == Event::object_start) names.emplace_back();
-    if (event == Event::object_end) names.pop_back();
-    if (event == Event::key && !names.back().insert(at.get_ref<const std::string&>()).second) {
-      throw InputError(source, 0,
-                       fmt::format("has a member {} twice in one object",
-                                   quote(at.get_ref<const std::string&>())));
-    }
-    return true;
-  };
+  Conversion::Reader reader(source);
   try {
-    return Conversion::from_json(Json::parse(json, check));
+    Json::sax_parse(json, &reader);
+    return reader.take();
   } catch (const Json::parse_error& error) {
     const auto before = json.substr(0, std::min<std::size_t>(error.byte, json.size()));
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     throw InputError(source, static_cast<int>(line),
-                     fmt::format("is no JSON: {}", own_sentence(error)));
-  } catch (const Json::exception& error) {
-    throw InputError(source, 0, fmt::format("cannot be taken: {}", own_sentence(error)));
+                     fmt::format("is no JSON: {}", Conversion::Reader::own_sentence(error)));
   }
 }
 

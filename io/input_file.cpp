@@ -76,6 +76,11 @@ void refuse_input(const std::string& path) {
                    "file to write");
 }
 
+bool is_there(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0;
+}
+
 void InputFile::fail(const std::string& message) const { throw InputError(path_, 0, message); }
 
 InputFile::InputFile(std::string path, ReadLimits limits)

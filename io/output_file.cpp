@@ -22,6 +22,7 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/interrupts.hpp"
+#include "io/ownership.hpp"
 
 namespace hipress::io {
 namespace fs = std::filesystem;
@@ -99,33 +100,6 @@ void fill(Descriptor file, const std::function<void(std::ostream&)>& write,
   stream.flush();
   if (!stream) throw RunError(path + ": cannot be written: its content could not be made");
   if (!file.close()) fail(path, errno);
-}
-
-/// Whether somebody else may have put this here for us to write to: it lies in a folder such as
-/// /tmp, which everybody may write to, and belongs neither to us nor to the folder's owner. Linux
-/// draws the same line with fs.protected_symlinks and fs.protected_regular, where they are on.
-bool is_planted(const fs::path& path, const struct stat& status) {
-  const fs::path folder = path.parent_path().empty() ? "." : path.parent_path();
-  struct stat around {};
-  if (::stat(folder.c_str(), &around) != 0) return false;
-  constexpr mode_t kShared = S_ISVTX | S_IWOTH;
-  return (around.st_mode & kShared) == kShared && status.st_uid != ::geteuid() &&
-         status.st_uid != around.st_uid;
-}
-
-/// Throws InputError if a folder of the path is somebody else's link, as is_planted() says.
-void refuse_planted_folders(const fs::path& folder, const std::string& asked_for) {
-  fs::path at;
-  for (const fs::path& part : folder) {
-    at /= part;
-    struct stat status {};
-    if (::lstat(at.c_str(), &status) != 0) return;  // what is missing is not planted
-    if (!S_ISLNK(status.st_mode) || !is_planted(at, status)) continue;
-    throw InputError(asked_for, 0,
-                     fmt::format("{} is a link of another user, in a folder that everybody may "
-                                 "write to; remove it, or choose another folder",
-                                 quote(at.string())));
-  }
 }
 
 /// What lies at a path itself, links not followed; none if there is nothing. Complaints name

@@ -2,20 +2,17 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <grp.h>
-#include <pwd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -24,6 +21,7 @@
 #include "io/digest.hpp"
 #include "io/error.hpp"
 #include "io/interrupts.hpp"
+#include "io/ownership.hpp"
 #include "io/utf8.hpp"
 
 namespace hipress::io {
@@ -32,53 +30,6 @@ namespace {
 
 constexpr int kRandomBytes = 8;
 constexpr const char* kRemoveIt = "remove it";
-
-/// Whether this process sees all users of the machine, as it does outside of containers.
-bool sees_all_users() {
-  std::uint64_t inside = 0, outside = 0, count = 0;
-  std::ifstream map("/proc/self/uid_map");
-  if (!(map >> inside >> outside >> count)) return true;
-  return inside == 0 && outside == 0 && count >= 0xffffffffu;
-}
-
-/// In a container of a user's own, the machine's root is not among the users, and what belongs to
-/// it shows as the overflow user's.
-bool is_hidden_root(uid_t user) {
-  constexpr uid_t kOverflowUser = 65534;
-  return user == kOverflowUser && !sees_all_users();
-}
-
-/// A group of one user alone, as many systems make for each: named like the user, without others.
-bool is_private_group(gid_t group, uid_t user) {
-  std::vector<char> group_text(1 << 16), user_text(1 << 16);
-  struct group row {};
-  struct group* found = nullptr;
-  if (::getgrgid_r(group, &row, group_text.data(), group_text.size(), &found) != 0 || !found) {
-    return false;
-  }
-  struct passwd owner {};
-  struct passwd* known = nullptr;
-  if (::getpwuid_r(user, &owner, user_text.data(), user_text.size(), &known) != 0 || !known) {
-    return false;
-  }
-  if (std::strcmp(row.gr_name, owner.pw_name) != 0) return false;
-  for (char** member = row.gr_mem; *member != nullptr; ++member) {
-    if (std::strcmp(*member, owner.pw_name) != 0) return false;
-  }
-  return true;
-}
-
-/// Who besides this user and root can change what has this status; empty: nobody.
-std::string stranger(const struct stat& status) {
-  if (status.st_uid != ::geteuid() && status.st_uid != 0) {
-    return fmt::format("belongs to user {}, not to you (user {})", status.st_uid, ::geteuid());
-  }
-  if ((status.st_mode & S_IWOTH) != 0) return "can be written to by every user";
-  if ((status.st_mode & S_IWGRP) != 0 && !is_private_group(status.st_gid, status.st_uid)) {
-    return fmt::format("can be written to by group {}", status.st_gid);
-  }
-  return "";
-}
 
 /// Makes the folder and those above it that are missing.
 std::error_code make_folders(const fs::path& path) {
@@ -96,8 +47,9 @@ std::error_code make_folders(const fs::path& path) {
 
 }  // namespace
 
-PrivateFolder::PrivateFolder(const std::string& path, std::string remedy)
-    : remedy_(std::move(remedy)) {
+PrivateFolder::PrivateFolder(const std::string& path, std::string remedy, For use)
+    : remedy_(std::move(remedy)), use_(use) {
+  refuse_planted_folders(path, path);
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error).lexically_normal();
   if (!error) error = make_folders(absolute.has_filename() ? absolute : absolute.parent_path());
@@ -106,7 +58,9 @@ PrivateFolder::PrivateFolder(const std::string& path, std::string remedy)
     throw InputError(path, 0,
                      fmt::format("the folder cannot be made: {}; {}", error.message(), remedy_));
   }
-  for (fs::path above = fs::path(path_).parent_path();; above = above.parent_path()) {
+  const bool is_replaceable = use_ == For::kResults;
+  for (fs::path above = fs::path(path_).parent_path(); !is_replaceable;
+       above = above.parent_path()) {
     require_safe_owner(above.string(), true);
     if (above == above.root_path()) break;
   }
@@ -131,7 +85,10 @@ void PrivateFolder::require_safe_owner(const std::string& path, bool above) cons
   if (above && is_hidden_root(status.st_uid)) status.st_uid = 0;
   const std::string who = stranger(status);
   if (who.empty()) return;
-  refuse(path, who + ", so programs in it that would be run as you could be replaced",
+  refuse(path,
+         who + (use_ == For::kPrograms
+                    ? ", so programs in it that would be run as you could be replaced"
+                    : ", so what would be read from it may not be what you wrote"),
          "give it to yourself alone (chown, chmod go-w)");
 }
 
@@ -193,6 +150,30 @@ void PrivateFolder::put(const File& file) const {
                                std::strerror(errno), remedy_));
   }
   doomed.keep();
+}
+
+Descriptor PrivateFolder::create(const std::string& name) const {
+  Descriptor made(::openat(descriptor_.number(), name.c_str(),
+                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC, 0600));
+  if (!made) refuse_file(path_ + "/" + name, "written", errno);
+  return made;
+}
+
+std::vector<std::string> PrivateFolder::names() const {
+  std::vector<std::string> names;
+  std::error_code error;
+  const std::string opened = fmt::format("/proc/self/fd/{}", descriptor_.number());
+  for (const fs::directory_entry& entry : fs::directory_iterator(opened, error)) {
+    names.push_back(entry.path().filename().string());
+  }
+  if (error) refuse_file(path_, "read", error.value());
+  std::ranges::sort(names);
+  return names;
+}
+
+void PrivateFolder::require_writable() const {
+  if (::faccessat(descriptor_.number(), ".", W_OK | X_OK, AT_EACCESS) == 0) return;
+  refuse_file(path_, "made a writable folder (choose another one)", errno);
 }
 
 void PrivateFolder::remove_older_than(double age_s) const {

@@ -11,17 +11,25 @@
 namespace hipress::io {
 
 /// A folder for files that are trusted because nobody but this user, or root, can have written
-/// them: programs that will be run. Files are reached through the folder's descriptor, so it stays
-/// the folder that was checked.
+/// them: whatever our tools leave for themselves. Files are reached through the folder's
+/// descriptor, so it stays the folder that was checked.
 class PrivateFolder {
  public:
+  enum class For {
+    kPrograms,  ///< that will be run; other programs open them by their names
+    /// Results under names that say what they are of: a folder of ours in its place does no harm,
+    /// so others may write to the folders above it.
+    kResults
+  };
+
   /// Opens the folder; if it or folders above it are missing, makes them with mode 0700. `remedy`
   /// says which folder to name instead, and how ("set HIPRESS_CACHE to a folder of yours").
   ///
   /// InputError with the remedy if the folder cannot be made, or if another user could change it:
   /// it or a folder above it belongs to neither this user nor root, or others may write to it (a
-  /// folder above it may be sticky, as /tmp is). A group without other members may write.
-  PrivateFolder(const std::string& path, std::string remedy);
+  /// folder above it may be sticky, as /tmp is); also if another user's link in such a folder leads
+  /// there. A group without other members may write.
+  PrivateFolder(const std::string& path, std::string remedy, For use = For::kPrograms);
 
   /// Absolute, without links.
   const std::string& path() const { return path_; }
@@ -39,6 +47,15 @@ class PrivateFolder {
   };
   void write(const std::vector<File>& files) const;
 
+  /// A new file of mode 0600 to append to. InputError with the reason.
+  Descriptor create(const std::string& name) const;
+
+  /// What is in the folder, sorted.
+  std::vector<std::string> names() const;
+
+  /// InputError if the folder cannot be written to.
+  void require_writable() const;
+
   /// Removes files that were last changed more than `age_s` seconds ago: what killed processes
   /// left.
   void remove_older_than(double age_s) const;
@@ -51,6 +68,7 @@ class PrivateFolder {
 
   std::string path_;
   std::string remedy_;
+  For use_;
   Descriptor descriptor_;
 };
 

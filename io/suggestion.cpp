@@ -31,9 +31,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> known) {
+  constexpr std::size_t kLongest = 200;  // comparing takes time by the product of two lengths
+  if (word.size() > kLongest) return {};
   std::size_t least = std::max<std::size_t>(2, word.size() / 2) + 1;
   std::string_view best;
   for (const std::string_view candidate : known) {
+    if (candidate.size() > kLongest) continue;
     const bool cut_short = word.size() > 1 && candidate.starts_with(word);
     const std::size_t distance = cut_short ? 1 : edit_distance(word, candidate);
     if (distance < least && distance < std::max(word.size(), candidate.size())) {

@@ -9,7 +9,7 @@ namespace hipress::io {
 /// The known word that `word` was probably meant to be: the one at the least edit distance, and the
 /// first of those at the same distance. A known word that begins with `word` is at distance 1.
 /// Empty if all are further away than half of `word`'s letters and further than 2, so that no
-/// nonsense is proposed.
+/// nonsense is proposed; words of more than 200 bytes are near nothing.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> known);
 
 /// The remedy for an unknown name, to be appended to a complaint: `; did you mean 'bandwidth'?

@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 #include <sstream>
+#include <unordered_map>
 #include <utility>
 
 #include "io/error.hpp"
@@ -55,37 +56,82 @@ void require_text(const std::string& text, const std::string& file) {
   }
 }
 
-/// Takes note of where a document starts and of nothing else.
-class DocumentStart : public YAML::EventHandler {
- public:
-  void OnDocumentStart(const YAML::Mark& mark) override { line = mark.line + 1; }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                  YAML::EmitterStyle::value) override {}
-  void OnMapEnd() override {}
+/// Most that aliases (*name) of a file may stand for, as bytes of text and kBytesOfNode for each
+/// value: a few bytes of aliases may stand for as much as the reader likes to copy.
+constexpr std::int64_t kMaxAliasBytes = std::int64_t{16} << 20;
+constexpr std::int64_t kBytesOfNode = 64;
 
-  int line = 0;
-};
-
+/// Refuses what must not be built: aliases that stand for too much, and text behind the document.
 /// yaml-cpp's Load ignores whatever follows the first document, and its LoadAll never comes to an
 /// end where a stray `,` or `]` follows; so the second document is asked for by hand, and only
 /// once.
-void refuse_second_document(const std::string& text, const std::string& file) {
+class Inspector : public YAML::EventHandler {
+ public:
+  explicit Inspector(const std::string& file) : file_(file) {}
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ == 1) return;
+    fail(mark, "text behind the end of the YAML document; one document per file is read");
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t anchor) override { add_leaf(anchor, 0); }
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t anchor,
+                const std::string& value) override {
+    add_leaf(anchor, static_cast<std::int64_t>(value.size()));
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto known = bytes_of_.find(anchor);
+    if (known == bytes_of_.end()) fail(mark, "an alias stands for a value that it is part of");
+    bytes_ += known->second;
+    by_aliases_ += known->second;
+    if (by_aliases_ <= kMaxAliasBytes) return;
+    fail(mark,
+         fmt::format("the aliases (*name) up to here stand for more than {}; write fewer of them",
+                     format_size(kMaxAliasBytes)));
+  }
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    begin(anchor);
+  }
+  void OnSequenceEnd() override { end(); }
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    begin(anchor);
+  }
+  void OnMapEnd() override { end(); }
+
+ private:
+  [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const {
+    throw InputError(file_, mark.line + 1, message);
+  }
+  void begin(YAML::anchor_t anchor) {
+    open_.emplace_back(anchor, bytes_);
+    bytes_ += kBytesOfNode;
+  }
+  void end() {
+    const auto [anchor, before] = open_.back();
+    open_.pop_back();
+    if (anchor != YAML::NullAnchor) bytes_of_[anchor] = bytes_ - before;
+  }
+  void add_leaf(YAML::anchor_t anchor, std::int64_t text_bytes) {
+    begin(anchor);
+    bytes_ += text_bytes;
+    end();
+  }
+
+  const std::string& file_;
+  int documents_ = 0;
+  std::int64_t bytes_ = 0;       ///< of the values so far, aliases included
+  std::int64_t by_aliases_ = 0;  ///< of these, what aliases stand for
+  std::vector<std::pair<YAML::anchor_t, std::int64_t>> open_;  ///< lists and maps, and bytes_ then
+  std::unordered_map<YAML::anchor_t, std::int64_t> bytes_of_;
+};
+
+void inspect(const std::string& text, const std::string& file) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
-  DocumentStart start;
-  parser.HandleNextDocument(start);
-  if (parser.HandleNextDocument(start)) {
-    throw InputError(file, start.line,
-                     "text behind the end of the YAML document; one document per file is read");
-  }
+  Inspector inspector(file);
+  if (parser.HandleNextDocument(inspector)) parser.HandleNextDocument(inspector);
 }
 
 }  // namespace
@@ -104,8 +150,8 @@ YamlNode YamlNode::parse(const std::string& text, const std::string& name) {
   require_text(text, name);
   YAML::Node root;
   try {
+    inspect(text, name);
     root = YAML::Load(text);
-    refuse_second_document(text, name);
   } catch (const YAML::Exception& error) {
     throw InputError(name, error.mark.line + 1, "not valid YAML: " + printable(error.msg));
   }

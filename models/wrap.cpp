@@ -76,6 +76,12 @@ std::string_view matched(std::string_view parameter, const std::vector<Names>& p
 }
 
 void wrap_matches(std::string_view rule, Model& model) {
+  constexpr std::ptrdiff_t kMostPatterns = 1000;  // each is compared with every gradient's name
+  if (std::ranges::count(rule, ',') >= kMostPatterns) {
+    throw io::InputError(fmt::format(
+        "`wrap` has more than {} patterns; give fewer, with * for any part of a component",
+        kMostPatterns));
+  }
   std::vector<Names> patterns;
   for (const std::string_view part : split(rule, ',')) {
     const std::string_view pattern = trimmed(part);

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 #include <utility>
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "io/suggestion.hpp"
+#include "plans/most_algorithms.hpp"
 
 namespace hipress::plans {
 
@@ -92,7 +92,7 @@ std::optional<std::int8_t> find_algorithm(const std::vector<casync::Algorithm>& 
 }
 
 std::int8_t next_place(const std::vector<casync::Algorithm>& algorithms, std::string_view name) {
-  if (algorithms.size() >= std::numeric_limits<std::int8_t>::max()) {
+  if (algorithms.size() >= kMostAlgorithms) {
     throw io::InputError(fmt::format("algorithm {} is one more than the {} that a plan can mix",
                                      io::quote(name), algorithms.size()));
   }

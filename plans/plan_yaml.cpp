@@ -1,3 +1,5 @@
+#include "plans/plan_yaml.hpp"
+
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
@@ -290,10 +292,8 @@ void write_aggregations(YAML::Emitter& out, const models::Model& model, const ca
   }
 }
 
-}  // namespace
-
-ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context) {
-  const io::YamlNode root = io::YamlNode::load(file);
+ResolvedPlan resolve(const io::YamlNode& root, const std::string& file,
+                     const PlanContext& context) {
   root.expect_keys({"schema",
                     "model",
                     "topology",
@@ -338,8 +338,19 @@ ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context)
   return resolved;
 }
 
-void write_plan_yaml(const std::string& path, const models::Model& model, const casync::Plan& plan,
-                     const PlanReport& report) {
+}  // namespace
+
+ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context) {
+  return resolve(io::YamlNode::load(file), file, context);
+}
+
+ResolvedPlan parse_plan_yaml(const std::string& text, const std::string& name,
+                             const PlanContext& context) {
+  return resolve(io::YamlNode::parse(text, name), name, context);
+}
+
+std::string plan_yaml(const models::Model& model, const casync::Plan& plan,
+                      const PlanReport& report) {
   YAML::Emitter out;
   for (const casync::Algorithm& algorithm : plan.algorithms) {
     if (!algorithm.own_optimizer) continue;
@@ -384,7 +395,13 @@ void write_plan_yaml(const std::string& path, const models::Model& model, const 
   }
   write_gradients(out, model, plan);
   out << YAML::EndMap;
-  io::write_file(path, [&](std::ostream& stream) { stream << out.c_str() << '\n'; });
+  return std::string(out.c_str()) + '\n';
+}
+
+void write_plan_yaml(const std::string& path, const models::Model& model, const casync::Plan& plan,
+                     const PlanReport& report) {
+  const std::string text = plan_yaml(model, plan, report);
+  io::write_file(path, [&](std::ostream& stream) { stream << text; });
 }
 
 }  // namespace hipress::plans

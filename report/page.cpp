@@ -120,6 +120,35 @@ std::string escape_script(std::string_view json) {
   return escaped;
 }
 
+std::string cut_text(std::string_view text, const TextRoom& room) {
+  if (text.size() <= room.bytes) return std::string(text);
+  std::size_t end = room.bytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // no half one
+  return fmt::format("{}… (and {} bytes more)", text.substr(0, end), text.size() - end);
+}
+
+io::Document cut(const io::Document& document, const TextRoom& room) {
+  if (const std::string* const text = document.text()) return cut_text(*text, room);
+  if (const Json::Object* const members = document.members()) {
+    Json made = Json::object();
+    for (const auto& [name, value] : *members) made[cut_text(name, room)] = cut(value, room);
+    return made;
+  }
+  const Json::List* const items = document.items();
+  if (items == nullptr) return document;
+  const bool texts = std::ranges::all_of(*items, [](const Json& one) { return one.text(); });
+  Json made = Json::list();
+  for (const Json& item : *items) {
+    const std::size_t left = items->size() - made.items()->size();
+    if (texts && made.items()->size() == room.texts && left > 1) {
+      made.push_back(fmt::format("… and {} more", left));
+      break;
+    }
+    made.push_back(cut(item, room));
+  }
+  return made;
+}
+
 io::Document front_coded(const std::vector<std::string>& names) {
   Json shared = Json::list(), rest = Json::list();
   std::string_view before;

@@ -29,6 +29,19 @@ std::string escape_html(std::string_view text);
 /// JSON that can stand in a <script> element: "<", ">" and "&" as \u003c …, which only texts have.
 std::string escape_script(std::string_view json);
 
+/// Most of what files and the command line may bring to a page.
+struct TextRoom {
+  std::size_t bytes = 2000;  ///< of a text
+  std::size_t texts = 100;   ///< of a list of texts
+};
+
+/// The text, or as much of it as there is room for and "… (and N bytes more)".
+std::string cut_text(std::string_view text, const TextRoom& room);
+
+/// The document with texts and names cut, and lists of texts, whose last entry then says how many
+/// are left out.
+io::Document cut(const io::Document& document, const TextRoom& room);
+
 /// Names as {"shared": [...], "rest": [...]}: how many characters each has in common with the one
 /// before it, and what follows. Only ASCII is shared, so that characters are bytes.
 io::Document front_coded(const std::vector<std::string>& names);

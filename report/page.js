@@ -114,7 +114,7 @@ const gradients = (function () {
     algorithm: g.algorithms[g.algorithm[i]], K: g.K[i], unit: g.unit[i], ready: g.ready_ns[i] * 1e-9,
     done: g.done_ns ? g.done_ns[i] * 1e-9 : null, why: g.why ? g.whys[g.why[i]] : ''}));
   const byIndex = new Map(rows.map(row => [row.index, row]));
-  const groupOf = unit => (unit >= g.all ? g.groups[unit - g.all] : null);
+  const groupOf = unit => (unit >= g.all ? `bulk${unit - g.all}` : null);
   for (const row of rows) row.group = groupOf(row.unit) || '';
   return {
     rows, all: g.all,
@@ -728,7 +728,7 @@ class PlanTable {
 
 function showPlan() {
   const place = section('plan');
-  const groups = data.gradients.groups.length;
+  const groups = data.gradients.groups;
   place.append(html('p', null, shown(plan.compressed, whole), ' of ', shown(plan.gradients, whole), ' gradients are compressed, by ', plan.topology,
       plan.raw_topology !== plan.topology ? ` (${plan.raw_topology} where nothing is compressed)` : '',
       groups ? `; small ones travel together in ${plural(groups, 'group')}` : '', '.'));

@@ -12,7 +12,6 @@
 #include "io/file.hpp"
 #include "io/memory.hpp"
 #include "io/quantity.hpp"
-#include "kernels/codec/algorithm_list.hpp"
 #include "planner/timing/forecast.hpp"
 #include "plans/broadcast.hpp"
 #include "plans/plan_file.hpp"
@@ -78,7 +77,7 @@ std::vector<std::string> algorithms_of(const PlanRequest& options, const costs::
                                        const models::Model& model) {
   if (!options.algorithms_given) return lossless_algorithms(profile, model);
   if (options.request.algorithms == "none") return {};
-  std::vector<std::string> names = kernels::split_algorithms(options.request.algorithms);
+  std::vector<std::string> names = named_algorithms(options.request.algorithms);
   for (const std::string& name : names) algorithm(name);  // refuses what is unknown
   if (!options.broadcast.lossless) return names;
   const std::vector<std::string> lossy = lossy_of(names, model);

@@ -13,6 +13,7 @@
 
 #include "io/document.hpp"
 #include "io/interrupt_flag.hpp"
+#include "io/thread_variables.hpp"
 #include "requests/request.hpp"
 #include "runtime/c_interface.hpp"
 #include "runtime/hipress.h"
@@ -106,6 +107,7 @@ hipress_status hipress_call_with(const hipress_call_options* options, const char
                                  char** result) {
   if (result == nullptr) return runtime::note(HIPRESS_INVALID, "result is null");
   *result = nullptr;
+  io::allocate_thread_variables();
   try {
     hipress_call_options usual;
     hipress_call_options_init(&usual);

@@ -72,6 +72,12 @@ void read_field(std::string_view message, Place& place) {
   if (!name.empty()) place.field = name;
 }
 
+/// As much of a text as is looked through: what others wrote may be in it, as long as they like.
+std::string_view beginning(std::string_view text) {
+  constexpr std::size_t kMost = 10'000;
+  return text.substr(0, kMost);
+}
+
 /// Whether the message quotes the text, or one of those that it lists with commas.
 bool quotes(std::string_view message, std::string_view text) {
   while (true) {
@@ -88,7 +94,8 @@ void read_value(std::string_view message, const io::Document& request, Place& pl
   const io::Document::Member* found = nullptr;
   for (const io::Document::Member& member : *request.members()) {
     const std::string* const value = member.value.text();
-    if (member.name == "request" || value == nullptr || !quotes(message, *value)) continue;
+    if (member.name == "request" || value == nullptr || !quotes(message, beginning(*value)))
+      continue;
     if (found != nullptr) return;
     found = &member;
   }
@@ -148,7 +155,8 @@ void read_remedy(std::string_view message, Place& place) {
 }  // namespace
 
 io::Document error_document(const std::exception& error, const io::Document& request) {
-  const std::string message = io::printable(io::describe(error), "\n\t");
+  const std::string all = io::printable(io::describe(error), "\n\t");
+  const std::string_view message = beginning(all);
   const auto* const input = dynamic_cast<const io::InputError*>(&error);
   Place place;
   if (const auto* of_field = dynamic_cast<const FieldError*>(&error)) {
@@ -162,7 +170,7 @@ io::Document error_document(const std::exception& error, const io::Document& req
   if (!place.remedy) read_remedy(after_file(message, input, request), place);
   io::Document answer = {{"error",
                           {{"kind", kind_of(error)},
-                           {"message", message},
+                           {"message", all},
                            {"file", place.file},
                            {"line", place.line},
                            {"field", place.field},

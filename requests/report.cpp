@@ -121,19 +121,20 @@ std::string title_of(const Planned& planned) {
 std::string report_page(const Planned& planned, const std::vector<std::string>& said) {
   std::string reason;
   const std::optional<PlanSimulation> simulated = simulate_plan(planned, reason);
-  Json data = {
-      {"plan", plan_json(planned)}, {"about", about_json(planned)}, {"said", Json::list()}};
-  for (const std::string& one : said) data["said"].push_back(sentence(one));
+  Json all = {{"plan", plan_json(planned)}, {"about", about_json(planned)}, {"said", Json::list()}};
+  for (const std::string& one : said) all["said"].push_back(sentence(one));
   const double most_tasks = planned.request.report.empty() ? kMostTasksInMemory : kMostTasksOfFile;
-  data["sensitivity"] = simulated ? sensitivity_json(*simulated, most_tasks) : Json();
-  const report::Headline headline = {.title = title_of(planned),
-                                     .answer = report::answer_sentence(data["plan"]),
-                                     .details = sentence(planned.advice.verdict.sentence)};
+  all["sensitivity"] = simulated ? sensitivity_json(*simulated, most_tasks) : Json();
+  all["no_timeline"] = sentence(reason);
   for (PageRoom room;; room = room.halved()) {
+    const report::Headline headline = {
+        .title = report::cut_text(title_of(planned), room.texts),
+        .answer = report::answer_sentence(all["plan"]),
+        .details = report::cut_text(sentence(planned.advice.verdict.sentence), room.texts)};
+    Json data = report::cut(all, room.texts);
     data["gradients"] = plan_table_json(planned, simulated ? &*simulated : nullptr, room);
     data["timeline"] = simulated ? timeline_json(*simulated, room) : Json();
     data["critical_path"] = simulated ? path_json(*simulated, room) : Json();
-    data["no_timeline"] = sentence(reason);
     std::string made = report::page(headline, data);
     if (made.size() <= kMostPageBytes || room.spans < 10) return made;
   }

@@ -13,8 +13,8 @@ inline constexpr std::size_t kMostPageBytes = 300'000;
 
 /// The page of a plan that was made. Its numbers are those of document(), or of the plan's
 /// simulation as `hipress-sim` prints it. `said`: the request's warnings and notes. For large
-/// models, the timeline gets coarser, and the table keeps only the largest gradients, until the
-/// page is no longer than kMostPageBytes.
+/// models and long texts, the timeline gets coarser, the table keeps only the largest gradients,
+/// and texts are cut, until the page is no longer than kMostPageBytes.
 std::string report_page(const Planned& planned, const std::vector<std::string>& said);
 
 /// InputError where `report` is asked for of what has no page: broadcasts, and schedules compared.

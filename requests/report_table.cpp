@@ -46,12 +46,14 @@ class Words {
 /// The plan as columns, one entry a gradient.
 class PlanTable {
  public:
-  PlanTable(const Planned& planned, const std::vector<std::uint32_t>& shown)
+  PlanTable(const Planned& planned, const std::vector<std::uint32_t>& shown,
+            const report::TextRoom& room)
       : model_(planned.advice.problem->model),
         plan_(planned.advice.found.plan),
         layout_(casync::make_layout(model_, plan_)),
         explanation_(planned.advice.analysis.explanation),
-        shown_(shown) {}
+        shown_(shown),
+        room_(room) {}
 
   Json json(const PlanSimulation* simulated) const {
     const std::vector<std::uint32_t> unit_of = units();
@@ -62,11 +64,12 @@ class PlanTable {
     for (const std::uint32_t g : shown_) {
       const models::Gradient& gradient = model_.gradients[g];
       const casync::Decision& decision = plan_.decisions[g];
-      names.push_back(gradient.name);
+      names.push_back(report::cut_text(gradient.name, room_));
       elements.push_back(gradient.elements);
       const casync::Algorithm* const by =
           casync::algorithm_at(plan_.algorithms, decision.algorithm);
-      algorithm.push_back(algorithms.place(by == nullptr ? "none" : by->name));
+      algorithm.push_back(
+          algorithms.place(by == nullptr ? "none" : report::cut_text(by->name, room_)));
       dtype.push_back(dtypes.place(models::to_string(gradient.dtype)));
       partitions.push_back(decision.partitions);
       unit.push_back(std::int64_t{unit_of[g]});
@@ -107,13 +110,13 @@ class PlanTable {
     return unit_of;
   }
 
-  /// The bulk groups' names; the first has the number of gradients as its unit.
-  Json groups() const {
-    Json names = Json::list();
+  /// How many bulk groups there are; the first has the number of gradients as its unit.
+  std::int64_t groups() const {
+    std::int64_t count = 0;
     for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {
-      if (layout_.is_group(unit)) names.push_back(layout_.units[unit].name);
+      if (layout_.is_group(unit)) ++count;
     }
-    return names;
+    return count;
   }
 
   Json done(const PlanSimulation& simulated, const std::vector<std::uint32_t>& unit_of) const {
@@ -127,7 +130,7 @@ class PlanTable {
   Json reasons() const {
     std::vector<std::string> of_gradient(model_.gradients.size());
     for (const GradientRow& row : explanation_->rows) {
-      of_gradient[row.gradient] = sentence(row.why());
+      of_gradient[row.gradient] = report::cut_text(sentence(row.why()), room_);
     }
     Words words;
     Json why = Json::list();
@@ -140,6 +143,7 @@ class PlanTable {
   const casync::Layout layout_;
   const std::optional<Explanation>& explanation_;  ///< where `explain` was asked for
   const std::vector<std::uint32_t>& shown_;
+  const report::TextRoom room_;
 };
 
 }  // namespace
@@ -147,7 +151,7 @@ class PlanTable {
 io::Document plan_table_json(const Planned& planned, const PlanSimulation* simulated,
                              const PageRoom& room) {
   const std::vector<std::uint32_t> shown = shown_gradients(planned.advice.problem->model, room);
-  return PlanTable(planned, shown).json(simulated);
+  return PlanTable(planned, shown, room.texts).json(simulated);
 }
 
 }  // namespace hipress::requests

@@ -103,7 +103,10 @@ Json json_of(const report::PathRun& run) {
 }  // namespace
 
 PageRoom PageRoom::halved() const {
-  return {spans / 2, gradients / 2, std::max<std::size_t>(runs / 2, 10)};
+  return {spans / 2,
+          gradients / 2,
+          std::max<std::size_t>(runs / 2, 10),
+          {std::max<std::size_t>(texts.bytes / 2, 60), std::max<std::size_t>(texts.texts / 2, 5)}};
 }
 
 std::int64_t nanoseconds(Picoseconds time) { return time.count() / 1000; }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "report/page.hpp"
 #include "requests/planned.hpp"
 #include "sim/scenario.hpp"
 
@@ -15,6 +16,7 @@ struct PageRoom {
   std::size_t spans = 4000;      ///< of the timeline (report/spans.hpp)
   std::size_t gradients = 4000;  ///< in the table
   std::size_t runs = 120;        ///< of the critical path (report/path_runs.hpp)
+  report::TextRoom texts = {};   ///< for names, notes and sentences
   PageRoom halved() const;
 };
 

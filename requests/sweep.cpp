@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/memory.hpp"
 #include "io/processors.hpp"
@@ -32,6 +34,29 @@ sweep::Progress progress_of(const Hooks& hooks, std::string_view stage) {
                     .done = done,
                     .all = all});
   };
+}
+
+void warn_of_unused(const SweepRequest& request, const SweepSpec& spec, const Hooks& hooks) {
+  const auto any = [&](sweep::Axis axis, const auto& has) {
+    return std::ranges::any_of(spec.values[axis],
+                               [&](const sweep::AxisValue& value) { return has(value.text); });
+  };
+  const bool searches =
+      any(sweep::kPlan, [](const std::string& plan) { return planner::is_searched(plan); });
+  if (request.evaluations != SweepRequest().evaluations && !searches) {
+    warn(hooks, "`evaluations` has no effect: no plan of the spec is searched for");
+  }
+  const auto is_file = [](const std::string& text) {
+    return text.find_first_of("/.") != std::string::npos;
+  };
+  if (any(sweep::kPlan, is_file) || any(sweep::kAlgorithm, is_file)) return;
+  for (const auto& [given, field] : {std::pair(request.trust.everything, "trust_plan"),
+                                     std::pair(!request.algorithms.empty(), "algorithm")}) {
+    if (!given) continue;
+    warn(hooks, fmt::format("`{}` has no effect: the spec names no program, nor a file of a plan "
+                            "that could bring one",
+                            field));
+  }
 }
 
 void warn_of_unused(const SweepSpec& spec, const Shard& shard,
@@ -90,7 +115,14 @@ Fields fields(SweepRequest& request) {
 
 SweepSpec read_spec(const SweepRequest& request) {
   plans::Trust trust = request.trust;
-  trust.named = kernels::split_algorithms(request.algorithms);
+  if (!request.algorithms.empty()) trust.named = kernels::split_algorithms(request.algorithms);
+  for (const std::string& name : trust.named) {
+    if (kernels::program_file(name)) continue;
+    throw io::InputError(fmt::format(
+        "`algorithm` {} is no program (x.pse), and names in a sweep those that the spec may bring; "
+        "what plans compress with is axis algorithm of the spec",
+        io::quote(name)));
+  }
   if (const std::string* file = request.spec.text()) return sweep::read_sweep(*file, trust);
   // JSON is YAML, so that a spec within a request is read as a file is.
   return sweep::parse_sweep(request.spec.print(2), "spec", trust);
@@ -122,6 +154,7 @@ Swept sweep_with(const SweepRequest& request, const Shard& shard, sweep::Cache* 
                  const Hooks& hooks) {
   Swept made;
   made.spec = read_spec(request);
+  warn_of_unused(request, made.spec, hooks);
   if (!request.output.empty()) io::refuse_input(request.output);
   const unsigned jobs =
       request.jobs > 0 ? request.jobs : static_cast<unsigned>(io::usable_cores().size());

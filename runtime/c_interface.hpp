@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "io/thread_variables.hpp"
 #include "models/model.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/hipress.h"
@@ -21,6 +22,7 @@ hipress_status note_exception() noexcept;
 /// Calls `work`; what it throws becomes a status.
 template <class Work>
 hipress_status guarded(const Work& work) noexcept {
+  io::allocate_thread_variables();
   try {
     work();
     return HIPRESS_OK;
@@ -29,10 +31,15 @@ hipress_status guarded(const Work& work) noexcept {
   }
 }
 
-/// What a pointer points to; std::invalid_argument that names it if it is null.
+/// std::invalid_argument that names the pointer if it is null.
+inline void refuse_null(const void* argument, const char* name) {
+  if (argument == nullptr) throw std::invalid_argument(std::string(name) + " is null");
+}
+
+/// What a pointer points to; std::invalid_argument as refuse_null().
 template <class T>
 T& required(T* argument, const char* name) {
-  if (argument == nullptr) throw std::invalid_argument(std::string(name) + " is null");
+  refuse_null(argument, name);
   return *argument;
 }
 

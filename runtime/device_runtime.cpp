@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "io/error.hpp"
+#include "io/thread_variables.hpp"
 
 namespace hipress::runtime {
 namespace {
@@ -50,7 +51,7 @@ DeviceRuntime::DeviceRuntime(transport::Endpoint& endpoint, const Program& progr
   ready_.reserve(program.tasks().size());
   try {
     mover_->start();
-    issuer_ = std::thread([this] { issue_loop(); });
+    issuer_ = io::start_thread([this] { issue_loop(); });
   } catch (...) {
     stop();  // no destructor does it
     throw;

@@ -12,6 +12,7 @@
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
+#include "io/thread_variables.hpp"
 #include "models/shape.hpp"
 #include "runtime/values.hpp"
 
@@ -256,7 +257,9 @@ void write_count(std::uint64_t count, float* digits) {
 std::uint64_t read_count(const float* digits) {
   std::uint64_t count = 0;
   for (int i = kCountDigits - 1; i >= 0; --i) {
-    count = count * kCountBase + static_cast<std::uint64_t>(digits[i]);
+    // A file may hold any number there, and not every one is a uint64.
+    const float digit = std::clamp(digits[i], 0.0f, static_cast<float>(kCountBase - 1));
+    count = count * kCountBase + static_cast<std::uint64_t>(digit);
   }
   return count;
 }
@@ -281,7 +284,7 @@ Engine::Engine(transport::Endpoint& endpoint, std::shared_ptr<const Compiled> co
   runtime_ = std::make_unique<UnitRuntime>(
       endpoint_, program_, unit_memory_, states_,
       RuntimeOptions{.seed = options.seed, .timeout_s = options.timeout_s});
-  finisher_ = std::thread([this] { take_ended(); });
+  finisher_ = io::start_thread([this] { take_ended(); });
 }
 
 Engine::~Engine() { close(); }

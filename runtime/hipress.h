@@ -260,10 +260,12 @@ HIPRESS_API hipress_status hipress_codec_describe(const hipress_codec* codec, hi
 /** The bytes of a message of so many elements, or the most where that varies; a multiple of 4. -1 after an error. */
 HIPRESS_API int64_t hipress_codec_bytes(const hipress_codec* codec, int64_t elements);
 
-/** Makes a message of each of `count` values. HIPRESS_INVALID, and nothing is encoded, for one that does not fit. */
+/** Makes a message of each of `count` values. HIPRESS_INVALID, and nothing is encoded, for one that does not fit, and for two
+ * that keep what they leave out of one element. */
 HIPRESS_API hipress_status hipress_codec_encode(hipress_codec* codec, hipress_encode* encodes, size_t count);
 
-/** Decodes and adds. HIPRESS_FAILED for a message that is damaged. */
+/** Decodes and adds. HIPRESS_INVALID for a null pointer and a number of elements that no message has, HIPRESS_FAILED for a
+ * message of another length: nothing is written then. HIPRESS_FAILED also for a message that is damaged. */
 HIPRESS_API hipress_status hipress_codec_decode(const hipress_codec* codec, const hipress_decode* decodes, size_t count);
 
 /** Writes what its encoders keep between steps to a file, which appears at once and complete. */

@@ -9,6 +9,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "kernels/codec/algorithm_list.hpp"
@@ -19,6 +20,7 @@
 
 using namespace hipress;
 using runtime::guarded;
+using runtime::refuse_null;
 using runtime::required;
 
 struct hipress_codec {
@@ -86,7 +88,10 @@ kernels::EncodeItem item_of(const hipress_codec& codec, hipress_encode& encode) 
         fmt::format("a message of {} elements by {} takes {} bytes, and there is room for {}",
                     encode.elements, codec.algorithm, room, encode.capacity));
   }
-  encode.message_bytes = room;
+  if (encode.elements > 0) {
+    refuse_null(encode.values, "values");
+    refuse_null(encode.message, "message");
+  }
   return {.values = encode.values,
           .type = value_type(encode.type),
           .elements = encode.elements,
@@ -102,11 +107,37 @@ kernels::EncodeItem item_of(const hipress_codec& codec, hipress_encode& encode) 
           .message_bytes = &encode.message_bytes};
 }
 
+/// Looking up the residual of a slice ends that of all others with elements of the same gradient,
+/// so no two of one call may share some.
+void require_apart(std::span<const hipress_encode> encodes) {
+  std::vector<const hipress_encode*> sorted;
+  for (const hipress_encode& one : encodes) {
+    if (one.state_elements != 0 && one.elements > 0) sorted.push_back(&one);
+  }
+  const auto place = [](const hipress_encode* one) {
+    return std::tuple(one->gradient, one->role, one->first_element);
+  };
+  std::ranges::sort(sorted, {}, place);
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    const hipress_encode &before = *sorted[i - 1], &one = *sorted[i];
+    if (before.gradient != one.gradient || before.role != one.role) continue;
+    const std::uint64_t apart = static_cast<std::uint64_t>(one.first_element) -
+                                static_cast<std::uint64_t>(before.first_element);
+    if (apart >= static_cast<std::uint64_t>(before.elements)) continue;
+    throw std::invalid_argument(
+        fmt::format("two encodes keep what they leave out of element {} of gradient {}, role {}; "
+                    "make them in two calls",
+                    one.first_element, one.gradient, one.role));
+  }
+}
+
 void encode(hipress_codec& codec, std::span<hipress_encode> encodes) {
   std::vector<kernels::EncodeItem> items;
   for (hipress_encode& one : encodes) items.push_back(item_of(codec, one));
+  if (keeps(*codec.codec)) require_apart(encodes);
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const hipress_encode& one = encodes[i];
+    hipress_encode& one = encodes[i];
+    one.message_bytes = codec.codec->encoded_bytes(one.elements);
     if (one.state_elements == 0 || !keeps(*codec.codec)) continue;
     items[i].state = codec.states.slice_of(*codec.codec, fmt::format("{}", one.gradient), one.role,
                                            one.state_elements, one.first_element, one.elements);
@@ -114,17 +145,33 @@ void encode(hipress_codec& codec, std::span<hipress_encode> encodes) {
   codec.codec->encode(items);
 }
 
+/// The messages of a decode. Their bytes are checked as they are decoded, and all else here: what a
+/// caller wrongly says of one decode must not be noticed when another one is done.
+std::vector<const std::byte*> messages_of(const kernels::Codec& codec, const hipress_decode& one) {
+  required(one.messages, "messages");
+  required(one.message_bytes, "message_bytes");
+  if (one.count == 0) throw std::invalid_argument("there are no messages to decode");
+  const std::int64_t most = room_for(codec, one.elements);
+  if (one.elements > 0) refuse_null(one.values, "values");
+  std::vector<const std::byte*> messages;
+  for (std::size_t i = 0; i < one.count; ++i) {
+    const std::int64_t bytes = one.message_bytes[i];
+    if (bytes < 0 || bytes > most || (!codec.traits().varies && bytes != most)) {
+      throw std::runtime_error(fmt::format("message {} of {} elements has {} bytes, expected {}{}",
+                                           i, one.elements, bytes,
+                                           codec.traits().varies ? "at most " : "", most));
+    }
+    if (bytes > 0) refuse_null(one.messages[i], "a message");
+    messages.push_back(static_cast<const std::byte*>(one.messages[i]));
+  }
+  return messages;
+}
+
 void decode(const hipress_codec& codec, std::span<const hipress_decode> decodes) {
   std::vector<kernels::DecodeItem> items;
   std::vector<std::vector<const std::byte*>> messages;
   for (const hipress_decode& one : decodes) {
-    required(one.messages, "messages");
-    required(one.message_bytes, "message_bytes");
-    if (one.count == 0) throw std::invalid_argument("there are no messages to decode");
-    std::vector<const std::byte*>& list = messages.emplace_back();
-    for (const void* message : std::span(one.messages, one.count)) {
-      list.push_back(static_cast<const std::byte*>(message));
-    }
+    const auto& list = messages.emplace_back(messages_of(*codec.codec, one));
     const bool alone = one.count == 1 && divisor_of(one.divisor) == 1;
     items.push_back({.messages = list,
                      .message_bytes = {one.message_bytes, one.count},
@@ -133,9 +180,11 @@ void decode(const hipress_codec& codec, std::span<const hipress_decode> decodes)
                      .type = value_type(one.type),
                      .mode = alone ? kernels::DecodeMode::kOverwrite : kernels::DecodeMode::kAdd,
                      .sum_divisor = divisor_of(one.divisor)});
-    auto* const values = static_cast<std::byte*>(one.values);
-    if (alone || values == nullptr || one.elements <= 0) continue;
-    std::fill_n(values, one.elements * kernels::bytes_per_value(items.back().type), std::byte{});
+  }
+  for (const kernels::DecodeItem& item : items) {
+    if (item.mode == kernels::DecodeMode::kOverwrite || item.elements == 0) continue;
+    std::fill_n(static_cast<std::byte*>(item.values),
+                item.elements * kernels::bytes_per_value(item.type), std::byte{});
   }
   codec.codec->decode(items);
 }

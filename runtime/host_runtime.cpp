@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "io/thread_variables.hpp"
 #include "runtime/scheduling.hpp"
 
 namespace hipress::runtime {
@@ -35,9 +36,9 @@ HostRuntime::HostRuntime(transport::Endpoint& endpoint, const Program& program, 
   collective_.ready.reserve(program_.collectives().size());
   if (!program_.collectives().empty()) library_ = endpoint_.collective();
   try {
-    codec_.thread = std::thread([this] { serve(codec_); });
-    communication_.thread = std::thread([this] { serve(communication_); });
-    if (library_) collective_.thread = std::thread([this] { serve(collective_); });
+    codec_.thread = io::start_thread([this] { serve(codec_); });
+    communication_.thread = io::start_thread([this] { serve(communication_); });
+    if (library_) collective_.thread = io::start_thread([this] { serve(collective_); });
   } catch (...) {
     stop();  // no destructor does it
     throw;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io/error.hpp"
+#include "io/thread_variables.hpp"
 #include "runtime/mover.hpp"
 
 namespace hipress::runtime {
@@ -29,7 +30,7 @@ class HostThread {
   HostThread& operator=(const HostThread&) = delete;
 
   void start() {
-    thread_ = std::thread([this] { serve(); });
+    thread_ = io::start_thread([this] { serve(); });
   }
 
   void push(std::uint32_t index) {

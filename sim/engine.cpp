@@ -14,6 +14,7 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
            const Options& run_options)
     : graph(task_graph),
       cluster(machines),
+      slow_links(machines.slow_links),
       options(run_options),
       works(task_costs, machines, task_graph.divisor),
       hierarchical(costs::is_hierarchical(machines)),

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "costs/host_pairs.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/run.hpp"
 #include "sim/sharing.hpp"
@@ -48,6 +49,7 @@ struct Core {
 
   const TaskGraph& graph;
   const costs::Cluster& cluster;
+  const costs::HostPairs slow_links;
   const Options& options;
   /// How a message shares the links on a path.
   struct PathCosts {
@@ -94,7 +96,7 @@ struct Core {
   /// The slow link that a message passes; none: only its hosts' own.
   std::optional<std::uint32_t> slow_link_of(const Task& message) const {
     if (cluster.slow_links.empty()) return std::nullopt;
-    return costs::slow_link(cluster, message.node, graph.peer(message));
+    return slow_links.find(cluster.host[message.node], cluster.host[graph.peer(message)]);
   }
   std::int64_t latency_of(const Task& message) const {
     const std::optional<std::uint32_t> slow = slow_link_of(message);

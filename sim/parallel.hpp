@@ -4,10 +4,14 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
+#include <latch>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "io/thread_variables.hpp"
 
 namespace hipress::sim {
 
@@ -15,7 +19,8 @@ namespace hipress::sim {
 /// thread has it at a time. Once a call has thrown, no other begins. If several calls threw, the
 /// exception of the lowest i is reported: all calls before it had begun, so it depends neither on
 /// the number of jobs nor on which of them is fast. If the system gives fewer threads (ulimit -u),
-/// fewer do the work.
+/// or has memory for fewer, fewer do the work. No call begins before all threads have what they
+/// need for themselves.
 template <class Work>
 void run_parallel(std::size_t count, unsigned jobs, const Work& work) {
   if (jobs <= 1 || count <= 1) {
@@ -41,13 +46,28 @@ void run_parallel(std::size_t count, unsigned jobs, const Work& work) {
     }
   };
   {
+    const std::size_t most = std::min<std::size_t>(jobs, count) - 1;
+    std::atomic<std::size_t> ready = 0;
+    std::latch all_ready(1);
     std::vector<std::jthread> helpers;
-    helpers.reserve(std::min<std::size_t>(jobs, count));
+    helpers.reserve(most);
+    const auto help = [&](unsigned job) {
+      io::allocate_thread_variables();
+      ++ready;
+      ready.notify_one();
+      all_ready.wait();
+      serve(job);
+    };
     try {
-      for (unsigned job = 1; job < jobs && job < count; ++job) helpers.emplace_back(serve, job);
+      while (helpers.size() < most && io::has_room_for_thread()) {
+        helpers.emplace_back(help, static_cast<unsigned>(helpers.size() + 1));
+      }
     } catch (const std::system_error&) {
       // As many threads as the system gives do the same.
+    } catch (const std::bad_alloc&) {
     }
+    for (std::size_t now = ready; now < helpers.size(); now = ready) ready.wait(now);
+    all_ready.count_down();
     serve(0);
   }
   if (failure) std::rethrow_exception(failure);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "costs/host_pairs.hpp"
 #include "sim/works.hpp"
 
 namespace hipress::sim {
@@ -22,7 +23,8 @@ class Tally {
         result_(result),
         costs_(scenario.profile, scenario.plan.algorithms),
         works_(costs_, scenario.cluster, graph.divisor),
-        ring_(costs::ring_costs(scenario.cluster)) {
+        ring_(costs::ring_costs(scenario.cluster)),
+        slow_links_(scenario.cluster.slow_links) {
     use_.nodes.resize(graph.nodes);
     add_shared_links();
     if (scenario.cluster.cores_per_host == 0) return;
@@ -182,9 +184,9 @@ class Tally {
     const costs::Cluster& cluster = scenario_.cluster;
     if (send.kind == Kind::kAllReduce) return ring_;
     const std::uint32_t peer = graph_.peer(send);
-    if (!cluster.slow_links.empty()) {
-      const auto slow = costs::slow_link(cluster, send.node, peer);
-      if (slow) return costs::slow_link_costs(cluster, *slow);
+    const std::vector<std::uint32_t>& host = cluster.host;
+    if (const auto slow = slow_links_.find(host[send.node], host[peer])) {
+      return costs::slow_link_costs(cluster, *slow);
     }
     return costs::path_costs(cluster, costs::path(cluster, send.node, peer));
   }
@@ -245,7 +247,8 @@ class Tally {
   const Result& result_;
   const TaskCosts costs_;
   const Works works_;
-  const costs::LinkCosts ring_;                // of all-reduces
+  const costs::LinkCosts ring_;  // of all-reduces
+  const costs::HostPairs slow_links_;
   std::map<std::uint32_t, double> core_work_;  // per host, core-picoseconds; empty: not shared
   Utilisation use_;
 };

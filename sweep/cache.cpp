@@ -1,12 +1,11 @@
 #include "sweep/cache.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
-#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,7 +13,6 @@
 #include "io/digest.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
-#include "io/input_file.hpp"
 
 namespace hipress::sweep {
 namespace {
@@ -22,6 +20,20 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kJournal = ".journal";
+constexpr std::size_t kMostJournalBytes = std::size_t{1} << 30;
+constexpr std::size_t kMostPlanBytes = std::size_t{64} << 20;
+
+/// No simulation takes longer: 53 days (sim::simulate()).
+constexpr casync::Picoseconds kLongest{std::int64_t{1} << 62};
+
+constexpr std::string_view kCheck = "# check ";
+
+std::string plan_name(const std::string& key) { return key + ".yaml"; }
+
+/// The last line of a plan's text that is kept under a key.
+std::string check_of(const std::string& key, const std::string& text) {
+  return fmt::format("{}{}\n", kCheck, io::to_hex(io::sha256(key + '\n' + text)));
+}
 
 /// What a line holds behind its key: "1 iteration forward compute tasks host links wire", of
 /// which the last three are "-" where nobody has asked. 17 digits bring every number back.
@@ -51,6 +63,20 @@ bool parse(std::string_view text, Number& number) {
   return error == std::errc() && end == last;
 }
 
+/// What a simulation may come to: times that files may ask for, of which the whole is the longest.
+bool is_possible(const Outcome& outcome) {
+  const auto is_time = [](casync::Picoseconds time) {
+    return time.count() >= 0 && time <= kLongest;
+  };
+  const auto is_share = [](double seconds) {
+    return std::abs(seconds) <= casync::to_seconds(kLongest);
+  };  // no NaN
+  return is_time(outcome.iteration) && is_time(outcome.forward) && is_time(outcome.compute) &&
+         outcome.forward <= outcome.iteration && outcome.tasks >= 0 &&
+         (!outcome.sensitivity ||
+          (is_share(outcome.sensitivity->host_s) && is_share(outcome.sensitivity->links_s)));
+}
+
 std::optional<Outcome> outcome_of(std::span<const std::string_view> words) {
   if (words.size() == 1 && words[0] == "0") return Outcome{.possible = false};
   if (words.size() != 8 || words[0] != "1") return std::nullopt;
@@ -77,23 +103,26 @@ std::optional<Outcome> outcome_of(std::span<const std::string_view> words) {
 
 Cache::Cache(std::string folder) : folder_(std::move(folder)) {
   std::error_code error;
-  if (!fs::exists(folder_, error)) return;
-  io::make_folder(folder_);        // or it is none, or cannot be written to
-  std::set<std::string> journals;  // in an order of their own
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
-    if (entry.path().extension() == kJournal) journals.insert(entry.path().string());
+  if (fs::symlink_status(folder_, error).type() == fs::file_type::not_found) return;
+  for (const std::string& name : open_folder().names()) {
+    if (!name.ends_with(kJournal)) continue;
+    if (const auto journal = open_->read(name, kMostJournalBytes)) read(*journal);
   }
-  if (error) io::refuse_file(folder_, "read", error.value());
-  for (const std::string& journal : journals) read(journal);
+}
+
+const io::PrivateFolder& Cache::open_folder() {
+  if (open_) return *open_;
+  open_.emplace(folder_, "give another `cache`, or none", io::PrivateFolder::For::kResults);
+  open_->require_writable();
+  return *open_;
 }
 
 /// Lines are "key outcome check": the last one may be cut off where its process was killed.
-void Cache::read(const std::string& journal) {
-  const std::string content = io::read_file(journal);
+void Cache::read(std::string_view content) {
   for (std::size_t begin = 0; begin < content.size();) {
     const std::size_t end = content.find('\n', begin);
     if (end == std::string::npos) return;
-    const std::string_view line = std::string_view(content).substr(begin, end - begin);
+    const std::string_view line = content.substr(begin, end - begin);
     begin = end + 1;
     const std::size_t check = line.rfind(' ');
     if (check == std::string_view::npos) continue;
@@ -101,7 +130,7 @@ void Cache::read(const std::string& journal) {
     if (io::fingerprint(std::string(said)) != line.substr(check + 1)) continue;
     const std::vector<std::string_view> words = words_of(said);
     const auto outcome = outcome_of(std::span(words).subspan(1));
-    if (!outcome) continue;
+    if (!outcome || !is_possible(*outcome)) continue;
     Outcome& known = outcomes_[std::string(words[0])];
     if (!known.sensitivity) known = *outcome;
   }
@@ -113,11 +142,9 @@ const Outcome* Cache::find(const std::string& key) const {
 }
 
 void Cache::open_journal() {
-  io::make_folder(folder_);
-  journal_name_ = fmt::format("{}/{}{}", folder_, io::to_hex(io::random_bytes(8)), kJournal);
-  journal_ = io::Descriptor(
-      ::open(journal_name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
-  if (!journal_) io::refuse_file(journal_name_, "written", errno);
+  const std::string name = io::to_hex(io::random_bytes(8)) + std::string(kJournal);
+  journal_ = open_folder().create(name);
+  journal_name_ = fmt::format("{}/{}", folder_, name);
 }
 
 void Cache::put(const std::string& key, const Outcome& outcome) {
@@ -130,9 +157,23 @@ void Cache::put(const std::string& key, const Outcome& outcome) {
                                  journal_name_, io::remedy(errno)));
 }
 
-std::string Cache::plan_file(const std::string& key) const {
-  io::make_folder(folder_);
-  return fmt::format("{}/{}.yaml", folder_, key);
+std::optional<std::string> Cache::find_plan(const std::string& key) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!open_) return std::nullopt;
+  }
+  std::optional<std::string> text = open_->read(plan_name(key), kMostPlanBytes);
+  if (!text) return std::nullopt;
+  const std::size_t last = text->rfind(kCheck);
+  if (last == std::string::npos) return std::nullopt;
+  const std::string check = text->substr(last);
+  text->resize(last);
+  return check == check_of(key, *text) ? text : std::nullopt;
+}
+
+void Cache::put_plan(const std::string& key, const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  open_folder().write({{plan_name(key), text + check_of(key, text)}});
 }
 
 }  // namespace hipress::sweep

@@ -9,6 +9,7 @@
 
 #include "casync/task.hpp"
 #include "io/descriptors.hpp"
+#include "io/private_folder.hpp"
 
 namespace hipress::sweep {
 
@@ -33,11 +34,13 @@ struct Outcome {
 /// Stores outcomes under what they depend on, in a folder that several processes may use at once
 /// and that outlives them, however they end. Each process appends outcomes as they come to a
 /// journal of its own, a line each, and reads all other journals when it begins. Lines that are cut
-/// off or damaged are ignored. Searched plans lie beside the journals, as plan YAML.
+/// off or damaged, or say what no simulation comes to, are ignored. Searched plans lie beside the
+/// journals, as plan YAML whose last line is a checksum of the text and what it is kept under.
 class Cache {
  public:
   /// Reads what is in the folder, which is made when something is kept. InputError if it is none,
-  /// or cannot be read or written to.
+  /// cannot be read or written to, or if others could have written what is in it
+  /// (io/private_folder.hpp).
   explicit Cache(std::string folder);
 
   /// Null if it is not there.
@@ -45,19 +48,23 @@ class Cache {
   /// Keeps an outcome, on disk when it returns. Several threads may call it at a time. RunError,
   /// with a remedy, if it cannot be written.
   void put(const std::string& key, const Outcome& outcome);
-  /// Where the plan of that key lies, or is to be written.
-  std::string plan_file(const std::string& key) const;
+  /// The text of the plan that is kept under that key; none if there is none that is whole.
+  std::optional<std::string> find_plan(const std::string& key) const;
+  /// Keeps a plan's text. RunError if it cannot be written.
+  void put_plan(const std::string& key, const std::string& text);
 
   const std::string& folder() const { return folder_; }
   std::size_t size() const { return outcomes_.size(); }
 
  private:
-  void read(const std::string& journal);
+  void read(std::string_view journal);
   void open_journal();
+  const io::PrivateFolder& open_folder();
 
   const std::string folder_;
+  std::optional<io::PrivateFolder> open_;              ///< none: it is not there yet
   std::unordered_map<std::string, Outcome> outcomes_;  ///< that were there at the beginning
-  std::mutex mutex_;
+  mutable std::mutex mutex_;  ///< of what follows, and of open_ when it is made
   std::string journal_name_;
   io::Descriptor journal_;
 };

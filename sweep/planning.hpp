@@ -27,8 +27,10 @@ struct Planning {
   std::int64_t evaluations = planner::kEvaluations;  ///< of each search
   unsigned jobs = 1;                                 ///< plans at a time; they do not depend on it
   Progress progress = {};
-  /// Where searched plans are kept and found: the file of each point's plan. None: nowhere.
-  std::function<std::string(const Point& point)> file = {};
+  /// Where searched plans are kept and found, as texts of plan YAML; both or none: nowhere. Called
+  /// by several threads at a time.
+  std::function<std::optional<std::string>(const Point& point)> find = {};
+  std::function<void(const Point& point, const std::string& text)> keep = {};
 };
 
 }  // namespace hipress::sweep

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "io/memory.hpp"
 #include "io/processors.hpp"
 #include "planner/baselines/zeropp.hpp"
+#include "plans/plan_yaml.hpp"
 #include "sim/parallel.hpp"
 
 namespace hipress::sweep {
@@ -89,33 +89,33 @@ std::optional<plans::ResolvedPlan> SweepPlans::make_anew(const PlanKey& key,
                           .limits = {.evaluations = planning.evaluations}});
 }
 
-std::optional<plans::ResolvedPlan> SweepPlans::kept(const std::string& file,
+std::optional<plans::ResolvedPlan> SweepPlans::kept(const std::string& text,
                                                     const Point& point) const {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
   try {
-    return plans::resolve_plan(file, {.model = inputs_.model(point),
-                                      .strategy = value(point, kTopology).text,
-                                      .nodes = nodes(point, Role::kPoint),
-                                      .algorithm = algorithm(inputs_.spec, point),
-                                      .trust = inputs_.spec.trust});
+    return plans::parse_plan_yaml(text, "kept plan",
+                                  {.model = inputs_.model(point),
+                                   .strategy = value(point, kTopology).text,
+                                   .nodes = nodes(point, Role::kPoint),
+                                   .algorithm = algorithm(inputs_.spec, point),
+                                   .trust = inputs_.spec.trust});
   } catch (const io::InputError&) {
     return std::nullopt;
   }
 }
 
 void SweepPlans::make(const PlanKey& key, const Planning& planning, Made& made) const {
-  const bool keeps = planning.file && planner::is_searched(key.name);
-  const std::string file = keeps ? planning.file(made.point) : "";
+  const bool keeps = planning.find && planner::is_searched(key.name);
   try {
-    if (keeps) made.plan = kept(file, made.point);
+    if (const auto text = keeps ? planning.find(made.point) : std::nullopt) {
+      made.plan = kept(*text, made.point);
+    }
     if (made.plan) return;
     made.plan = make_anew(key, planning, made.point);
     if (!keeps || !made.plan) return;
-    plans::write_plan_yaml(file, inputs_.model(made.point), made.plan->plan,
-                           {.search = std::string(key.name),
-                            .profile = inputs_.profile(made.point).name,
-                            .network = value(made.point, kNetwork).text});
+    planning.keep(made.point, plans::plan_yaml(inputs_.model(made.point), made.plan->plan,
+                                               {.search = std::string(key.name),
+                                                .profile = inputs_.profile(made.point).name,
+                                                .network = value(made.point, kNetwork).text}));
   } catch (const io::InputError& error) {
     made.complaint = error.what();
   }

@@ -76,8 +76,8 @@ class SweepPlans {
   void make(const PlanKey& key, const Planning& planning, Made& made) const;
   std::optional<plans::ResolvedPlan> make_anew(const PlanKey& key, const Planning& planning,
                                                const Point& point) const;
-  /// A searched plan that an earlier sweep left; none: there is none that can be read.
-  std::optional<plans::ResolvedPlan> kept(const std::string& file, const Point& point) const;
+  /// A searched plan that an earlier sweep left as text; none: it does not fit.
+  std::optional<plans::ResolvedPlan> kept(const std::string& text, const Point& point) const;
   plans::ResolvedPlan made_for(const Point& point, const planner::NamedPlanRow& name) const;
   /// The point's plan where it is not made: a file or a name, with the partitions of that axis.
   void set_schedule(const Point& point, casync::Plan& plan) const;

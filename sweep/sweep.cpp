@@ -209,8 +209,11 @@ Sweep::State::State(const SweepSpec& spec, const Shard& shard, const Planning& p
 
 Planning Sweep::State::with_plans_of_cache(Planning planning) const {
   if (simulating_.cache != nullptr && identities_.why_none().empty()) {
-    planning.file = [this](const Point& point) {
-      return simulating_.cache->plan_file(identities_.plan(point));
+    planning.find = [this](const Point& point) {
+      return simulating_.cache->find_plan(identities_.plan(point));
+    };
+    planning.keep = [this](const Point& point, const std::string& text) {
+      simulating_.cache->put_plan(identities_.plan(point), text);
     };
   }
   return planning;
@@ -218,7 +221,8 @@ Planning Sweep::State::with_plans_of_cache(Planning planning) const {
 
 const Outcome* Sweep::State::find_known(const Point& point, Role role) const {
   const Outcome* const found = simulating_.cache->find(identities_.outcome(point, role));
-  if (found == nullptr || !found->possible) return found;
+  if (found == nullptr) return nullptr;
+  if (!found->possible) return role == Role::kDdp ? found : nullptr;  // the others always are
   return found->sensitivity || !needs_interval(role) ? found : nullptr;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -75,6 +76,24 @@ int run_and_report(const ToolInfo& info, const std::function<int()>& run) {
   }
 }
 
+/// Has flags refuse a value, as in --json=2. Those that stand for one, such as --steady, take it.
+void refuse_values_of_flags(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    const bool stands_for_one = std::ranges::any_of(
+        option->get_lnames(), [&](const std::string& name) { return option->check_fname(name); });
+    if (option->get_items_expected_max() == 0 && !stands_for_one) option->disable_flag_override();
+  }
+}
+
+/// What is wrong with the command line, by CLI11.
+std::string complaint(const CLI::ParseError& error) {
+  constexpr std::string_view kOfFlag = " was given a disallowed flag override";
+  const std::string what = error.what();
+  if (!what.ends_with(kOfFlag)) return what;
+  const std::string flag = what.substr(0, what.size() - kOfFlag.size());
+  return fmt::format("{} is a flag, which takes no value: give it alone", flag);
+}
+
 /// Declares the options, takes the command line apart and does the work.
 int parse_and_run(int argc, char** argv, const ToolInfo& info,
                   const std::function<void(CLI::App&)>& declare, const std::function<int()>& run) {
@@ -82,12 +101,13 @@ int parse_and_run(int argc, char** argv, const ToolInfo& info,
   CLI::App app(fmt::format("Example:\n  {}\n\n{}", info.example, info.purpose), info.name);
   app.set_version_flag("--version", info.name + " " + io::version());
   declare(app);
+  refuse_values_of_flags(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help_or_version) {
     return app.exit(help_or_version) == 0 ? kDone : kRunFailed;
   } catch (const CLI::ParseError& error) {
-    throw io::InputError(fmt::format("{} (see {} --help)", error.what(), info.name));
+    throw io::InputError(fmt::format("{} (see {} --help)", complaint(error), info.name));
   }
   return run();
 }

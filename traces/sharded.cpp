@@ -448,7 +448,7 @@ class Finder {
       means.push_back(&one);
     }
     if (means.empty() || !shards.empty()) return;
-    means_.insert(means.begin(), means.end());
+    for (const StepCollective* mean : means) means_.emplace(mean->in_elements, mean->group);
     made_.replicas = means.front()->group_size.value_or(
         made_.ranks > 0 ? step_.ranks.value_or(0) / made_.ranks : 0);
   }
@@ -572,9 +572,7 @@ class Finder {
   /// Of any pass.
   bool is_mean(const StepCollective& one) const {
     return one.kind == CollectiveKind::kAllReduce && one.in_backward &&
-           std::ranges::any_of(means_, [&](const StepCollective* mean) {
-             return mean->in_elements == one.in_elements && mean->group == one.group;
-           });
+           means_.contains({one.in_elements, one.group});
   }
 
   /// As reductions' where it is not told.
@@ -610,8 +608,8 @@ class Finder {
   bool by_name_ = false, by_sum_ = false, gathers_at_once_ = false;
   int pass_ = 0;
   std::int64_t unmatched_ = 0;
-  Pointers reductions_, last_, gathers_;  // in order; those of the last pass
-  std::set<const StepCollective*> means_;
+  Pointers reductions_, last_, gathers_;                  // in order; those of the last pass
+  std::set<std::pair<std::int64_t, std::string>> means_;  ///< elements and group of each
 };
 
 }  // namespace

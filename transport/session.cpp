@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "io/thread_variables.hpp"
 #include "transport/rendezvous.hpp"
 
 namespace hipress::transport {
@@ -46,8 +47,9 @@ void Session::connect() {
   wire_->connect();
   if (size() == 1) return;
   for_peers([](Peer& peer) { peer.heard = Clock::now(); });
-  for_peers([this](Peer& peer) { peer.receiver = std::thread([this, &peer] { receive(peer); }); });
-  watchdog_ = std::thread([this] { guard(); });
+  for_peers(
+      [this](Peer& peer) { peer.receiver = io::start_thread([this, &peer] { receive(peer); }); });
+  watchdog_ = io::start_thread([this] { guard(); });
   for_peers([this](Peer& peer) {
     try {
       peer.out.hello(rank());

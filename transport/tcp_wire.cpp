@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "io/error.hpp"
+#include "io/thread_variables.hpp"
 #include "transport/gate.hpp"
 #include "transport/rendezvous.hpp"
 #include "transport/ring_reduce.hpp"
@@ -61,7 +62,7 @@ class Sender {
 Sender::Sender() : poll_(::epoll_create1(EPOLL_CLOEXEC)), stop_(::eventfd(0, EFD_CLOEXEC)) {
   if (!poll_ || !stop_) fail("epoll");
   arm(EPOLL_CTL_ADD, stop_.number(), EPOLLIN, nullptr);
-  thread_ = std::thread([this] { run(); });
+  thread_ = io::start_thread([this] { run(); });
 }
 
 Sender::~Sender() {

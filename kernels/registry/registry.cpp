@@ -357,14 +357,15 @@ void assign(std::string_view assignment, std::string_view text, const AlgorithmR
             Values& values, std::vector<std::string>& given) {
   const std::size_t equals = assignment.find('=');
   if (equals == std::string_view::npos) {
-    refuse(text, row, fmt::format("'{}' is not of the form name=value", assignment));
+    refuse(text, row, fmt::format("{} is not of the form name=value", io::quote(assignment)));
   }
   const std::string name(trimmed(assignment.substr(0, equals)));
+  constexpr std::size_t kMostShown = 80;
   const std::string_view given_value = trimmed(assignment.substr(equals + 1));
   const auto parameter = std::find_if(row.parameters.begin(), row.parameters.end(),
                                       [&](const Parameter& p) { return p.name == name; });
   if (parameter == row.parameters.end()) {
-    refuse(text, row, fmt::format("there is no parameter '{}'", name));
+    refuse(text, row, fmt::format("there is no parameter {}", io::quote(name)));
   }
   if (std::find(given.begin(), given.end(), name) != given.end()) {
     refuse(text, row, fmt::format("'{}' is given twice", name));
@@ -374,13 +375,14 @@ void assign(std::string_view assignment, std::string_view text, const AlgorithmR
   if (!value) {
     refuse(text, row,
            parameter->names.empty()
-               ? fmt::format("'{}' is not a number", given_value)
-               : fmt::format("{} is {}, not '{}'", name, fmt::join(parameter->names, " or "),
-                             given_value));
+               ? fmt::format("{} is not a number", io::quote(given_value))
+               : fmt::format("{} is {}, not {}", name, fmt::join(parameter->names, " or "),
+                             io::quote(given_value)));
   }
   if (!(*value >= parameter->least && *value <= parameter->most) ||
       (parameter->whole && *value != std::floor(*value))) {
-    refuse(text, row, fmt::format("{}={} is out of range", name, given_value));
+    refuse(text, row,
+           fmt::format("{}={} is out of range", name, given_value.substr(0, kMostShown)));
   }
   values[name] = *value;
 }

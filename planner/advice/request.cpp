@@ -7,12 +7,15 @@
 #include <initializer_list>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "casync/strategy.hpp"
+#include "io/alternatives.hpp"
 #include "io/error.hpp"
 #include "io/processors.hpp"
 #include "kernels/codec/algorithm_list.hpp"
 #include "planner/choices/choices.hpp"
+#include "plans/most_algorithms.hpp"
 #include "plans/plan_file.hpp"
 
 namespace hipress::planner {
@@ -26,26 +29,12 @@ namespace {
 
 constexpr std::uint32_t kDefaultNodes = 16;  // SeCoPa.py's
 
-/// Of "powersgd(rank=1|2)", what it is short for: an algorithm with each of a parameter's values.
-void add_alternatives(const std::string& name, std::vector<std::string>& names) {
-  const std::size_t bar = name.find('|');
-  const std::size_t equals = name.rfind('=', bar);
-  if (bar == std::string::npos || equals == std::string::npos) {
-    names.push_back(name);
-    return;
-  }
-  const std::size_t end = std::min(name.find_first_of(",)", bar), name.size());
-  for (std::size_t first = equals + 1; first <= end;) {
-    const std::size_t last = std::min(name.find('|', first), end);
-    add_alternatives(
-        name.substr(0, equals + 1) + name.substr(first, last - first) + name.substr(end), names);
-    first = last + 1;
-  }
-}
-
 /// The algorithms of a list, or none of "none".
 std::vector<std::string> allowed_algorithms(const std::string& text) {
   if (text == "none") return {};
+  for (const std::string& name : kernels::split_algorithms(text)) {
+    algorithm(io::first_alternative(name));  // an unknown parameter rather than too many values
+  }
   const std::vector<std::string> names = named_algorithms(text);
   for (const std::string& name : names) algorithm(name);  // refuses what is unknown
   return names;
@@ -109,7 +98,15 @@ void check(const Request& request) {
 
 std::vector<std::string> named_algorithms(const std::string& list) {
   std::vector<std::string> names;
-  for (const std::string& name : kernels::split_algorithms(list)) add_alternatives(name, names);
+  for (const std::string& one : kernels::split_algorithms(list)) {
+    for (std::string& name : io::alternatives(one, plans::kMostAlgorithms, "algorithms")) {
+      names.push_back(std::move(name));
+    }
+    if (names.size() <= plans::kMostAlgorithms) continue;
+    throw io::InputError(fmt::format(
+        "`algorithm` names more than the {} algorithms that a plan can mix; give fewer of them",
+        plans::kMostAlgorithms));
+  }
   return names;
 }
 

@@ -5,8 +5,10 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 
+#include "costs/host_pairs.hpp"
 #include "io/error.hpp"
 
 namespace hipress::costs {
@@ -102,6 +104,24 @@ TEST_CASE("a cluster file may have hosts of several nodes, and racks of hosts") 
                     Contains(":2") && Contains("0.001 to 1000"));
   CHECK_THROWS_WITH(read_text("nodes: 4\nnodes_per_host: 2\nrack: {hosts: 2}\n", 0),
                     Contains(":3") && Contains("host_link"));
+}
+
+TEST_CASE("the slow link between two nodes is found, whichever comes first") {
+  Cluster cluster = cluster_from_profile(profile_of(false), 12);
+  for (std::uint32_t node = 0; node < cluster.nodes; ++node) cluster.host[node] = node / 2;
+  cluster.slow_links = {{.a = 2, .b = 4}, {.a = 0, .b = 1}, {.a = 0, .b = 5}};
+  const HostPairs links(cluster.slow_links);
+  for (std::uint32_t from = 0; from < cluster.nodes; ++from) {
+    for (std::uint32_t to = 0; to < cluster.nodes; ++to) {
+      std::optional<std::uint32_t> expected;
+      for (std::uint32_t place = 0; place < 3; ++place) {
+        const SlowLink& link = cluster.slow_links[place];
+        const bool forth = from / 2 == link.a && to / 2 == link.b;
+        if (forth || (from / 2 == link.b && to / 2 == link.a)) expected = place;
+      }
+      CHECK(links.find(cluster.host[from], cluster.host[to]) == expected);
+    }
+  }
 }
 
 TEST_CASE("a node may have several GPUs, with a link between them") {

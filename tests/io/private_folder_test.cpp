@@ -89,6 +89,42 @@ TEST_CASE("what belongs to another user is refused") {
   CHECK_THROWS_WITH(folder.read("file", kMax), Contains("belongs to user 12345"));
 }
 
+TEST_CASE("a folder of results may lie where others may write, but is its user's own") {
+  constexpr auto kResults = PrivateFolder::For::kResults;
+  const tests::TemporaryFolder temporary;
+  fs::create_directory(temporary.path("team"));
+  REQUIRE(::chmod(temporary.path("team").c_str(), 0777) == 0);
+  const mode_t before = ::umask(0);
+  const PrivateFolder folder(temporary.path("team/mine"), kRemedy, kResults);
+  ::umask(before);
+  CHECK(mode_of(temporary.path("team/mine")) == 0700);
+  CHECK(folder.create("b.journal").close());
+  folder.write({{"a", "content"}});
+  CHECK(folder.names() == std::vector<std::string>{"a", "b.journal"});
+  CHECK(mode_of(temporary.path("team/mine/b.journal")) == 0600);
+  CHECK_THROWS_AS(folder.create("b.journal"), InputError);  // it is there
+  CHECK_NOTHROW(folder.require_writable());
+  REQUIRE(::chmod(temporary.path("team/mine").c_str(), 0770) == 0);
+  if (::geteuid() != 0) return;  // only root can give it away
+  constexpr uid_t kOther = 12345;
+  REQUIRE(::chown(temporary.path("team/mine").c_str(), 0, kOther) == 0);
+  CHECK_THROWS_WITH(PrivateFolder(temporary.path("team/mine"), kRemedy, kResults),
+                    Contains("can be written to by group 12345") && Contains(kRemedy));
+  REQUIRE(::chown(temporary.path("team/mine").c_str(), kOther, kOther) == 0);
+  CHECK_THROWS_WITH(PrivateFolder(temporary.path("team/mine"), kRemedy, kResults),
+                    Contains("belongs to user 12345") && Contains(kRemedy));
+  // Another user's link where everybody may write leads wherever that user likes.
+  REQUIRE(::chmod(temporary.path("team").c_str(), 01777) == 0);
+  fs::create_directory(temporary.path("victim"));
+  fs::create_symlink(temporary.path("victim"), temporary.path("team/link"));
+  REQUIRE(::lchown(temporary.path("team/link").c_str(), kOther, kOther) == 0);
+  for (const char* path : {"team/link", "team/link/inner"}) {
+    CHECK_THROWS_WITH(PrivateFolder(temporary.path(path), kRemedy, kResults),
+                      Contains("is a link of another user"));
+  }
+  CHECK(fs::is_empty(temporary.path("victim")));
+}
+
 TEST_CASE("files that may be another's are refused, whatever they hold") {
   const tests::TemporaryFolder temporary;
   const PrivateFolder folder(temporary.path("mine"), kRemedy);

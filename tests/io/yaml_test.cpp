@@ -215,3 +215,47 @@ TEST_CASE("numbers outside of what a file may give are refused with their line")
   CHECK(complaint([&] { root.at("n").number(0, 2, "2 is most"); }) ==
         "x.yaml:4: n: must be 0 to 2 (2 is most), got '3'");
 }
+
+TEST_CASE("limits of size count what aliases stand for") {
+  // A few small ones are as good as what they stand for.
+  const YamlNode small = parse("a: &one {x: 1}\nb: *one\nc: [*one, *one]\n");
+  CHECK(small.at("c").items()[1].at("x").integer(1) == 1);
+  // 1 MiB of text and 64 bytes for its value, 16 times, are more than 16 MiB; 15 times, they are
+  // not.
+  const std::string note(std::size_t{1} << 20, 'N');
+  const auto noted = [&](int aliases) {
+    std::string text = "notes:\n  - &n " + note + "\n";
+    for (int i = 0; i < aliases; ++i) text += "  - *n\n";
+    return text;
+  };
+  CHECK(parse(noted(15)).at("notes").items().size() == 16);
+  CHECK(complaint([&] { parse(noted(16)); }) ==
+        "x.yaml:18: the aliases (*name) up to here stand for more than 16MiB; write fewer of them");
+  // Each level stands for ten of the level before: level 9 is 10^9 values.
+  std::string levels = "a0: &a0 x\n";
+  for (int level = 1; level <= 9; ++level) {
+    const std::string before = std::to_string(level - 1), now = std::to_string(level);
+    levels += "a" + now + ": &a" + now + " [";
+    for (int i = 0; i < 10; ++i) levels += (i == 0 ? "*a" : ",*a") + before;
+    levels += "]\n";
+  }
+  CHECK_THAT(complaint([&] { parse(levels); }), Catch::Contains("stand for more than 16MiB"));
+  // Sums beyond 64 bits: each level is the two before it.
+  std::string doubled = "a0: &a0 x\n";
+  for (int level = 1; level <= 100; ++level) {
+    const std::string before = std::to_string(level - 1), now = std::to_string(level);
+    doubled += "a" + now + ": &a" + now + " {k: *a" + before + ", l: *a" + before + "}\n";
+  }
+  CHECK_THAT(complaint([&] { parse(doubled); }), Catch::Contains("stand for more than 16MiB"));
+  // Keys are values, too, and an anchor may be given anew.
+  CHECK(parse("a: &k one\n*k : two\n").at("one").text() == "two");
+  CHECK(parse("a: &k 1\nb: &k 2\nc: *k\n").at("c").integer(0) == 2);
+}
+
+TEST_CASE("an alias of what it is part of is refused") {
+  for (const char* text : {"a: &a [1, *a]\n", "a: &a {b: {c: *a}}\n", "&r [x, *r]\n"}) {
+    CAPTURE(text);
+    CHECK(complaint([&] { parse(text); }) ==
+          "x.yaml:1: an alias stands for a value that it is part of");
+  }
+}

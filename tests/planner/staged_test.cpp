@@ -485,6 +485,27 @@ TEST_CASE("a list says all ranks in short, and SeCoPa's search leaves them out a
       place.run("hipress-plan --input m.csv --nnodes 4 --algorithm 'powersgd(rank=1|999)'");
   CHECK(unknown.status == 2);
   CHECK_THAT(unknown.err, Catch::Contains("rank=999"));
+  // 2^30 algorithms of an unknown parameter: the parameter is what is wrong.
+  std::string all;
+  for (int i = 1; i <= 30; ++i) all += fmt::format("p{}=1|2,", i);
+  const ToolRun many =
+      place.run("hipress-plan --input m.csv --nnodes 4 --algorithm 'onebit(" + all + "q=1)'");
+  CHECK(many.status == 2);
+  CHECK_THAT(many.err, Catch::Contains("there is no parameter 'p1'"));
+  // Known ones are counted: 128 ranks in one text, 2 * 64 in two.
+  std::string ranks = "1";
+  for (int rank = 2; rank <= 64; ++rank) ranks += fmt::format("|{}", rank);
+  const std::string list = "powersgd(rank=" + ranks + ")";
+  const ToolRun two =
+      place.run("hipress-plan --input m.csv --nnodes 4 --search timeline --algorithm '" + list +
+                "," + list + "'");
+  CHECK(two.status == 2);
+  CHECK_THAT(two.err, Catch::Contains("--algorithm names more than the 127 algorithms"));
+  const ToolRun one =
+      place.run("hipress-plan --input m.csv --nnodes 4 --algorithm 'powersgd(rank=" + ranks + "|" +
+                ranks + ")'");
+  CHECK(one.status == 2);
+  CHECK_THAT(one.err, Catch::Contains("stands for more than 127 algorithms"));
 }
 
 }  // namespace

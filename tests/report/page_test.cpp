@@ -136,3 +136,20 @@ TEST_CASE("the answer is one sentence with its probability") {
     CHECK(answer_sentence(plan) == "Not known: the plan could not be simulated.");
   }
 }
+
+TEST_CASE("texts are cut to the room that there is, and say by how much") {
+  const report::TextRoom room = {.bytes = 5, .texts = 3};
+  CHECK(report::cut_text("12345", room) == "12345");
+  CHECK(report::cut_text("1234567", room) == "12345… (and 2 bytes more)");
+  CHECK(report::cut_text("1234ä", room) == "1234… (and 2 bytes more)");  // no half of a letter
+  const Document few = {{"list", Document::list({"a", "b", "c"})}, {"number", 3.5}};
+  CHECK(report::cut(few, room).print() == few.print());
+  const Document many = {{"a long name", Document::list({"1", "2", "3", "4", "5"})},
+                         {"at", Document::list({1, 2, 3, 4, 5})},
+                         {"in", {{"text", "0123456789"}}}};
+  CHECK(report::cut(many, room).print() ==
+        R"json({"a lon… (and 6 bytes more)":["1","2","3","… and 2 more"],)json"
+        R"json("at":[1,2,3,4,5],"in":{"text":"01234… (and 5 bytes more)"}})json");
+  // One more than there is room for takes the place of "… and 1 more".
+  CHECK(report::cut(Document::list({"1", "2", "3", "4"}), room).items()->size() == 4);
+}

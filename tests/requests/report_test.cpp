@@ -1,10 +1,12 @@
 #include "requests/report.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <string>
 
 #include "io/error.hpp"
@@ -252,4 +254,46 @@ TEST_CASE("a page that cannot be made or written is refused before the search") 
     CHECK_THAT(message_of(request), Catch::Contains("`report` is of one plan of schedule ddp"));
   }
   CHECK(std::filesystem::is_empty(folder.path));
+}
+
+TEST_CASE("whatever texts files bring, a page is no longer than mail takes") {
+  const Folder folder;
+  const std::string profile = io::read_file(io::data_file("profiler/profiles/v100_100g.yaml"));
+  const std::size_t notes_at = profile.find("notes:\n") + 7;
+  const auto with_notes = [&](const std::string& note, int times) {
+    std::string notes;
+    for (int i = 0; i < times; ++i) notes += fmt::format("  - '{} {}'\n", i, note);
+    return profile.substr(0, notes_at) + notes + profile.substr(notes_at);
+  };
+  const auto with_names = [](const std::string& name, int gradients) {
+    std::string model = "name: '" + name + "'\nsource: '" + name + "'\ngradients:\n";
+    for (int g = 0; g < gradients; ++g) {
+      model += fmt::format("  - {{name: '{}{}', elements: {}}}\n", g, name, 1000 + g);
+    }
+    return model;
+  };
+  const std::string long_text(1'000'000, 'x'), middling(2'000, '<'), plain = "w";
+  struct Case {
+    const char* what;
+    std::string profile, model;
+  };
+  for (const Case& one : std::initializer_list<Case>{
+           {"one long note", with_notes(long_text, 1), with_names(plain, 3)},
+           {"many notes", with_notes(middling, 500), with_names(plain, 3)},
+           {"long names", profile, with_names(long_text, 3)},
+           {"many long names that are escaped", profile, with_names(middling, 300)},
+           {"all of it", with_notes(middling, 300), with_names(middling, 300)}}) {
+    INFO(one.what);
+    std::ofstream(folder / "profile.yaml") << one.profile;
+    std::ofstream(folder / "model.yaml") << one.model;
+    Document request = plan_request(folder / "model.yaml", 2);
+    request["profile"] = folder / "profile.yaml";
+    request["plan"] = "none";
+    request["report"] = folder / "report.html";
+    answer(request, {});
+    const std::string page = io::read_file(folder / "report.html");
+    CHECK(page.size() <= requests::kMostPageBytes);
+    CHECK(page.find("bytes more)") != std::string::npos);
+    CHECK_FALSE(at(data_of(page), "gradients").is_null());
+  }
 }

@@ -187,6 +187,99 @@ TEST_CASE("runtime: codecs in C: what does not fit is refused in words") {
   CHECK_THAT(last_error(), Contains("64 bytes"));
 }
 
+TEST_CASE("runtime: codecs in C: a decode that is refused has written nothing") {
+  for (const char* const algorithm : {"onebit", "int8block", "fp16", "dgc", "lossless"}) {
+    INFO(algorithm);
+    const Coder coder(algorithm);
+    const std::vector<std::byte> made = coder.encoded(ramp(), 0, 0);
+    auto* const room = static_cast<std::byte*>(std::aligned_alloc(64, 64 * 64));
+    std::copy(made.begin(), made.end(), room);
+    const auto length = static_cast<std::int64_t>(made.size());
+    // As many values as the messages have, and nothing behind them.
+    std::vector<float> values(kElements, 7);
+    const std::vector<float> before = values;
+    const auto decode_with = [&](const void* second, std::int64_t bytes, std::int64_t elements,
+                                 void* to) {
+      const std::array<const void*, 2> messages = {room, second};
+      const std::array<std::int64_t, 2> lengths = {length, bytes};
+      // The first of two is right, and is not decoded either.
+      const std::array<const void*, 1> good = {room};
+      std::array<hipress_decode, 2> decodes = {};
+      decodes[0] = {.messages = good.data(),
+                    .message_bytes = lengths.data(),
+                    .count = 1,
+                    .values = values.data(),
+                    .elements = kElements,
+                    .type = HIPRESS_FLOAT32,
+                    .divisor = 0};
+      decodes[1] = {.messages = messages.data(),
+                    .message_bytes = lengths.data(),
+                    .count = 2,
+                    .values = to,
+                    .elements = elements,
+                    .type = HIPRESS_FLOAT32,
+                    .divisor = 0};
+      return hipress_codec_decode(coder.codec, decodes.data(), 2);
+    };
+    const std::int64_t large = std::int64_t{1} << 20;
+    CHECK(decode_with(room, length, large, values.data()) != HIPRESS_OK);
+    CHECK(decode_with(room, length, std::int64_t{1} << 31, values.data()) != HIPRESS_OK);
+    CHECK(decode_with(room, length, std::int64_t{1} << 62, values.data()) == HIPRESS_INVALID);
+    CHECK(decode_with(room, length, INT64_MAX, values.data()) == HIPRESS_INVALID);
+    CHECK(decode_with(room, length, -1, values.data()) == HIPRESS_INVALID);
+    CHECK(decode_with(room, -1, kElements, values.data()) == HIPRESS_FAILED);
+    CHECK(decode_with(room, INT64_MAX, kElements, values.data()) == HIPRESS_FAILED);
+    CHECK(decode_with(nullptr, length, kElements, values.data()) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("a message is null"));
+    CHECK(decode_with(room, length, kElements, nullptr) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("values is null"));
+    CHECK(values == before);
+    CHECK(decode_with(room, length, kElements, values.data()) == HIPRESS_OK);
+    std::free(room);
+  }
+}
+
+TEST_CASE("runtime: codecs in C: an encode that is refused has written nothing") {
+  const Coder coder("onebit");
+  auto* const room = static_cast<std::byte*>(std::aligned_alloc(64, 64 * 64));
+  const std::vector<float> values = ramp();
+  std::array<hipress_encode, 2> encodes = {};
+  for (hipress_encode& one : encodes) {
+    one.values = values.data();
+    one.elements = kElements;
+    one.message = room;
+    one.capacity = coder.capacity;
+    one.state_elements = 2 * kElements;
+  }
+  const auto encode = [&] { return hipress_codec_encode(coder.codec, encodes.data(), 2); };
+  // Slices of one gradient that overlap would each end the other's residual.
+  encodes[1].first_element = kElements - 1;
+  CHECK(encode() == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("element 511 of gradient 0, role 0; make them in two calls"));
+  encodes[0].first_element = INT64_MIN;
+  CHECK(encode() == HIPRESS_INVALID);
+  encodes[0].first_element = 0;
+  encodes[1].first_element = INT64_MAX;
+  CHECK(encode() == HIPRESS_INVALID);
+  encodes[1].first_element = 0;
+  CHECK(encode() == HIPRESS_INVALID);
+  encodes[1].first_element = kElements;
+  CHECK(encode() == HIPRESS_OK);
+  encodes[1].first_element = 0;
+  encodes[1].role = 1;
+  CHECK(encode() == HIPRESS_OK);
+  for (hipress_encode& one : encodes) one.message_bytes = 3;
+  encodes[1].message = nullptr;
+  CHECK(encode() == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("message is null"));
+  encodes[1].message = room;
+  encodes[1].values = nullptr;
+  CHECK(encode() == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("values is null"));
+  CHECK(encodes[0].message_bytes == 3);
+  std::free(room);
+}
+
 TEST_CASE("runtime: plans of shards in C: what is decided, by gradient") {
   const File file("-plan.yaml", plan_of("schedule: fsdp(reshard=false)\nexchange_within: 2\n",
                                         "gather: int8block"));

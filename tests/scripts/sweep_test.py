@@ -23,16 +23,20 @@ plan: [none, all, best]
 algorithm: [onebit, fp16]
 bandwidth: {from: 1Gbps, to: 100Gbps, points: 3, scale: log}
 """
-# Runs the tasks of an array one after the other, as sbatch --wait does somewhere else.
+# Runs the tasks of an array one after the other, as sbatch --wait does somewhere else, and fills patterns in as it does.
+# Then it waits for the file that SWEEP_TEST_WAIT names.
 SBATCH = """#!/usr/bin/env python3
-import subprocess, sys, os
+import os, pathlib, re, subprocess, sys, time
 options = dict(word.split("=", 1) for word in sys.argv[1:] if word.startswith("--") and "=" in word)
 first, last = map(int, options["--array"].split("-"))
 failed = 0
 for task in range(first, last + 1):
-    with open(options["--output"].replace("%a", str(task)), "w") as log:
+    known = {"%%": "%", "%a": str(task), "%j": "4711"}
+    with open(re.sub("%.", lambda found: known[found[0]], options["--output"]), "w") as log:
         failed |= subprocess.run(["sh", "-c", sys.argv[sys.argv.index("--wrap") + 1]], stderr=log,
                                  env={**os.environ, "SLURM_ARRAY_TASK_ID": str(task)}).returncode
+while "SWEEP_TEST_WAIT" in os.environ and not pathlib.Path(os.environ["SWEEP_TEST_WAIT"]).exists():
+    time.sleep(0.01)
 sys.exit(1 if failed else 0)
 """
 
@@ -92,13 +96,21 @@ class SweepTest(unittest.TestCase):
         self.assertRegex(said, "interrupted; what was simulated is kept in s.csv.cache, and the same command goes on")
         self.assertFalse((self.folder / "s.csv").exists())
 
-    def test_an_array_of_four_joins_to_the_same_file(self):
-        whole = self.whole()
+    def path_with_sbatch(self) -> str:
         sbatch = self.folder / "bin/sbatch"
         sbatch.parent.mkdir()
         sbatch.write_text(SBATCH)
         sbatch.chmod(sbatch.stat().st_mode | stat.S_IXUSR)
-        path = f"{sbatch.parent}:{os.environ['PATH']}"
+        return f"{sbatch.parent}:{os.environ['PATH']}"
+
+    def test_an_array_of_four_joins_to_the_same_file(self):
+        whole = self.whole()
+        path = self.path_with_sbatch()
+        for name in ("100%j %%a.csv", "new\nline $HOME `id` \"x\".csv"):
+            done = self.sweep(name, "--slurm", "4", PATH=path)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(self.read(name), whole)
+            self.assertEqual(list(self.folder.glob("*.part-*")), [])
         done = self.sweep("a b's.csv", "--slurm", "4", PATH=path)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.read("a b's.csv"), whole)
@@ -107,16 +119,45 @@ class SweepTest(unittest.TestCase):
         (self.folder / "model.csv").write_text("name,elements,ready_us\nbig,0,1000\n")
         failed = self.sweep("f.csv", "--slurm", "2", PATH=path)
         self.assertEqual(failed.returncode, 1, failed.stderr)
-        self.assertIn("f.csv.part-*.log", failed.stderr)
-        self.assertIn("model.csv:2", self.read("f.csv.part-1.log"))
+        self.assertRegex(failed.stderr, r"f\.csv\.part-[0-9a-f]{16}-\*\.log")
+        logs = list(self.folder.glob("f.csv.part-*-1.log"))
+        self.assertEqual(len(logs), 1)
+        self.assertIn("model.csv:2", logs[0].read_text())
         self.assertFalse((self.folder / "f.csv").exists())
+
+    def test_two_arrays_of_one_output_do_not_mix(self):
+        whole = self.whole()
+        path = self.path_with_sbatch()
+        # The first ends when the second has written the output and removed its parts.
+        with subprocess.Popen(self.command("s.csv", "--slurm", "4"), cwd=self.folder, text=True, stderr=subprocess.PIPE,
+                              env={**os.environ, "PATH": path, "SWEEP_TEST_WAIT": str(self.folder / "go")}) as first:
+            while len(list(self.folder.glob("s.csv.part-*.log"))) < 4:
+                time.sleep(0.01)
+            second = self.sweep("s.csv", "--slurm", "4", PATH=path)
+            self.assertEqual(second.returncode, 0, second.stderr)
+            self.assertEqual(self.read("s.csv"), whole)
+            (self.folder / "go").touch()
+            said = first.stderr.read()
+        self.assertEqual(first.returncode, 0, said)
+        self.assertEqual(self.read("s.csv"), whole)
+        self.assertEqual(list(self.folder.glob("*.part-*")), [])
+
+    def test_what_the_spec_does_not_use_is_refused_or_said(self):
+        done = self.sweep("s.csv", "--algorithm", "int4block")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--algorithm 'int4block' is no program (x.pse)", done.stderr)
+        (self.folder / "spec.yaml").write_text("model: model.csv\nplan: none\n")
+        done = self.sweep("s.csv", "--trust-plan", "--algorithm", "mine.pse")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for option in ("--evaluations", "--trust-plan", "--algorithm"):
+            self.assertIn(f"{option} has no effect", done.stderr)
 
     def test_slurm_refuses_what_it_cannot_do(self):
         empty = self.folder / "empty"
         empty.mkdir()
         for arguments, culprit in ((("s.csv",), "there is no sbatch"), (("s.csv", "--shard", "1/2"), "leave --shard out"),
                                    (("s.csv", "--json"), "leave out --json"),
-                                   (("/dev/null",), "give --output FILE.csv")):
+                                   (("/dev/null",), "give --output FILE.csv"), (("a\\b.csv",), "backslash")):
             done = self.sweep(*arguments, "--slurm", "2", PATH=str(empty))
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(culprit, done.stderr)

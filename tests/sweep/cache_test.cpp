@@ -1,10 +1,15 @@
 #include "sweep/cache.hpp"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <vector>
 
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -22,7 +27,7 @@ using tests::complaint;
 Outcome outcome(std::int64_t picoseconds) {
   return {.iteration = casync::Picoseconds(picoseconds),
           .forward = casync::Picoseconds(1),
-          .compute = casync::Picoseconds(-2),
+          .compute = casync::Picoseconds(2),
           .tasks = 3};
 }
 
@@ -89,6 +94,111 @@ TEST_CASE("lines that are cut off or damaged count as not there") {
       CHECK((found == nullptr || *found == outcome(value)));
     }
   }
+}
+
+/// A line of a journal, with its check, which anybody can compute.
+std::string line(const std::string& said) { return said + ' ' + io::fingerprint(said) + '\n'; }
+
+TEST_CASE("lines that no simulation comes to count as not there") {
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path("cache");
+  { Cache(path).put("good", outcome(5)); }
+  std::ofstream journal(only_journal(path), std::ios::app);
+  const std::string most = std::to_string(INT64_MAX), least = std::to_string(INT64_MIN);
+  int wrong = 0;
+  for (const std::string& text : std::vector<std::string>{
+           "1 -5 0 0 3 - -", "1 5 -1 2 3 - -", "1 5 1 -2 3 - -", "1 5 1 2 -3 - -",
+           "1 " + most + " 1 2 3 - -", "1 5 1 " + most + " 3 - -", "1 5 " + least + " 2 3 - -",
+           "1 5 6 2 3 - -",  // forward is part of the iteration
+           "1 5 1 2 3 nan 0", "1 5 1 2 3 0 inf", "1 5 1 2 3 0 1e300", "1 5 1 2 3 - 0",
+           "1 5 1 2 3 0", "1 5 1 2 3 0 0 0", "2 5 1 2 3 - -", "1 5.5 1 2 3 - -", "1", "", "0 0"}) {
+    journal << line(fmt::format("wrong{} {}", wrong++, text));
+  }
+  journal << line("") << line(" ") << line("key") << '\n' << line("1 5 1 2 3 - -");
+  journal << line("last 1 5 1 2 3 - -");
+  journal.close();
+  const Cache cache(path);
+  CHECK(cache.size() == 2);
+  REQUIRE(cache.find("good") != nullptr);
+  CHECK(*cache.find("good") == outcome(5));
+  REQUIRE(cache.find("last") != nullptr);
+  CHECK(*cache.find("last") == outcome(5));
+}
+
+TEST_CASE("what others could have written is refused with the remedy") {
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path("cache");
+  { Cache(path).put("a", outcome(5)); }
+  const std::string journal = only_journal(path);
+  const auto refusal = [&] { return complaint([&] { Cache cache(path); }); };
+  CHECK(fs::status(path).permissions() == fs::perms::owner_all);
+  SECTION("the folder") {
+    fs::permissions(path, fs::perms::all);
+    CHECK_THAT(refusal(), Contains(path + " can be written to by every user") &&
+                              Contains("give another `cache`, or none"));
+  }
+  SECTION("a journal") {
+    fs::permissions(journal, fs::perms::others_write, fs::perm_options::add);
+    CHECK_THAT(refusal(), Contains(journal) && Contains("every user"));
+  }
+  SECTION("a link in place of a journal") {
+    const std::string elsewhere = folder.file("elsewhere", io::read_file(journal));
+    fs::remove(journal);
+    fs::create_symlink(elsewhere, journal);
+    CHECK_THAT(refusal(), Contains(journal + " is a link"));
+  }
+  SECTION("a pipe in place of a journal") {
+    fs::remove(journal);
+    REQUIRE(::mkfifo(journal.c_str(), 0600) == 0);
+    CHECK_THAT(refusal(), Contains(journal + " is no regular file"));
+  }
+  if (::geteuid() != 0) return;  // only root can give it away
+  constexpr uid_t kOther = 12345;
+  SECTION("another user's folder") {
+    REQUIRE(::chown(path.c_str(), kOther, kOther) == 0);
+    CHECK_THAT(refusal(), Contains("belongs to user 12345"));
+  }
+  SECTION("another user's journal") {
+    REQUIRE(::chown(journal.c_str(), kOther, kOther) == 0);
+    CHECK_THAT(refusal(), Contains(journal + " belongs to user 12345"));
+  }
+  SECTION("another user's plan") {
+    Cache cache(path);
+    cache.put_plan("p", "text\n");
+    REQUIRE(::chown((path + "/p.yaml").c_str(), kOther, kOther) == 0);
+    CHECK_THAT(complaint([&] { cache.find_plan("p"); }), Contains("belongs to user 12345"));
+  }
+}
+
+TEST_CASE("a plan that is not what was kept under its key counts as not there") {
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.path("cache");
+  const std::string text = "nodes: 3\ngradients: []\n";
+  {
+    Cache cache(path);
+    CHECK(cache.find_plan("a") == std::nullopt);
+    cache.put_plan("a", text);
+    CHECK(cache.find_plan("a") == text);
+  }
+  const Cache cache(path);
+  CHECK(cache.find_plan("a") == text);
+  const std::string file = path + "/a.yaml";
+  const std::string whole = io::read_file(file);
+  for (std::size_t place = 0; place < whole.size(); ++place) {
+    std::string damaged = whole;
+    damaged[place] ^= 1;
+    std::ofstream(file) << damaged;
+    CHECK(cache.find_plan("a") == std::nullopt);
+    std::ofstream(file) << whole.substr(0, place);
+    CHECK(cache.find_plan("a") == std::nullopt);
+  }
+  std::ofstream(file) << whole << "schedule: fsdp\n";
+  CHECK(cache.find_plan("a") == std::nullopt);
+  // Under another key, it is another's plan.
+  std::ofstream(file) << whole;
+  fs::copy_file(file, path + "/b.yaml");
+  CHECK(cache.find_plan("b") == std::nullopt);
+  CHECK(cache.find_plan("a") == text);
 }
 
 TEST_CASE("a folder that is none is refused") {
@@ -188,6 +298,53 @@ TEST_CASE_METHOD(CachedSweep, "searched plans are kept, and are what they were")
   std::ostringstream out;
   write_sweep(out, spec, {}, sweep.run(1, {}), sweep.provenance());
   CHECK(out.str() == whole);
+}
+
+TEST_CASE_METHOD(CachedSweep, "a point that is said to be impossible is simulated") {
+  const std::string path = folder.path("cache"), axes = "nodes: [2, 3]\nplan: [none, all, best]\n";
+  const std::string whole = run(axes).csv;
+  {
+    Cache cache(path);
+    run(axes, {.cache = &cache});
+  }
+  // Only baseline ddp may be: its lines are taken at their word, and the others not.
+  for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
+    if (entry.path().extension() != ".journal") continue;
+    std::string forged;
+    for (const std::string& written : io::read_lines(entry.path().string())) {
+      forged += line(written.substr(0, written.find(' ')) + " 0");
+    }
+    std::ofstream(entry.path()) << forged;
+  }
+  Cache cache(path);
+  const Swept swept = run(axes, {.cache = &cache});
+  CHECK(swept.size.known == 0);
+  CHECK(swept.csv.size() > whole.size() / 2);
+}
+
+TEST_CASE_METHOD(CachedSweep, "a kept plan that was changed is searched again") {
+  const std::string best = "nodes: 3\nplan: best\nbandwidth: [100MB/s, 1MB/s]\n";
+  const std::string whole = run(best).csv;
+  const std::string path = folder.path("cache");
+  {
+    Cache cache(path);
+    run(best, {.cache = &cache});
+  }
+  std::vector<fs::path> plans;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
+    if (entry.path().extension() == ".yaml") {
+      plans.push_back(entry.path());
+    } else {
+      fs::remove(entry.path());
+    }
+  }
+  REQUIRE(plans.size() == 2);
+  std::ofstream(plans[0]) << "schema: hipress.plan/1\ntopology: ring\nnodes: 3\ngradients:\n"
+                             "  - {name: late, elements: 64000, algorithm: tbq, K: 1}\n"
+                             "  - {name: early, elements: 320, algorithm: tbq, K: 1}\n";
+  fs::copy_file(plans[0], plans[1], fs::copy_options::overwrite_existing);
+  Cache cache(path);
+  CHECK(run(best, {.cache = &cache}).csv == whole);
 }
 
 TEST_CASE_METHOD(CachedSweep, "a longer axis simulates its new points alone") {

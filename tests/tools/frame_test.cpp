@@ -52,17 +52,23 @@ struct Outcome {
   std::string err;
 };
 
-/// Runs the tool `hipress-test --nodes N`, whose work is `run`.
+/// Runs the tool `hipress-test --nodes N --json --steady[=PERIODS]`, whose work is `run`.
 Outcome run(std::vector<std::string> arguments, const std::function<int()>& work) {
   arguments.insert(arguments.begin(), "hipress-test");
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   const ToolInfo info{"hipress-test", "Tests the frame.", "hipress-test --nodes 4"};
-  int nodes = 1;
+  int nodes = 1, steady = 0;
+  bool json = false;
   const Capture out(std::cout), err(std::cerr);
   const int status = run_tool(
       static_cast<int>(argv.size()), argv.data(), info,
-      [&](CLI::App& app) { app.add_option("--nodes", nodes, "Number of nodes"); }, work);
+      [&](CLI::App& app) {
+        app.add_option("--nodes", nodes, "Number of nodes");
+        app.add_flag("-j,--json", json, "JSON");
+        app.add_flag("--steady{8}", steady, "Periods");
+      },
+      work);
   return {status, out.text(), err.text()};
 }
 
@@ -113,6 +119,21 @@ TEST_CASE("a wrong command line is 2, names the culprit and points to the help")
   }
   CHECK_THAT(run({"--colour"}, succeed).err, Catch::Contains("--colour"));
   CHECK_THAT(run({"--nodes", "many"}, succeed).err, Catch::Contains("many"));
+}
+
+TEST_CASE("a flag takes no value, unless it stands for one") {
+  for (const char* argument : {"--json", "-j", "--json=true", "--steady", "--steady=3"}) {
+    CAPTURE(argument);
+    CHECK(run({argument}, succeed).status == 0);
+  }
+  for (const char* argument : {"--json=2", "--json=5 us", "--json=1e400", "--json=false"}) {
+    CAPTURE(argument);
+    const Outcome outcome = run({argument}, succeed);
+    CHECK(outcome.status == 2);
+    CHECK_THAT(outcome.err, Catch::Contains("json is a flag, which takes no value: give it alone"));
+  }
+  CHECK(run({"--help=3"}, succeed).status == 2);
+  CHECK(run({"--version=3"}, succeed).status == 2);
 }
 
 TEST_CASE("an option of a real number takes none that is not finite, or out of its range") {

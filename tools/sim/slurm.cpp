@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "io/child.hpp"
+#include "io/digest.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "tools/frame.hpp"
@@ -27,22 +28,36 @@ std::string shell_word(std::string_view text) {
   return made + "'";
 }
 
-std::string part(const std::string& output, std::string_view number) {
-  return fmt::format("{}.part-{}", output, number);
+/// For a pattern of sbatch, in which % begins what it fills in.
+std::string pattern_word(std::string_view text) {
+  std::string made;
+  for (const char c : text) made += c == '%' ? std::string("%%") : std::string(1, c);
+  return made;
 }
 
-std::string log(const std::string& output, std::string_view number) {
-  return fmt::format("{}.part-{}.log", output, number);
-}
+/// Files of one run of the array: another that writes the same output has others.
+class Parts {
+ public:
+  explicit Parts(const std::string& output)
+      : prefix_(fmt::format("{}.part-{}-", output, io::to_hex(io::random_bytes(8)))) {}
+  const std::string& prefix() const { return prefix_; }
+  std::string file(std::int64_t task) const { return fmt::format("{}{}", prefix_, task); }
+  std::string log(std::int64_t task) const { return file(task) + ".log"; }
+  std::string logs() const { return prefix_ + "*.log"; }
+  std::string pattern_of_logs() const { return pattern_word(prefix_) + "%a.log"; }
+
+ private:
+  const std::string prefix_;
+};
 
 /// What each task runs. Its number is known to its shell alone.
 std::string command_of_task(const std::string& spec, const requests::SweepRequest& request,
-                            const std::string& cache, std::int64_t tasks) {
+                            const Parts& parts, const std::string& cache, std::int64_t tasks) {
   std::string text = fmt::format(
       "exec {} sweep {} --output {}\"$SLURM_ARRAY_TASK_ID\" --shard \"$SLURM_ARRAY_TASK_ID\"/{} "
       "--cache {} --evaluations {}",
       shell_word(fs::canonical("/proc/self/exe").string()), shell_word(fs::absolute(spec).string()),
-      shell_word(part(request.output, "")), tasks, shell_word(cache), request.evaluations);
+      shell_word(parts.prefix()), tasks, shell_word(cache), request.evaluations);
   text += request.jobs > 0 ? fmt::format(" --jobs {}", request.jobs)
                            : " --jobs \"${SLURM_CPUS_PER_TASK:-1}\"";
   if (request.no_intervals) text += " --no-intervals";
@@ -61,13 +76,19 @@ void require_alone(const requests::SweepRequest& request) {
     throw io::InputError(fmt::format("{}: parts are joined to a file; give --output FILE.csv",
                                      io::quote(request.output)));
   }
+  if (fs::absolute(request.output).string().find('\\') != std::string::npos) {
+    throw io::InputError(
+        fmt::format("{}: sbatch fills in nothing in names with a backslash; give "
+                    "--output another name",
+                    io::quote(request.output)));
+  }
   io::require_writable(request.output);
 }
 
-void submit_and_wait(const std::string& output, const std::string& command, std::int64_t tasks) {
+void submit_and_wait(const Parts& parts, const std::string& command, std::int64_t tasks) {
   const io::ChildResult result = io::run_child(
       {.words = {"sbatch", "--wait", "--job-name=hipress-sweep", fmt::format("--array=1-{}", tasks),
-                 "--ntasks=1", "--output=" + log(output, "%a"), "--wrap", command},
+                 "--ntasks=1", "--output=" + parts.pattern_of_logs(), "--wrap", command},
        .input = {},
        .environment = {},
        .timeout_s = kLongest_s});
@@ -82,20 +103,20 @@ void submit_and_wait(const std::string& output, const std::string& command, std:
       fmt::format("the Slurm array has failed: {}logs of its tasks are {}; what they have "
                   "simulated is kept, and "
                   "the same command goes on from there",
-                  result.output.empty() ? "" : result.output + "; ", log(output, "*")));
+                  result.output.empty() ? "" : result.output + "; ", parts.logs()));
 }
 
-void join(const std::string& output, std::int64_t tasks) {
+void join(const std::string& output, const Parts& parts, std::int64_t tasks) {
   io::write_file(output, [&](std::ostream& out) {
-    for (std::int64_t task = 1; task <= tasks; ++task) {
-      out << io::read_file(part(output, std::to_string(task)));
-    }
+    for (std::int64_t task = 1; task <= tasks; ++task) out << io::read_file(parts.file(task));
   });
   std::error_code ignored;
-  for (std::int64_t task = 1; task <= tasks; ++task) {
-    fs::remove(part(output, std::to_string(task)), ignored);
-    fs::remove(log(output, std::to_string(task)), ignored);
-  }
+  for (std::int64_t task = 1; task <= tasks; ++task) fs::remove(parts.log(task), ignored);
+}
+
+void remove(const Parts& parts, std::int64_t tasks) {
+  std::error_code ignored;
+  for (std::int64_t task = 1; task <= tasks; ++task) fs::remove(parts.file(task), ignored);
 }
 
 }  // namespace
@@ -110,8 +131,15 @@ int sweep_by_slurm(const std::string& spec, const requests::SweepRequest& reques
   const std::string cache = kept.empty() ? "none" : fs::absolute(kept).string();
   tools::inform(
       fmt::format("submitting an array of {} Slurm tasks and waiting for its end", tasks));
-  submit_and_wait(absolute.output, command_of_task(spec, absolute, cache, tasks), tasks);
-  join(absolute.output, tasks);
+  const Parts parts(absolute.output);
+  try {
+    submit_and_wait(parts, command_of_task(spec, absolute, parts, cache, tasks), tasks);
+    join(absolute.output, parts, tasks);
+  } catch (...) {
+    remove(parts, tasks);
+    throw;
+  }
+  remove(parts, tasks);
   return 0;
 }
 

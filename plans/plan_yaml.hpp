@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "plans/plan_file.hpp"
+
+/// Plan YAML as a text: what write_plan_yaml() writes, and resolve_plan() reads.
+namespace hipress::plans {
+
+/// What write_plan_yaml() writes.
+std::string plan_yaml(const models::Model& model, const casync::Plan& plan,
+                      const PlanReport& report);
+
+/// Reads such a text; `name` stands for the file in messages. InputError as resolve_plan().
+ResolvedPlan parse_plan_yaml(const std::string& text, const std::string& name,
+                             const PlanContext& context);
+
+}  // namespace hipress::plans
