@@ -29,16 +29,21 @@ void check_times(const JobAccount& job, std::vector<std::string>& diagnostics) {
   std::string first;
   std::size_t over = 0;
   for (const StepAccount& step : job.steps) {
-    const auto passes = passes_s(step);
-    if (!step.step_s || !passes) continue;
+    if (!step.step_s) continue;
     const double rounded = step.passes > 1 ? kUneven : kRounded;
-    if (*passes > *step.step_s * (1 + rounded) + kRounded_s) {
+    const auto check = [&](double sum_s, double may_differ, const std::string& what) {
+      if (sum_s <= *step.step_s * (1 + may_differ) + kRounded_s) return;
       throw io::Unmet(fmt::format(
-          "no model: times are not conserved: of {}, which takes {}, forward and backward up to "
-          "the last gradient take {}{}: its events do not belong to it",
-          step.name, text(*step.step_s), text(*passes),
-          step.passes > 1 ? fmt::format(" in {} micro-steps", step.passes) : ""));
-    }
+          "no model: times are not conserved: of {}, which takes {}, {} take {}: its events do not "
+          "belong to it",
+          step.name, text(*step.step_s), what, text(sum_s)));
+    };
+    check(step.shown_s.value_or(0), kRounded, "computation, exposed communication and idle time");
+    const auto passes = passes_s(step);
+    if (!passes) continue;
+    check(*passes, rounded,
+          step.passes > 1 ? fmt::format("forward and backward of {} micro-steps", step.passes)
+                          : std::string("forward and backward up to the last gradient"));
     const double sum_s = *passes + step.exposed_s.value_or(0);
     if (sum_s <= *step.step_s * (1 + rounded) + kRounded_s) continue;
     if (over++ == 0) {

@@ -17,6 +17,8 @@ struct StepAccount {
   std::optional<double> forward_s = {}, backward_s = {};  ///< of one pass
   /// Communication that the model has, and that no computation covers.
   std::optional<double> exposed_s = {};
+  /// Computation, all exposed communication and idle time of the GPU, together.
+  std::optional<double> shown_s = {};
   std::optional<std::int64_t> sent_bytes = {};  ///< by what carries gradients and parameters
   bool synchronises = true;                     ///< something carries its gradients
 };

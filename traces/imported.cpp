@@ -354,12 +354,19 @@ std::int64_t bytes_of(const models::Model& model) {
   return bytes;
 }
 
+/// Of the GPU; none: the trace does not tell.
+std::optional<double> shown_s(const TracedStep& step) {
+  if (!step.compute_s || !step.exposed_communication_s || !step.idle_s) return std::nullopt;
+  return *step.compute_s + *step.exposed_communication_s + *step.idle_s;
+}
+
 StepAccount account_of(const TracedStep& step, Parts parts) {
   StepAccount account{.name = step.name,
                       .passes = step.micro_steps,
                       .step_s = step.length_s,
                       .forward_s = step.forward_s,
                       .exposed_s = step.modelled_exposed_s,
+                      .shown_s = shown_s(step),
                       .sent_bytes = sent_bytes(step),
                       .synchronises = !step.carriers().empty()};
   for (const TracedGradient& one : step.*parts) {
@@ -420,17 +427,18 @@ void check_carried(const TracedStep& step) {
 }
 
 /// What else is exposed or travels, and no plan changes.
-void say_others(const TracedStep& step, const std::optional<models::Traced>& traced,
+void say_others(const StepAccount& step, const KindTotal& other,
+                const std::optional<models::Traced>& traced,
                 std::vector<std::string>& diagnostics) {
-  const bool much = static_cast<double>(step.other.bytes) >
-                    kSmall * static_cast<double>(sent_bytes(step).value_or(0));
+  const bool much =
+      static_cast<double>(other.bytes) > kSmall * static_cast<double>(step.sent_bytes.value_or(0));
   const double exposed_s = traced ? traced->other_communication_s : 0;
   const bool slow = traced && exposed_s > kSmall * traced->step_s;
-  if (step.other.count == 0 || (!much && !slow)) return;
+  if (other.count == 0 || (!much && !slow)) return;
   diagnostics.push_back(fmt::format(
       "{} collectives of {} carry no gradients but {} of other data (activations, statistics, "
       "norms, metrics, parameters){}: no plan changes them",
-      step.other.count, step.name, io::format_amount(step.other.bytes),
+      other.count, step.name, io::format_amount(other.bytes),
       exposed_s > 0 ? fmt::format(", of which {} is exposed and stays in the model's other times",
                                   io::format_duration(exposed_s))
                     : ""));
@@ -527,8 +535,13 @@ StepAccount account_of(const TracedStep& step, const Sharding& sharding) {
                       .step_s = step.length_s,
                       .forward_s = sharding.forward_s,
                       .exposed_s = step.modelled_exposed_s,
-                      .sent_bytes = sharding.all_gather.bytes + sharding.reduce_scatter.bytes +
-                                    sharding.all_reduce.bytes};
+                      .shown_s = shown_s(step)};
+  std::int64_t bytes = 0;
+  for (const KindTotal* kind :
+       {&sharding.all_gather, &sharding.reduce_scatter, &sharding.all_reduce}) {
+    bytes += std::min(INT64_MAX - bytes, kind->bytes);
+  }
+  account.sent_bytes = bytes;
   for (const ShardedLayer& layer : sharding.layers) {
     if (layer.ready_s) {
       account.backward_s = std::max(account.backward_s.value_or(0), *layer.ready_s);
@@ -542,7 +555,8 @@ StepAccount account_of(const TracedStep& step, const Sharding& sharding) {
 std::int64_t bytes_with_schedule(const models::Model& model, const Sharding& sharding) {
   const bool stays_whole = sharding.schedule.find("reshard=false") != std::string::npos;
   const int collectives = (stays_whole ? 2 : 3) + (sharding.replicas > 1 ? 1 : 0);
-  return bytes_of(model) * collectives * sharding.passes;
+  const std::int64_t times = std::int64_t{collectives} * sharding.passes;
+  return bytes_of(model) > INT64_MAX / times ? INT64_MAX : bytes_of(model) * times;
 }
 
 /// The model of a sharded job: its layers, in the order in which they are reduced.
@@ -582,6 +596,7 @@ ImportedModel sharded_model(const Imported& trace, const std::vector<NamedShardi
   if (imported.traced) check_time(imported.traced->step_s, "a step");
   say_assumed(sharding, diagnostics);
   check_accounts(job, diagnostics);
+  say_others(job.steps.back(), sharding.other, imported.traced, diagnostics);
   add_mix(trace, model, diagnostics);
   return imported;
 }
@@ -669,7 +684,7 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
   check_time(model.forward_s + model.optimizer_s, "forward with the optimizer");
   imported.traced = traced_of(steps);
   if (imported.traced) check_time(imported.traced->step_s, "a step");
-  say_others(last, imported.traced, diagnostics);
+  say_others(imported.account.steps.back(), last.other, imported.traced, diagnostics);
   diagnostics.push_back(
       fmt::format("names: PyTorch records none, so the model's are {0}0 to {0}{1}", row.name,
                   model.gradients.size() - 1));

@@ -43,7 +43,7 @@ std::string why_fewer(const TracedStep& step, std::int64_t elements) {
     if (sent.p == 0) break;
     // Of both factors, a trace of the CPU may show the first alone.
     if (elements == sent.whole + sent.p + sent.q || elements == sent.whole + sent.p) {
-      return fmt::format(", as PowerSGD's of rank {} have{}", rank, remedy);
+      return fmt::format(", as many as PowerSGD of rank {} sends{}", rank, remedy);
     }
   }
   const PowerSgd sent = powersgd_of(step.gradients, 1);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "io/error.hpp"
@@ -29,6 +30,12 @@ std::int64_t elements_in(const std::vector<TracedGradient>& buckets) {
 std::int64_t bytes_of(const std::string& dtype, std::int64_t elements) {
   const std::int64_t each = bytes_of_type(dtype);
   return elements * (each > 0 ? each : bytes_of_type("float32"));
+}
+
+/// True of types of whole numbers, such as DDP's map of the parameters that were used.
+bool counts(const std::string& dtype) {
+  static constexpr std::string_view kWhole[] = {"Int", "int", "Long", "long int"};
+  return std::ranges::find(kWhole, dtype) != std::end(kWhole);
 }
 
 bool is_near(std::int64_t a, std::int64_t b) {
@@ -219,6 +226,7 @@ void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
     }
     pass.gradients.push_back(std::move(gradient));
     for (const Collective* what : collectives_of(*at)) {
+      if (what->kind() == CollectiveKind::kAllReduce && counts(what->dtype)) continue;
       if (what->kind() != CollectiveKind::kAllReduce) {
         if (pass.travels.empty()) pass.travels = what->name;
         continue;
@@ -298,26 +306,32 @@ void ProfilerTrace::keep_last_iteration(const std::string& name, std::vector<Pas
                     name.substr(0, name.find('#')), synchronised));
     share_out(step, static_cast<int>(synchronised));
   }
-  take_medians(passes);
+  std::vector<double> forward;
+  for (const Pass& pass : passes) {
+    if (pass.forward_s) forward.push_back(*pass.forward_s);
+  }
+  Pass& kept = passes.back();
+  if (kept.forward_s) kept.forward_s = median(std::move(forward));
+  double last_s = 0;
+  for (const TracedGradient& one : kept.gradients)
+    last_s = std::max(last_s, one.ready_s.value_or(0));
+  const double all_s = step.micro_steps * (kept.forward_s.value_or(0) + last_s);
+  if (step.micro_steps > 1 && all_s > step.length_s.value_or(all_s)) take_medians(passes);
   passes.erase(passes.begin(), passes.end() - 1);
 }
 
-/// Makes the times of the last pass the medians over passes of the same gradients: it alone has the
-/// hooks of buckets in it.
+/// Makes the ready times of the last pass the medians over passes of the same gradients: it alone
+/// has the hooks of buckets in it.
 void ProfilerTrace::take_medians(std::vector<Pass>& passes) {
   Pass& last = passes.back();
-  const auto median_of = [&](auto&& time_of) {
-    std::vector<double> times;
-    for (const Pass& pass : passes) {
-      if (const std::optional<double> time = time_of(pass)) times.push_back(*time);
-    }
-    return times.empty() ? std::nullopt : std::optional(median(std::move(times)));
-  };
-  if (last.forward_s) last.forward_s = median_of([](const Pass& pass) { return pass.forward_s; });
   std::vector<std::optional<double>> latest;  // of the gradients up to one
   for (std::size_t g = 0; g < last.gradients.size(); ++g) {
-    auto& ready_s = last.gradients[g].ready_s;
-    if (ready_s) ready_s = median_of([g](const Pass& pass) { return pass.gradients[g].ready_s; });
+    std::vector<double> times;
+    for (const Pass& pass : passes) {
+      if (pass.gradients[g].ready_s) times.push_back(*pass.gradients[g].ready_s);
+    }
+    if (!times.empty()) last.gradients[g].ready_s = median(std::move(times));
+    const auto& ready_s = last.gradients[g].ready_s;
     latest.push_back(g == 0 ? ready_s : std::max(latest.back(), ready_s));
   }
   for (std::size_t b = 0; b < last.buckets.size(); ++b) {
@@ -381,8 +395,8 @@ ProfilerTrace::Carried ProfilerTrace::add_collectives(const Window& window,
       const std::int64_t left = models::kMaxElements - step.gathered_elements;
       step.gathered_elements += std::min(left, one.what.out_elements);
     }
-    const bool averages =
-        kind == CollectiveKind::kAllReduce && accumulate_around(one.thread, one.ns) != nullptr;
+    const bool averages = kind == CollectiveKind::kAllReduce && !counts(one.what.dtype) &&
+                          accumulate_around(one.thread, one.ns) != nullptr;
     const std::int64_t elements =
         std::min(models::kMaxElements, std::max(one.what.elements, one.what.out_elements));
     add_to(averages ? step.averages : step.other, {.time = one.time},
@@ -414,7 +428,9 @@ void ProfilerTrace::add_late_buckets(const std::vector<Started>& behind, TracedS
   std::vector<const Started*> found;
   for (const auto& [name, members] : groups) {
     std::int64_t sum = 0;
-    for (const Started* one : members) sum += std::min(models::kMaxElements, one->what.elements);
+    for (const Started* one : members) {
+      sum += std::min(models::kMaxElements - sum, std::max<std::int64_t>(0, one->what.elements));
+    }
     // What has no sizes may carry them.
     if (!told || (elements > 0 && is_near(sum, elements))) {
       found.insert(found.end(), members.begin(), members.end());
@@ -440,7 +456,8 @@ void ProfilerTrace::add_exposed(const Interval& window, const Carried& carried,
   std::vector<Interval> times = carried.times;
   const auto sharding = step.sharded ? sharding_of(*step.sharded) : std::nullopt;
   if (sharding) times = sharding->times;
-  const int iterations = sharding ? 1 : step.iterations;  // whose times these are
+  // Whose times these are: of shards, and of what is started behind backward, the last one's.
+  const int iterations = sharding || step.buckets.empty() ? 1 : step.iterations;
   if (!waits_.empty()) {
     for (const Interval& hook : times_of_hooks()) times.push_back(hook);
   }

@@ -347,7 +347,8 @@ TEST_CASE("only the groups of gradients count in ranks and in what can be gained
     CHECK(got.traced().exposed_communication_s * 1e3 == Approx(8));
     CHECK(got.traced().other_communication_s * 1e3 ==
           Approx(3.0 * static_cast<double>(job.in_forward.size() + job.in_backward.size() +
-                                           job.behind.size())));
+                                           job.behind.size()))
+              .margin(0.02));
     CHECK_THAT(got.said, Contains("carry no gradients"));
     CHECK_THAT(models::most_gain(got.traced()), Contains("more is exposed that carries no"));
     CHECK(models::total_elements(got.model()) == kElements);
@@ -358,6 +359,32 @@ TEST_CASE("only the groups of gradients count in ranks and in what can be gained
   Job silent = jobs.front();
   silent.has_world_size = false;
   CHECK(read(silent).trace.world_size == 2);
+}
+
+TEST_CASE("a map of the parameters that were used is no gradient") {
+  // DDP sends it from the last AccumulateGrad, as whole numbers.
+  json events = Writer({.has_shapes = true}).events();
+  const json before = events;
+  int correlation = 5000;
+  for (json event : before) {
+    if (event["name"] != "ncclDevKernel_X" || event["args"]["In msg nelems"] != 300) continue;
+    const auto launch = std::ranges::find_if(before, [&](const json& one) {
+      return one["cat"] == "cuda_runtime" &&
+             one["args"]["correlation"] == event["args"]["correlation"];
+    });
+    json call = *launch;
+    call["args"]["correlation"] = ++correlation;
+    call["ts"] = call["ts"].get<double>() + 1;
+    event["args"].update({{"correlation", correlation}, {"In msg nelems", 3}, {"dtype", "Int"}});
+    event["ts"] = event["ts"].get<double>() + event["dur"].get<double>();
+    event["dur"] = 5;
+    events.push_back(call);
+    events.push_back(event);
+  }
+  const Read got = read_text(json{{"traceEvents", events}}.dump());
+  CHECK(models::total_elements(got.model()) == kElements);
+  CHECK(got.imported.averages.count == 3);
+  CHECK(got.imported.other.count == 1);
 }
 
 TEST_CASE("gradients of several groups are said to be") {
@@ -381,7 +408,7 @@ TEST_CASE("gradients that travel otherwise than by all-reduce are no model") {
   const Read late =
       read({.behind = {{"allreduce", kElements}, {"allreduce", 1}}, .synchronises = false});
   CHECK_THAT(late.said, Contains("started elsewhere, and 2 of them carry the gradients"));
-  CHECK(late.traced().exposed_communication_s * 1e3 == Approx(6));
+  CHECK(late.traced().exposed_communication_s * 1e3 == Approx(6).margin(0.02));
   check_step(late);
   // Those of activations alone carry none, and nothing can be gained.
   const Read alone = read({.in_forward = {{"allreduce", kElements}}, .synchronises = false});
@@ -395,7 +422,7 @@ TEST_CASE("factors of low rank are named as what all-reduces carry") {
   CHECK_THROWS_WITH(read({.sent = {123, 64, 300}}),
                     Contains("have 40364 elements") && Contains("487") && Contains("hook"));
   CHECK_THROWS_WITH(read({.has_shapes = false, .sent = {4160, 64, 300}, .has_product = true}),
-                    Contains("PowerSGD") && Contains("record_shapes=True"));
+                    Contains("PowerSGD"));
   CHECK_THROWS_WITH(read({.sent = {50000, 64, 300}}),
                     Contains("not conserved") && !Contains("hook"));
 }
@@ -509,7 +536,7 @@ TEST_CASE("exposed communication of others is read from a model as it was writte
   const tests::TemporaryFolder folder;
   const auto traced = models::read_traced(folder.file("x.yaml", out.str()));
   CHECK(traced.value().other_communication_s * 1e3 == Approx(3));
-  CHECK(models::read_model(folder.path("x.yaml")).optimizer_s == got.model().optimizer_s);
+  CHECK(models::read_model(folder.path("x.yaml")).optimizer_s == Approx(got.model().optimizer_s));
 }
 
 }  // namespace
