@@ -409,6 +409,23 @@ std::optional<double> optimizer_s(const models::Model& model, const Steps& steps
   return rest ? rest : over_steps(&TracedStep::optimizer_s);
 }
 
+/// Why buckets of so many elements have fewer than the gradients that they carry.
+std::string why_fewer(const TracedStep& step, std::int64_t elements) {
+  const char* const remedy =
+      ": the job sends factors of low rank; trace it without that hook for a model of its "
+      "gradients";
+  std::vector<std::vector<std::int64_t>> shapes;
+  for (const TracedGradient& one : step.gradients) shapes.push_back(one.shape);
+  const auto rank = powersgd_rank(shapes, elements);
+  if (rank > 0) return fmt::format(", as many as PowerSGD of rank {} sends{}", *rank, remedy);
+  if (rank || step.factorises) {
+    return fmt::format(", as where PowerSGD's factors travel beside them{}", remedy);
+  }
+  if (!step.travels.empty()) return fmt::format(": others travel by {}", io::quote(step.travels));
+  return ": a hook sends something smaller than gradients (factors of low rank as PowerSGD, a part "
+         "of them); trace the job without it";
+}
+
 /// Throws io::Unmet where buckets have other elements than the gradients that they carry.
 void check_carried(const TracedStep& step) {
   const auto gradients = total_of(step.gradients), buckets = total_of(step.buckets);

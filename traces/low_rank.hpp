@@ -1,14 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <optional>
+#include <span>
+#include <vector>
 
 namespace hipress::traces {
 
-struct TracedStep;
-
-/// Why buckets of so many elements have fewer than the gradients that they carry, with the remedy:
-/// the end of a sentence. PowerSGD is known by the numbers of its factors (P and Q of each rank).
-std::string why_fewer(const TracedStep& step, std::int64_t elements);
+/// The rank of PowerSGD's factors, if gradients of these shapes make it send so many elements: what
+/// it leaves as it is, with P or with P and Q. 0: so many as it leaves, beside factors of any rank.
+std::optional<std::int64_t> powersgd_rank(std::span<const std::vector<std::int64_t>> shapes,
+                                          std::int64_t elements);
 
 }  // namespace hipress::traces
