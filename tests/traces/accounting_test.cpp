@@ -19,6 +19,7 @@
 #include "traces/byte_stream.hpp"
 #include "traces/communication.hpp"
 #include "traces/imported.hpp"
+#include "traces/intervals.hpp"
 #include "traces/trace_reader.hpp"
 
 namespace hipress::traces {
@@ -476,6 +477,42 @@ TEST_CASE("kernels that Inductor or PyTorch made compute, whatever their names h
     CAPTURE(name);
     CHECK(communication_of(name));
   }
+}
+
+TEST_CASE("recorded jobs of PyTorch over gloo are what they are") {
+  const auto imported = [](const std::string& name) {
+    Read read{.trace = read_trace(
+                  fmt::format("{}/tests/data/traces/wild/{}.json.gz", HIPRESS_SOURCE_DIR, name)),
+              .imported = {},
+              .said = {}};
+    std::vector<std::string> diagnostics;
+    read.imported = model_of(read.trace, "job", {}, diagnostics);
+    for (const std::string& one : diagnostics) read.said += one + "\n";
+    return read;
+  };
+  // Linear layers 64 to 128 and 128 to 10: 8192 + 128 + 1280 + 10 elements.
+  const Read windows = imported("windows_gloo");
+  CHECK(models::total_elements(windows.model()) == 9610);
+  CHECK(windows.model().micro_steps == 3);
+  REQUIRE(windows.trace.steps.size() == 2);
+  CHECK(windows.trace.steps[1].name == "ProfilerStep#9-11");
+  // A step is 3 times forward and backward, waiting for gloo, and the rest.
+  std::vector<double> steps_s, exposed_s;
+  for (const TracedStep& step : windows.trace.steps) {
+    steps_s.push_back(step.length_s.value());
+    exposed_s.push_back(step.modelled_exposed_s.value());
+  }
+  CHECK(models::before_backward_s(windows.model()) + models::backward_s(windows.model()) +
+            median(exposed_s) ==
+        Approx(median(steps_s)));
+  const Read half = imported("half_gloo");
+  CHECK(half.imported.account.sent_dtype == "float16");
+  CHECK(half.imported.account.steps.back().sent_bytes == 2 * 9610);
+  CHECK(half.model().gradients.front().dtype == models::Dtype::kFloat32);
+  CHECK_THROWS_WITH(imported("in_turn_gloo"),
+                    Contains("4, 4 and 8 gradients") && Contains("trained in turn"));
+  // The biases, 138 elements, are what PowerSGD leaves as they are; its factors are not traced.
+  CHECK_THROWS_WITH(imported("powersgd_gloo"), Contains("carry them 138") && Contains("PowerSGD"));
 }
 
 TEST_CASE("accounts that do not add up are refused or said") {
