@@ -12,7 +12,8 @@
 namespace hipress::models {
 
 Traced parse_traced(const io::YamlNode& node) {
-  node.expect_keys({"steps", "step", "compute", "communication", "exposed_communication", "idle"});
+  node.expect_keys({"steps", "step", "compute", "communication", "exposed_communication", "idle",
+                    "other_communication"});
   Traced traced;
   traced.steps = static_cast<int>(node.at("steps").integer(1, INT32_MAX));
   traced.step_s = node.at("step").duration();
@@ -32,6 +33,7 @@ Traced parse_traced(const io::YamlNode& node) {
   traced.communication_s = part("communication");
   traced.exposed_communication_s = part("exposed_communication");
   traced.idle_s = part("idle");
+  if (node.find("other_communication")) traced.other_communication_s = part("other_communication");
   return traced;
 }
 
@@ -52,6 +54,11 @@ std::string most_gain(const Traced& traced) {
       "communication that no computation hides",
       100 * share, io::format_duration(traced.exposed_communication_s),
       io::format_duration(traced.step_s));
+  constexpr double kWorthSaying = 0.005;  // of a step
+  if (traced.other_communication_s > kWorthSaying * traced.step_s) {
+    text += fmt::format(", and {} more is exposed that carries no gradients",
+                        io::format_duration(traced.other_communication_s));
+  }
   const double compute = traced.compute_s / traced.step_s, idle = traced.idle_s / traced.step_s;
   const Gain gains[] = {
       {"computation", compute / 2}, {"communication", share / 2}, {"launches", idle / 2}};

@@ -36,6 +36,7 @@ Json step_json(const TracedStep& step) {
           {"compute_s", step.compute_s},
           {"communication_s", step.communication_s},
           {"exposed_communication_s", step.exposed_communication_s},
+          {"modelled_exposed_s", step.modelled_exposed_s},
           {"idle_s", step.idle_s},
           {"collective_elements", step.collective_elements()}};
 }
@@ -58,6 +59,19 @@ Json layer_json(const traces::ShardedLayer& layer, double ready_s) {
           {"reduced_dtype", layer.reduced_dtype.empty() ? Json() : Json(layer.reduced_dtype)},
           {"reduced_bytes", layer.reduced_bytes},
           {"ready_s", ready_s > 0 ? Json(ready_s) : Json()}};
+}
+
+/// What travels in a step, in the trace and in the model.
+void add_account(const traces::ImportedModel& imported, Json& report) {
+  const traces::JobAccount& account = imported.account;
+  report["gradient_ranks"] = account.ranks;
+  report["sent_bytes"] =
+      account.steps.empty() ? std::optional<std::int64_t>() : account.steps.back().sent_bytes;
+  report["model_bytes"] = account.model_bytes;
+  if (imported.sharding) return;
+  report["sent_dtype"] = account.sent_dtype.empty() ? Json() : Json(account.sent_dtype);
+  report["all_reduce"] = total_json(imported.averages);
+  report["other_collectives"] = total_json(imported.other);
 }
 
 /// What a sharded job's trace tells besides; layers are in the order of forward.
@@ -145,6 +159,7 @@ io::Document document(const ImportedTrace& made) {
   }
   if (imported && imported->traced)
     report["most_gain"] = sentence(models::most_gain(*imported->traced));
+  if (imported) add_account(*imported, report);
   if (imported && imported->sharding) add_sharding(*imported, report);
   return report;
 }

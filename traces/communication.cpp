@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <string>
+#include <vector>
 
 namespace hipress::traces {
 namespace {
@@ -40,20 +41,59 @@ constexpr CollectiveRow kCollectives[] = {
     {"sendrecv", CollectiveKind::kOther},
 };
 
-/// In lower case, with or without underscores.
-std::string folded(std::string_view name, bool underscores) {
+/// Kernels that compute, whatever else their names hold: Inductor names a kernel after the
+/// operators that it was fused from, also after the collectives before and behind it.
+constexpr std::string_view kComputing[] = {"triton_", "at::native::"};
+
+bool is_upper(char letter) { return std::isupper(static_cast<unsigned char>(letter)) != 0; }
+bool is_letter(char letter) { return std::isalpha(static_cast<unsigned char>(letter)) != 0; }
+char lower(char letter) {
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+}
+
+std::string folded(std::string_view name) {
   std::string text;
-  for (const char letter : name) {
-    if (letter == '_' && !underscores) continue;
-    text += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  }
+  for (const char letter : name) text += lower(letter);
   return text;
 }
 
+/// The name without return type, and without the arguments of templates and functions, which may
+/// hold any operator's name.
+std::string own_name(std::string_view kernel) {
+  constexpr std::string_view kVoid = "void ", kAnonymous = "(anonymous namespace)";
+  if (kernel.starts_with(kVoid)) kernel.remove_prefix(kVoid.size());
+  std::string name;
+  int depth = 0;
+  for (std::size_t at = 0; at < kernel.size(); ++at) {
+    if (kernel.substr(at).starts_with(kAnonymous)) {
+      at += kAnonymous.size() - 1;
+      continue;
+    }
+    if (kernel[at] == '(' && depth == 0) break;
+    if (kernel[at] == '<') ++depth;
+    if (depth == 0) name += kernel[at];
+    if (kernel[at] == '>') --depth;
+  }
+  return name;
+}
+
+/// A collective's name as words of their own: "all_reduce", "ncclAllReduce", not "small_gather".
 std::optional<CollectiveKind> find_collective(std::string_view name) {
-  const std::string text = folded(name, false);
+  std::string text;
+  std::vector<bool> begins;  // a word
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    if (name[at] == '_') continue;
+    const char before = at > 0 ? name[at - 1] : '_';
+    const bool ends_capitals = at + 1 < name.size() && !is_upper(name[at + 1]);
+    text += lower(name[at]);
+    begins.push_back(!is_letter(before) ||
+                     (is_upper(name[at]) && (!is_upper(before) || ends_capitals)));
+  }
   for (const CollectiveRow& row : kCollectives) {
-    if (text.find(row.text) != std::string::npos) return row.collective;
+    for (std::size_t at = text.find(row.text); at != std::string::npos;
+         at = text.find(row.text, at + 1)) {
+      if (begins[at]) return row.collective;
+    }
   }
   return std::nullopt;
 }
@@ -62,7 +102,7 @@ bool holds(const std::string& name, const LibraryRow& row) {
   for (std::size_t at = name.find(row.text); at != std::string::npos;
        at = name.find(row.text, at + 1)) {
     if (!row.is_word || at == 0) return true;
-    if (std::isalpha(static_cast<unsigned char>(name[at - 1])) == 0) return true;
+    if (!is_letter(name[at - 1])) return true;
   }
   return false;
 }
@@ -79,8 +119,12 @@ CollectiveKind collective_named(std::string_view name) {
 }
 
 std::optional<CollectiveKind> communication_of(std::string_view kernel) {
-  if (const auto collective = find_collective(kernel)) return collective;
-  const std::string name = folded(kernel, true);
+  const std::string own = own_name(kernel);
+  for (const std::string_view computing : kComputing) {
+    if (own.starts_with(computing)) return std::nullopt;
+  }
+  if (const auto collective = find_collective(own)) return collective;
+  const std::string name = folded(kernel);
   const bool of_library =
       std::ranges::any_of(kLibraries, [&](const LibraryRow& row) { return holds(name, row); });
   return of_library ? std::optional(CollectiveKind::kOther) : std::nullopt;

@@ -20,8 +20,8 @@ enum class CollectiveKind : std::uint8_t {
 CollectiveKind collective_named(std::string_view name);
 
 /// What the kernel of that name communicates; nullopt if it computes. Knows the names of NCCL,
-/// RCCL, MSCCL, oneCCL, HCCL, MCCL, NVSHMEM, and of all-reduces that frameworks bring themselves;
-/// case does not matter.
+/// RCCL, MSCCL, oneCCL, HCCL, MCCL, NVSHMEM, and of all-reduces that frameworks bring themselves.
+/// Kernels of Inductor and of PyTorch's own operators compute, whatever their names hold.
 std::optional<CollectiveKind> communication_of(std::string_view kernel);
 
 }  // namespace hipress::traces

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <ostream>
 #include <utility>
 
@@ -12,7 +13,9 @@
 #include "io/quantity.hpp"
 #include "io/utf8.hpp"
 #include "models/shape.hpp"
+#include "traces/accounting.hpp"
 #include "traces/intervals.hpp"
+#include "traces/low_rank.hpp"
 #include "traces/sharded_steps.hpp"
 
 namespace hipress::traces {
@@ -46,7 +49,8 @@ void check_conserved(const Steps& steps, Parts parts, std::string_view what) {
     if (*total == *total_of(first->*parts)) continue;
     throw io::Unmet(fmt::format(
         "no model: elements are not conserved: the {} of {} have {} elements, those of {} {}; "
-        "leave out steps that differ (schedule of the profiler)",
+        "leave out steps that differ (schedule of the profiler), and trace one model alone where "
+        "several are trained in turn",
         what, first->name, *total_of(first->*parts), step->name, *total));
   }
 }
@@ -86,14 +90,16 @@ std::optional<models::Traced> traced_of(const Steps& steps) {
   };
   const auto length = part(&TracedStep::length_s), compute = part(&TracedStep::compute_s),
              communication = part(&TracedStep::communication_s),
-             exposed = part(&TracedStep::exposed_communication_s), idle = part(&TracedStep::idle_s);
-  if (!length || !compute || !communication || !exposed || !idle || *length <= 0) return {};
+             all = part(&TracedStep::exposed_communication_s), idle = part(&TracedStep::idle_s);
+  if (!length || !compute || !communication || !all || !idle || *length <= 0) return {};
+  const double exposed = part(&TracedStep::modelled_exposed_s).value_or(*all);
   return models::Traced{.steps = static_cast<int>(steps.size()),
                         .step_s = *length,
                         .compute_s = *compute,
                         .communication_s = *communication,
-                        .exposed_communication_s = *exposed,
-                        .idle_s = *idle};
+                        .exposed_communication_s = exposed,
+                        .idle_s = *idle,
+                        .other_communication_s = std::max(0.0, *all - exposed)};
 }
 
 /// What of a step the model's gradients are, and how they are called.
@@ -224,14 +230,16 @@ Steps alike_last(const Steps& steps, Parts parts, std::vector<std::string>& diag
   return alike;
 }
 
+/// Of the gradients' elements: what may be a norm, a metric or a buffer.
+constexpr double kSmall = 0.01;
+
 /// Whether a step gathers all parameters, as ZeRO-1 and -2 do behind their optimizers; of DDP's
 /// gradients some may then be reduced behind backward.
 bool gathers_parameters(const TracedStep& step) {
-  constexpr double kPadding = 0.01;
   const auto elements = std::max(total_of(step.gradients), step.collective_elements());
   if (!elements || step.gathered_elements == 0) return false;
   const auto all = static_cast<double>(*elements);
-  return std::abs(static_cast<double>(step.gathered_elements) - all) <= kPadding * all;
+  return std::abs(static_cast<double>(step.gathered_elements) - all) <= kSmall * all;
 }
 
 /// What the ranks of a job do with gradients: throws io::Unmet where these travel otherwise than by
@@ -255,42 +263,34 @@ void check_communication(const Imported& trace, const Steps& steps,
         "gradients among {} ranks, and only gradients that travel by all-reduce are planned",
         last.name, last.reduce_scatters, *trace.world_size));
   }
+  if (!last.travels.empty()) {
+    throw io::Unmet(fmt::format(
+        "no model: gradients of {} travel by {}, and only all-reduces and what FSDP and ZeRO-3 do "
+        "are read (ZeRO-1 and -2 may reduce each bucket to its owner or by all-to-alls)",
+        last.name, io::quote(last.travels)));
+  }
+  const auto elements = total_of(last.gradients);
+  const bool is_all = elements && last.behind_elements >= kSmall * static_cast<double>(*elements);
+  if (last.late_buckets.empty() && is_all) {
+    throw io::Unmet(fmt::format(
+        "no model: no gradient of {} starts an all-reduce, and no all-reduces behind backward have "
+        "its {} elements, but {} elements travel there, most of them by {}: gradients are averaged "
+        "otherwise (ZeRO by reductions or all-to-alls, 1-bit optimizers)",
+        last.name, *elements, last.behind_elements, io::quote(last.behind)));
+  }
   if (last.collectives == 0) {
     diagnostics.push_back(
         fmt::format("the job has {} ranks, and {} no communication: no kernel and no operator of "
                     "it is known as a collective",
                     *trace.world_size, last.name));
   } else if (!last.gradients.empty()) {
-    diagnostics.push_back(
-        fmt::format("no gradient of {} starts an all-reduce, as they do in DDP: its {} collectives "
-                    "are started elsewhere",
-                    last.name, last.collectives));
-  }
-}
-
-/// Throws io::Unmet where a step's times do not add up to it.
-void check_times(const Steps& steps) {
-  constexpr double kRounded = 1.01, kRounded_s = 2e-6;
-  for (const TracedStep* step : steps) {
-    if (!step->length_s) continue;
-    const auto check = [&](double sum_s, const std::string& what) {
-      if (sum_s <= *step->length_s * kRounded + kRounded_s) return;
-      throw io::Unmet(fmt::format(
-          "no model: times are not conserved: of {}, which takes {}, {} take {}: its events do not "
-          "belong to it",
-          step->name, io::format_duration(*step->length_s), what, io::format_duration(sum_s)));
-    };
-    double last_s = 0;
-    for (const TracedGradient& gradient : step->gradients) {
-      last_s = std::max(last_s, gradient.ready_s.value_or(0));
-    }
-    if (step->forward_s) {
-      check(*step->forward_s + last_s, "forward and backward up to the last gradient");
-    }
-    if (step->compute_s && step->exposed_communication_s && step->idle_s) {
-      check(*step->compute_s + *step->exposed_communication_s + *step->idle_s,
-            "computation, exposed communication and idle time");
-    }
+    diagnostics.push_back(fmt::format(
+        "no gradient of {} starts an all-reduce, as they do in DDP: its {} collectives are started "
+        "elsewhere{}",
+        last.name, last.collectives,
+        last.late_buckets.empty()
+            ? ""
+            : fmt::format(", and {} of them carry the gradients", last.late_buckets.size())));
   }
 }
 
@@ -310,6 +310,155 @@ void add_gradients(const Steps& steps, const PartsRow& row, models::Model& model
     check_time(gradient.ready_s, gradient.name);
     model.gradients.push_back(std::move(gradient));
   }
+}
+
+/// The type that all have; empty: they have several.
+std::string common_dtype(const std::vector<TracedGradient>& parts) {
+  const bool same = std::ranges::all_of(
+      parts, [&](const TracedGradient& one) { return one.dtype == parts.front().dtype; });
+  return parts.empty() || !same ? "" : parts.front().dtype;
+}
+
+/// Gradients travel in the type that they are averaged in, which is theirs if it is the wider one.
+void widen(const TracedStep& step, models::Model& model, std::vector<std::string>& diagnostics) {
+  const std::string sent = common_dtype(step.carriers());
+  if (sent != models::to_string(models::Dtype::kFloat32)) return;
+  std::size_t count = 0;
+  for (models::Gradient& gradient : model.gradients) {
+    count += gradient.dtype != models::Dtype::kFloat32 ? 1 : 0;
+    gradient.dtype = models::Dtype::kFloat32;
+  }
+  if (count == 0) return;
+  diagnostics.push_back(fmt::format(
+      "{} of {} gradients have half precision and are averaged in float32: the model's are float32",
+      count, model.gradients.size()));
+}
+
+/// Bytes of what carries gradients; none: sizes or types are not told.
+std::optional<std::int64_t> sent_bytes(const TracedStep& step) {
+  std::int64_t bytes = 0;
+  if (!total_of(step.carriers())) return std::nullopt;
+  for (const TracedGradient& one : step.carriers()) {
+    const std::int64_t each = bytes_of_type(one.dtype);
+    if (each == 0 || one.assumed) return std::nullopt;
+    bytes += each * one.elements;
+  }
+  return bytes;
+}
+
+std::int64_t bytes_of(const models::Model& model) {
+  std::int64_t bytes = 0;
+  for (const models::Gradient& gradient : model.gradients) {
+    bytes += gradient.elements * static_cast<std::int64_t>(models::size_of(gradient.dtype));
+  }
+  return bytes;
+}
+
+/// Of the GPU; none: the trace does not tell.
+std::optional<double> shown_s(const TracedStep& step) {
+  if (!step.compute_s || !step.exposed_communication_s || !step.idle_s) return std::nullopt;
+  return *step.compute_s + *step.exposed_communication_s + *step.idle_s;
+}
+
+StepAccount account_of(const TracedStep& step, Parts parts) {
+  StepAccount account{.name = step.name,
+                      .passes = step.micro_steps,
+                      .step_s = step.length_s,
+                      .forward_s = step.forward_s,
+                      .exposed_s = step.modelled_exposed_s,
+                      .shown_s = shown_s(step),
+                      .sent_bytes = sent_bytes(step),
+                      .synchronises = !step.carriers().empty()};
+  for (const TracedGradient& one : step.*parts) {
+    if (one.ready_s) {
+      account.backward_s = std::max(account.backward_s.value_or(0), *one.ready_s);
+    }
+  }
+  return account;
+}
+
+JobAccount account_of(const Imported& trace, const Steps& steps, Parts parts,
+                      const models::Model& model) {
+  JobAccount job{.job_ranks = trace.world_size, .model_bytes = bytes_of(model)};
+  for (const TracedStep* step : steps) job.steps.push_back(account_of(*step, parts));
+  const TracedStep& last = *steps.back();
+  std::map<std::int64_t, std::int64_t> elements;  // by ranks
+  for (const TracedGradient& one : last.carriers()) {
+    if (one.ranks) elements[*one.ranks] += one.elements;
+  }
+  for (const auto& [ranks, of_group] : elements) {
+    job.group_sizes.push_back(ranks);
+    if (!job.ranks || of_group >= elements[*job.ranks]) job.ranks = ranks;
+  }
+  job.dtype = models::to_string(model.gradients.front().dtype);
+  job.sent_dtype = common_dtype(last.carriers());
+  if (job.sent_dtype.empty()) job.sent_dtype = job.dtype;
+  return job;
+}
+
+/// The rest of a step by the model's medians, or else what optimizers take of it.
+std::optional<double> optimizer_s(const models::Model& model, const Steps& steps) {
+  const auto over_steps = [&](std::optional<double> TracedStep::*member) {
+    return median_of(steps, [member](const TracedStep& step) { return step.*member; });
+  };
+  const auto rest = rest_s({.passes = model.micro_steps,
+                            .step_s = over_steps(&TracedStep::length_s),
+                            .forward_s = model.forward_s,
+                            .backward_s = models::backward_s(model),
+                            .exposed_s = over_steps(&TracedStep::modelled_exposed_s)});
+  return rest ? rest : over_steps(&TracedStep::optimizer_s);
+}
+
+/// Why buckets of so many elements have fewer than the gradients that they carry.
+std::string why_fewer(const TracedStep& step, std::int64_t elements) {
+  const char* const remedy =
+      ": the job sends factors of low rank; trace it without that hook for a model of its "
+      "gradients";
+  std::vector<std::vector<std::int64_t>> shapes;
+  for (const TracedGradient& one : step.gradients) shapes.push_back(one.shape);
+  const auto rank = powersgd_rank(shapes, elements);
+  if (rank > 0) return fmt::format(", as many as PowerSGD of rank {} sends{}", *rank, remedy);
+  if (rank || step.factorises) {
+    return fmt::format(", as where PowerSGD's factors travel beside them{}", remedy);
+  }
+  if (!step.travels.empty()) return fmt::format(": others travel by {}", io::quote(step.travels));
+  return ": a hook sends something smaller than gradients (factors of low rank as PowerSGD, a part "
+         "of them); trace the job without it";
+}
+
+/// Throws io::Unmet where buckets have other elements than the gradients that they carry.
+void check_carried(const TracedStep& step) {
+  const auto gradients = total_of(step.gradients), buckets = total_of(step.buckets);
+  if (!gradients && step.factorises) {
+    throw io::Unmet(fmt::format(
+        "no model: hooks multiply matrices where gradients of {} are accumulated, as PowerSGD's "
+        "do, so that its {} all-reduces carry factors of low rank; trace the job without that hook",
+        step.name, step.buckets.size()));
+  }
+  if (!gradients || !buckets || *gradients == *buckets || gathers_parameters(step)) return;
+  throw io::Unmet(fmt::format(
+      "no model: elements are not conserved: the gradients of {} have {} elements, the buckets "
+      "that "
+      "carry them {}{}",
+      step.name, *gradients, *buckets, *buckets < *gradients ? why_fewer(step, *buckets) : ""));
+}
+
+/// What else is exposed or travels, and no plan changes.
+void say_others(const StepAccount& step, const KindTotal& other,
+                const std::optional<models::Traced>& traced,
+                std::vector<std::string>& diagnostics) {
+  const bool much =
+      static_cast<double>(other.bytes) > kSmall * static_cast<double>(step.sent_bytes.value_or(0));
+  const double exposed_s = traced ? traced->other_communication_s : 0;
+  const bool slow = traced && exposed_s > kSmall * traced->step_s;
+  if (other.count == 0 || (!much && !slow)) return;
+  diagnostics.push_back(fmt::format(
+      "{} collectives of {} carry no gradients but {} of other data (activations, statistics, "
+      "norms, metrics, parameters){}: no plan changes them",
+      other.count, step.name, io::format_amount(other.bytes),
+      exposed_s > 0 ? fmt::format(", of which {} is exposed and stays in the model's other times",
+                                  io::format_duration(exposed_s))
+                    : ""));
 }
 
 /// How each step is sharded; none of them: the job is not.
@@ -346,25 +495,12 @@ void add_layer(const ShardedLayer& layer, models::Model& model) {
   }
 }
 
-/// Throws io::Unmet where a sharded step computes longer than it takes.
-void check_sharded_times(const TracedStep& step, const Sharding& sharding) {
-  constexpr double kRounded = 1.01, kRounded_s = 2e-6;
-  if (!step.length_s || !sharding.forward_s) return;
-  double last_s = 0;
-  for (const ShardedLayer& layer : sharding.layers) {
-    last_s = std::max(last_s, layer.ready_s.value_or(0));
-  }
-  const double sum_s = sharding.passes * (*sharding.forward_s + last_s);
-  if (sum_s <= *step.length_s * kRounded + kRounded_s) return;
-  throw io::Unmet(fmt::format(
-      "no model: times are not conserved: of {}, which takes {}, forward and backward of {} "
-      "micro-steps take {}: its events do not belong to it",
-      step.name, io::format_duration(*step.length_s), sharding.passes, io::format_duration(sum_s)));
+std::int64_t ranks_of(const Sharding& sharding) {
+  return sharding.ranks * std::max<std::int64_t>(1, sharding.replicas);
 }
 
 /// What is true of a sharded job and not of its model.
-void say_assumed(const Imported& trace, const Sharding& sharding,
-                 std::vector<std::string>& diagnostics) {
+void say_assumed(const Sharding& sharding, std::vector<std::string>& diagnostics) {
   const ShardedLayer& layer = sharding.layers.front();
   if (layer.reduced_dtype.empty()) {
     diagnostics.emplace_back("types of reductions are not told, and taken for float32");
@@ -376,18 +512,16 @@ void say_assumed(const Imported& trace, const Sharding& sharding,
   }
   if (sharding.passes > 1) {
     diagnostics.push_back(fmt::format(
-        "a step is {} micro-steps; forward and ready times are those of one{}", sharding.passes,
-        sharding.reduces_once ? ". Only the last reduces, and the schedule reduces in all" : ""));
+        "a step is {} micro-steps; forward and ready times are those of one{}{}", sharding.passes,
+        sharding.reduces_once ? ". Only the last reduces, and the schedule reduces in all" : "",
+        layer.forward_gathers < sharding.passes
+            ? fmt::format(". A layer is gathered in {} of them, and the schedule gathers in all",
+                          layer.forward_gathers)
+            : ""));
   }
-  const std::int64_t used = sharding.ranks * std::max<std::int64_t>(1, sharding.replicas);
-  if (trace.world_size && used != *trace.world_size) {
-    diagnostics.push_back(fmt::format(
-        "layers are sharded among {} of the {} ranks; the others compute other parts (tensor, "
-        "pipeline parallelism), whose communication is not in the model: simulate {} nodes",
-        used, *trace.world_size, used));
-  }
-  diagnostics.push_back(fmt::format(
-      "the job trained with {} on {} ranks: give the tools `schedule`", sharding.schedule, used));
+  diagnostics.push_back(
+      fmt::format("the job trained with {} on {} ranks: give the tools `schedule`",
+                  sharding.schedule, ranks_of(sharding)));
 }
 
 std::string source_of(const Imported& trace) {
@@ -412,6 +546,36 @@ void add_mix(const Imported& trace, models::Model& model, std::vector<std::strin
                 : "the model has no mix; add one by hand (mix: {gemm: 0.6, elementwise: 0.4})"));
 }
 
+StepAccount account_of(const TracedStep& step, const Sharding& sharding) {
+  StepAccount account{.name = step.name,
+                      .passes = sharding.passes,
+                      .step_s = step.length_s,
+                      .forward_s = sharding.forward_s,
+                      .exposed_s = step.modelled_exposed_s,
+                      .shown_s = shown_s(step)};
+  std::int64_t bytes = 0;
+  for (const KindTotal* kind :
+       {&sharding.all_gather, &sharding.reduce_scatter, &sharding.all_reduce}) {
+    bytes += std::min(INT64_MAX - bytes, kind->bytes);
+  }
+  account.sent_bytes = bytes;
+  for (const ShardedLayer& layer : sharding.layers) {
+    if (layer.ready_s) {
+      account.backward_s = std::max(account.backward_s.value_or(0), *layer.ready_s);
+    }
+  }
+  return account;
+}
+
+/// What the job's schedule sends of the model: it gathers in every forward and, unless layers stay
+/// whole, in every backward pass, and reduces behind it, over all groups of shards.
+std::int64_t bytes_with_schedule(const models::Model& model, const Sharding& sharding) {
+  const bool stays_whole = sharding.schedule.find("reshard=false") != std::string::npos;
+  const int collectives = (stays_whole ? 2 : 3) + (sharding.replicas > 1 ? 1 : 0);
+  const std::int64_t times = std::int64_t{collectives} * sharding.passes;
+  return bytes_of(model) > INT64_MAX / times ? INT64_MAX : bytes_of(model) * times;
+}
+
 /// The model of a sharded job: its layers, in the order in which they are reduced.
 ImportedModel sharded_model(const Imported& trace, const std::vector<NamedSharding>& steps,
                             const std::string& name, std::vector<std::string>& diagnostics) {
@@ -427,20 +591,29 @@ ImportedModel sharded_model(const Imported& trace, const std::vector<NamedShardi
       std::ranges::all_of(sharding.layers, [](auto& layer) { return layer.ready_s.has_value(); });
   if (has_times) {
     model.forward_s = *sharding.forward_s;
-    model.optimizer_s = sharding.optimizer_s.value_or(0);
   } else {
     for (models::Gradient& gradient : model.gradients) gradient.ready_s = 0;
     diagnostics.emplace_back("the model has no times: give the tools `compute_time`");
   }
-  check_time(model.forward_s + model.optimizer_s, "forward with the optimizer");
   Steps used;
+  JobAccount& job = imported.account;
+  job = {.joined = "layers are sharded",
+         .job_ranks = trace.world_size,
+         .ranks = ranks_of(sharding),
+         .schedule = sharding.schedule,
+         .model_bytes = bytes_with_schedule(model, sharding)};
   for (const std::size_t i : common.steps) {
     used.push_back(&trace.steps[i]);
-    check_sharded_times(trace.steps[i], *steps[i].sharding);
+    job.steps.push_back(account_of(trace.steps[i], *steps[i].sharding));
   }
+  if (has_times)
+    model.optimizer_s = optimizer_s(model, used).value_or(sharding.optimizer_s.value_or(0));
+  check_time(model.forward_s + model.optimizer_s, "forward with the optimizer");
   imported.traced = traced_of(used);
   if (imported.traced) check_time(imported.traced->step_s, "a step");
-  say_assumed(trace, sharding, diagnostics);
+  say_assumed(sharding, diagnostics);
+  check_accounts(job, diagnostics);
+  say_others(job.steps.back(), sharding.other, imported.traced, diagnostics);
   add_mix(trace, model, diagnostics);
   return imported;
 }
@@ -471,29 +644,31 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
   if (!trace.has_steps || trace.steps.empty()) {
     throw io::Unmet("no model: the trace does not tell where its steps begin");
   }
+  if (!trace.problem.empty()) throw io::Unmet("no model: " + trace.problem);
+  diagnostics.insert(diagnostics.end(), trace.assumed.begin(), trace.assumed.end());
   const std::vector<NamedSharding> shardings = shardings_of(trace);
   if (!shardings.empty()) return sharded_model(trace, shardings, name, diagnostics);
   const Steps whole = whole_steps(trace, options, diagnostics);
   if (whole.empty()) refuse_sizes(trace, fullest(trace));
   const TracedStep& last = *whole.back();
   check_communication(trace, whole, diagnostics);
+  check_carried(last);
   const PartsRow& row = choose_parts(trace, last, options, diagnostics);
   check_conserved(whole, row.parts, row.plural);
-  const auto in_gradients = total_of(last.gradients), in_buckets = total_of(last.buckets);
-  if (in_gradients && in_buckets && *in_gradients != *in_buckets && !gathers_parameters(last)) {
-    throw io::Unmet(
-        fmt::format("no model: elements are not conserved: the gradients of {} have {} elements, "
-                    "the buckets that carry them {}",
-                    last.name, *in_gradients, *in_buckets));
-  }
   const Steps steps = alike_last(whole, row.parts, diagnostics);
-  check_times(steps);
   ImportedModel imported;
   models::Model& model = imported.model;
   model.name = name;
   model.source = source_of(trace);
   bool has_times = true;
   add_gradients(steps, row, model, has_times);
+  if (row.parts == kGradients.parts) widen(last, model, diagnostics);
+  if (row.parts == kBuckets.parts && model.gradients.front().dtype != models::Dtype::kFloat32) {
+    diagnostics.push_back(fmt::format(
+        "the types of gradients are not told: they travel in {}, and may be float32 that a hook "
+        "(fp16_compress_hook) sends in half precision; record with record_shapes=True",
+        models::to_string(model.gradients.front().dtype)));
+  }
   model.micro_steps = last.micro_steps;
   if (model.micro_steps > 1) {
     diagnostics.push_back(
@@ -511,9 +686,22 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
     for (models::Gradient& gradient : model.gradients) gradient.ready_s = 0;
     diagnostics.emplace_back("the model has no times: give the tools `compute_time`");
   }
-  check_time(model.forward_s, "forward");
+  imported.account = account_of(trace, steps, row.parts, model);
+  check_accounts(imported.account, diagnostics);
+  imported.averages = last.averages;
+  imported.other = last.other;
+  if (has_times && forward) {
+    const auto rest = optimizer_s(model, steps);
+    model.optimizer_s = rest.value_or(0);
+    if (!rest) {
+      diagnostics.emplace_back(
+          "the optimizer is not told: nothing says when the last gradient is averaged");
+    }
+  }
+  check_time(model.forward_s + model.optimizer_s, "forward with the optimizer");
   imported.traced = traced_of(steps);
   if (imported.traced) check_time(imported.traced->step_s, "a step");
+  say_others(imported.account.steps.back(), last.other, imported.traced, diagnostics);
   diagnostics.push_back(
       fmt::format("names: PyTorch records none, so the model's are {0}0 to {0}{1}", row.name,
                   model.gradients.size() - 1));

@@ -9,6 +9,7 @@
 
 #include "models/model.hpp"
 #include "models/traced.hpp"
+#include "traces/accounting.hpp"
 #include "traces/kernel_classes.hpp"
 #include "traces/sharded.hpp"
 
@@ -20,9 +21,10 @@ namespace hipress::traces {
 struct TracedGradient {
   std::int64_t elements = 0;        ///< 0: the trace does not tell
   std::vector<std::int64_t> shape;  ///< none: the trace does not tell
-  std::string dtype;              ///< "float32", …; else as the trace writes it; empty: not told
-  bool assumed = false;           ///< the type is, since the trace tells bytes alone
-  std::optional<double> ready_s;  ///< after the start of backward
+  std::string dtype;     ///< "float32", …; else as the trace writes it; empty: not told
+  bool assumed = false;  ///< the type is, since the trace tells bytes alone
+  std::optional<std::int64_t> ranks = {};  ///< of a bucket: its process group's
+  std::optional<double> ready_s;           ///< after the start of backward
 };
 
 /// One iteration.
@@ -41,12 +43,28 @@ struct TracedStep {
   std::optional<double> communication_s = {};
   std::optional<double> exposed_communication_s = {};
   std::optional<double> idle_s = {};
+  /// The part of exposed_communication_s by what carries gradients or shards of them.
+  std::optional<double> modelled_exposed_s = {};
+  /// Steps of optimizers behind backward, where the trace does not tell when gradients are
+  /// averaged.
+  std::optional<double> optimizer_s = {};
+  int iterations = 1;  ///< in the profiler's step, of which this is one
   /// Of AccumulateGrad, in the order in which they ran.
   std::vector<TracedGradient> gradients = {};
   /// Of the all-reduces that AccumulateGrad launched.
   std::vector<TracedGradient> buckets = {};
   /// Those that nothing of backward launched: nothing says of what.
   std::vector<TracedGradient> other_all_reduces = {};
+  /// Of these, those behind backward that have as many elements as the gradients, and so carry
+  /// them.
+  std::vector<TracedGradient> late_buckets = {};
+  std::string travels = {};  ///< a collective but no all-reduce that AccumulateGrad launched
+  /// Matrix products in AccumulateGrad, as hooks make them for factors of low rank.
+  bool factorises = false;
+  KindTotal averages = {}, other = {};  ///< all-reduces of gradients, and the other collectives
+  /// Those behind backward that carry no gradients: elements, and what carries most of them.
+  std::int64_t behind_elements = 0;
+  std::string behind = {};
   std::int64_t reduce_scatters = 0;
   std::int64_t gathered_elements = 0;  ///< what comes out of all-gathers; 0: not told, or none
   std::int64_t collectives = 0;        ///< all together
@@ -55,6 +73,10 @@ struct TracedStep {
 
   /// Of the buckets; none if one of them does not tell.
   std::optional<std::int64_t> collective_elements() const;
+  /// What carries the gradients.
+  const std::vector<TracedGradient>& carriers() const {
+    return buckets.empty() ? late_buckets : buckets;
+  }
 };
 
 /// Whether these have the same sizes and shapes in the same order.
@@ -72,7 +94,9 @@ struct Imported {
   std::optional<TracedMix> mix = {};
   /// Sentences: what this trace does not tell, and the remedy.
   std::vector<std::string> not_told = {};
-  std::int64_t events = 0;  ///< events or nodes
+  std::vector<std::string> assumed = {};  ///< sentences about what the reader took it for
+  std::string problem = {};               ///< why it is of no model; empty: nothing is known
+  std::int64_t events = 0;                ///< events or nodes
 
   /// Adds a sentence to not_told, once, and of what is said of step after step the first few.
   void tell(std::string sentence);
@@ -92,6 +116,9 @@ struct ImportedModel {
   std::optional<models::Traced> traced;  ///< none: the trace has no times
   /// Medians over steps; none: the job is not sharded.
   std::optional<Sharding> sharding = {};
+  JobAccount account = {};  ///< of the steps that the medians are of
+  /// Of a step of a job that is not sharded: what carries gradients, and all else.
+  KindTotal averages = {}, other = {};
 };
 
 /// What a person who knows the job adds to its trace.

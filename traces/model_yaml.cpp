@@ -27,6 +27,9 @@ void write_traced(std::ostream& out, const models::Traced& traced) {
       << "\n  communication: " << time_of(traced.communication_s)
       << "\n  exposed_communication: " << time_of(traced.exposed_communication_s)
       << "\n  idle: " << time_of(traced.idle_s) << '\n';
+  if (traced.other_communication_s > 0) {
+    out << "  other_communication: " << time_of(traced.other_communication_s) << '\n';
+  }
 }
 
 }  // namespace

@@ -27,6 +27,10 @@ constexpr std::string_view kSubmit = "hipress::submit(";
 constexpr std::string_view kWait = "hipress::wait(";
 constexpr std::string_view kGloo = "gloo:";
 
+/// Operators that multiply or factorise matrices.
+constexpr std::string_view kProducts[] = {"aten::mm", "aten::bmm", "aten::matmul",
+                                          "aten::linalg_qr"};
+
 /// What an event is, by its category; older profilers write other names, and those without Kineto
 /// none.
 enum class Category : std::uint8_t { kOperator, kKernel, kMemory, kCall, kOther };
@@ -165,6 +169,7 @@ TracedGradient ProfilerTrace::traced_of(const Collective& what) {
   TracedGradient traced;
   traced.elements = std::max<std::int64_t>(0, what.elements);
   traced.dtype = dtype_of(what.dtype);
+  traced.ranks = what.group_size;
   traced.assumed = traced.elements > 0 && traced.dtype.empty();
   if (traced.assumed) traced.dtype = models::to_string(models::Dtype::kFloat32);
   return traced;
@@ -227,9 +232,16 @@ void ProfilerTrace::add_operator(const ProfilerEvent& event) {
   } else if (add_range_of_fsdp(event)) {
     return;
   } else if (name.starts_with(kGloo)) {
-    if (collective_named(name) != CollectiveKind::kOther) library_calls_.push_back(plain.time);
+    const CollectiveKind kind = collective_named(name);
+    if (kind != CollectiveKind::kOther) {
+      library_calls_.push_back(
+          {plain.time, kind, elements_or_none(event.input_shape), short_text(event.input_type)});
+    }
     return;
   } else if (name.starts_with("aten::")) {
+    if (std::ranges::find(kProducts, name) != std::end(kProducts)) {
+      products_.push_back({plain.thread, plain.time.begin});
+    }
     if (name == "aten::_chunk_cat") copies_.push_back({plain.time.begin, event.shapes.first});
     forward_.push_back({plain.thread, plain.time.begin});
   } else {

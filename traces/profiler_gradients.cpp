@@ -4,7 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <map>
+#include <string_view>
+#include <utility>
 
 #include "io/error.hpp"
 #include "models/model.hpp"
@@ -12,6 +16,35 @@
 #include "traces/tensors.hpp"
 
 namespace hipress::traces {
+namespace {
+
+std::int64_t elements_in(const std::vector<TracedGradient>& buckets) {
+  std::int64_t sum = 0;
+  for (const TracedGradient& one : buckets) {
+    sum += std::min(models::kMaxElements - sum, one.elements);
+  }
+  return sum;
+}
+
+/// Of what a collective carries, at least one way; a type that is not known is taken for float32.
+std::int64_t bytes_of(const std::string& dtype, std::int64_t elements) {
+  const std::int64_t each = bytes_of_type(dtype);
+  return elements * (each > 0 ? each : bytes_of_type("float32"));
+}
+
+/// True of types of whole numbers, such as DDP's map of the parameters that were used.
+bool counts(const std::string& dtype) {
+  static constexpr std::string_view kWhole[] = {"Int", "int", "Long", "long int"};
+  return std::ranges::find(kWhole, dtype) != std::end(kWhole);
+}
+
+bool is_near(std::int64_t a, std::int64_t b) {
+  constexpr double kPadding = 0.01;
+  const auto more = static_cast<double>(std::max(a, b));
+  return std::abs(static_cast<double>(a - b)) <= kPadding * more;
+}
+
+}  // namespace
 
 /// When backward begins: on the GPU with the first activity that it launches.
 std::optional<std::int64_t> ProfilerTrace::backward_start(const Interval& window,
@@ -152,7 +185,7 @@ std::int64_t ProfilerTrace::after_optimizers(const Interval& time) const {
   return end_ns;
 }
 
-void ProfilerTrace::read_pass(const Window& window, Pass& pass, Imported& imported) const {
+void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
   const std::uint64_t thread = pass.accumulates.front()->thread;
   const auto backward_ns = backward_start({pass.since_ns, window.time.end}, thread);
   if (backward_ns && has_gpu()) {
@@ -193,14 +226,46 @@ void ProfilerTrace::read_pass(const Window& window, Pass& pass, Imported& import
     }
     pass.gradients.push_back(std::move(gradient));
     for (const Collective* what : collectives_of(*at)) {
-      if (what->kind() == CollectiveKind::kReduceScatter) continue;  // tell_reductions()
+      if (what->kind() == CollectiveKind::kAllReduce && counts(what->dtype)) continue;
       if (what->kind() != CollectiveKind::kAllReduce) {
-        tell_travels(window.name, what->name, imported);
+        if (pass.travels.empty()) pass.travels = what->name;
         continue;
       }
       TracedGradient& bucket = pass.buckets.emplace_back(traced_of(*what));
       bucket.ready_s = last_ready_s;
+      pass.filled_by.push_back(pass.gradients.size());
     }
+  }
+}
+
+/// Where optimizers step between passes of different gradients, several models are trained.
+void ProfilerTrace::say_in_turn(const std::string& name, const std::vector<Pass>& passes,
+                                Imported& imported) const {
+  std::size_t steps = 0;
+  std::string sizes;
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    sizes += fmt::format("{}{}",
+                         i == 0                   ? ""
+                         : i + 1 == passes.size() ? " and "
+                                                  : ", ",
+                         passes[i].gradients.size());
+    steps += i > 0 && steps_between(passes[i - 1], passes[i]) ? 1 : 0;
+  }
+  if (steps == 0 || !imported.problem.empty()) return;
+  imported.problem = fmt::format(
+      "{} goes backward {} times, to {} gradients, and an optimizer steps in between, as where "
+      "several models are trained in turn (a GAN's generator and discriminator): each is "
+      "synchronised by itself, and a model has one synchronisation a step; trace the steps of one "
+      "of them alone",
+      name, passes.size(), sizes);
+}
+
+/// Makes the times of the profiler's step those of one of its iterations.
+void ProfilerTrace::share_out(TracedStep& step, int iterations) {
+  step.iterations = iterations;
+  for (std::optional<double>* time : {&step.length_s, &step.compute_s, &step.communication_s,
+                                      &step.exposed_communication_s, &step.idle_s}) {
+    if (*time) **time /= iterations;
   }
 }
 
@@ -210,8 +275,13 @@ void ProfilerTrace::keep_last_iteration(const std::string& name, std::vector<Pas
                                         TracedStep& step, Imported& imported) const {
   const Pass& last = passes.back();
   const std::size_t count = passes.size();
-  if (std::ranges::any_of(
-          passes, [&](const Pass& pass) { return !same_layout(pass.gradients, last.gradients); })) {
+  const auto differs = [&](const Pass& pass) {
+    const bool both_send = !pass.buckets.empty() && !last.buckets.empty();
+    return !same_layout(pass.gradients, last.gradients) ||
+           (both_send && elements_in(pass.buckets) != elements_in(last.buckets));
+  };
+  if (std::ranges::any_of(passes, differs)) {
+    say_in_turn(name, passes, imported);
     return;
   }
   // The passes that gradients are synchronised after: before a step of the optimizer, or those that
@@ -234,18 +304,39 @@ void ProfilerTrace::keep_last_iteration(const std::string& name, std::vector<Pas
         fmt::format("one synchronisation per {}: it holds {}, of which the last is the "
                     "model's, and times are a share of it",
                     name.substr(0, name.find('#')), synchronised));
-    const auto part = static_cast<double>(synchronised);
-    for (std::optional<double>* time : {&step.length_s, &step.compute_s, &step.communication_s,
-                                        &step.exposed_communication_s, &step.idle_s}) {
-      if (*time) **time /= part;
-    }
+    share_out(step, static_cast<int>(synchronised));
   }
   std::vector<double> forward;
   for (const Pass& pass : passes) {
     if (pass.forward_s) forward.push_back(*pass.forward_s);
   }
+  Pass& kept = passes.back();
+  if (kept.forward_s) kept.forward_s = median(std::move(forward));
+  double last_s = 0;
+  for (const TracedGradient& one : kept.gradients)
+    last_s = std::max(last_s, one.ready_s.value_or(0));
+  const double all_s = step.micro_steps * (kept.forward_s.value_or(0) + last_s);
+  if (step.micro_steps > 1 && all_s > step.length_s.value_or(all_s)) take_medians(passes);
   passes.erase(passes.begin(), passes.end() - 1);
-  if (passes.back().forward_s) passes.back().forward_s = median(std::move(forward));
+}
+
+/// Makes the ready times of the last pass the medians over passes of the same gradients: it alone
+/// has the hooks of buckets in it.
+void ProfilerTrace::take_medians(std::vector<Pass>& passes) {
+  Pass& last = passes.back();
+  std::vector<std::optional<double>> latest;  // of the gradients up to one
+  for (std::size_t g = 0; g < last.gradients.size(); ++g) {
+    std::vector<double> times;
+    for (const Pass& pass : passes) {
+      if (pass.gradients[g].ready_s) times.push_back(*pass.gradients[g].ready_s);
+    }
+    if (!times.empty()) last.gradients[g].ready_s = median(std::move(times));
+    const auto& ready_s = last.gradients[g].ready_s;
+    latest.push_back(g == 0 ? ready_s : std::max(latest.back(), ready_s));
+  }
+  for (std::size_t b = 0; b < last.buckets.size(); ++b) {
+    last.buckets[b].ready_s = latest[last.filled_by[b] - 1];
+  }
 }
 
 void ProfilerTrace::add_gradients(const Window& window, TracedStep& step,
@@ -253,43 +344,142 @@ void ProfilerTrace::add_gradients(const Window& window, TracedStep& step,
   const std::vector<const Operator*> accumulates = gradients_of(window, imported);
   if (accumulates.empty()) return;
   std::vector<Pass> passes = passes_of(window, accumulates);
-  for (Pass& pass : passes) read_pass(window, pass, imported);
+  for (Pass& pass : passes) read_pass(window, pass);
   keep_last_iteration(window.name, passes, step, imported);
   if (passes.size() > 1) {
     // Passes of different gradients are one: their times count from where the first goes backward.
     Pass all = {.accumulates = accumulates, .since_ns = window.time.begin};
-    read_pass(window, all, imported);
+    read_pass(window, all);
     passes = {std::move(all)};
   }
   step.gradients = std::move(passes.back().gradients);
   step.buckets = std::move(passes.back().buckets);
   step.forward_s = passes.back().forward_s;
+  step.travels = std::move(passes.back().travels);
+  const auto product = std::ranges::lower_bound(products_, window.time.begin, {}, &Begin::ns);
+  step.factorises = product != products_.end() && product->ns < window.time.end;
+}
+
+/// The AccumulateGrad that a call is in; null: it is in none.
+const ProfilerTrace::Operator* ProfilerTrace::accumulate_around(std::uint64_t thread,
+                                                                std::int64_t ns) const {
+  constexpr int kLooked = 16;
+  auto at = std::ranges::upper_bound(accumulates_, ns, {},
+                                     [](const Operator& one) { return one.time.begin; });
+  for (int looked = 0; at != accumulates_.begin() && looked < kLooked; ++looked) {
+    --at;
+    if (at->thread == thread) return at->time.end >= ns ? &*at : nullptr;
+  }
+  return nullptr;
 }
 
 /// What a step communicates besides its buckets.
-void ProfilerTrace::add_collectives(const Window& window, TracedStep& step) const {
-  std::vector<const Collective*> all;
-  auto at = std::ranges::lower_bound(activities_, window.time.begin, {}, &Activity::launch_ns);
-  for (; at != activities_.end() && at->launch_ns < window.time.end; ++at) {
-    if (at->collective >= 0) all.push_back(&collectives_[static_cast<std::size_t>(at->collective)]);
+ProfilerTrace::Carried ProfilerTrace::add_collectives(const Window& window,
+                                                      TracedStep& step) const {
+  const auto by_start = [](const Operator& one) { return one.time.begin; };
+  Carried carried;
+  const auto first = std::ranges::lower_bound(accumulates_, window.time.begin, {}, by_start);
+  const auto end = std::ranges::lower_bound(accumulates_, window.time.end, {}, by_start);
+  if (first != end) {
+    const Operator* const inner = inside(*std::prev(end));
+    carried.last_ns = std::prev(end)->time.end;
+    carried.ready_ns = inner != nullptr ? inner->time.end : carried.last_ns;
   }
-  if (all.empty()) {
-    auto call =
-        std::ranges::lower_bound(collective_calls_, window.time.begin, {},
-                                 [](const CollectiveCall& one) { return one.call.time.begin; });
-    for (; call != collective_calls_.end() && call->call.time.begin < window.time.end; ++call) {
-      all.push_back(&call->what);
-    }
-  }
+  const std::vector<Started> all = started(window);
   step.collectives = static_cast<std::int64_t>(all.size() + submits_.size());
-  for (const Collective* what : all) {
-    if (what->kind() == CollectiveKind::kReduceScatter) ++step.reduce_scatters;
-    if (what->kind() == CollectiveKind::kAllGather && what->out_elements > 0) {
+  std::vector<Started> behind;
+  for (const Started& one : all) {
+    const CollectiveKind kind = one.what.kind();
+    if (kind == CollectiveKind::kReduceScatter) ++step.reduce_scatters;
+    if (kind == CollectiveKind::kAllGather && one.what.out_elements > 0) {
       const std::int64_t left = models::kMaxElements - step.gathered_elements;
-      step.gathered_elements += std::min(left, what->out_elements);
+      step.gathered_elements += std::min(left, one.what.out_elements);
     }
-    if (what->kind() != CollectiveKind::kAllReduce || !step.buckets.empty()) continue;
-    step.other_all_reduces.push_back(traced_of(*what));
+    const bool averages = kind == CollectiveKind::kAllReduce && !counts(one.what.dtype) &&
+                          accumulate_around(one.thread, one.ns) != nullptr;
+    const std::int64_t elements =
+        std::min(models::kMaxElements, std::max(one.what.elements, one.what.out_elements));
+    add_to(averages ? step.averages : step.other, {.time = one.time},
+           bytes_of(traced_of(one.what).dtype, elements));
+    if (averages && one.time) carried.times.push_back(*one.time);
+    if (kind == CollectiveKind::kAllReduce && step.buckets.empty()) {
+      step.other_all_reduces.push_back(traced_of(one.what));
+    }
+    if (!averages && carried.last_ns != INT64_MIN && one.ns > carried.last_ns) {
+      behind.push_back(one);
+    }
+  }
+  if (step.buckets.empty() && !step.gradients.empty()) add_late_buckets(behind, step, carried);
+  return carried;
+}
+
+/// Of what is started behind backward, the all-reduces of a group that have as many elements as the
+/// gradients carry them.
+void ProfilerTrace::add_late_buckets(const std::vector<Started>& behind, TracedStep& step,
+                                     Carried& carried) const {
+  std::map<std::string, std::vector<const Started*>> groups;
+  bool told = true;
+  for (const Started& one : behind) {
+    if (one.what.kind() != CollectiveKind::kAllReduce) continue;
+    groups[fmt::format("{} {}", one.what.group, one.what.group_size.value_or(0))].push_back(&one);
+    told = told && one.what.elements > 0;
+  }
+  const std::int64_t elements = elements_in(step.gradients);
+  std::vector<const Started*> found;
+  for (const auto& [name, members] : groups) {
+    std::int64_t sum = 0;
+    for (const Started* one : members) {
+      sum += std::min(models::kMaxElements - sum, std::max<std::int64_t>(0, one->what.elements));
+    }
+    // What has no sizes may carry them.
+    if (!told || (elements > 0 && is_near(sum, elements))) {
+      found.insert(found.end(), members.begin(), members.end());
+    }
+  }
+  for (const Started* one : found) {
+    if (told) step.late_buckets.push_back(traced_of(one->what));
+    if (one->time) carried.times.push_back(*one->time);
+  }
+  std::int64_t most = 0;
+  for (const Started& one : behind) {
+    if (std::ranges::find(found, &one) != found.end()) continue;
+    const std::int64_t size = std::max(one.what.elements, one.what.out_elements);
+    step.behind_elements += std::min(models::kMaxElements - step.behind_elements, size);
+    if (size > most) step.behind = one.what.name;
+    most = std::max(most, size);
+  }
+}
+
+/// The part of exposed communication by what carries gradients, or shards of them.
+void ProfilerTrace::add_exposed(const Interval& window, const Carried& carried,
+                                TracedStep& step) const {
+  std::vector<Interval> times = carried.times;
+  const auto sharding = step.sharded ? sharding_of(*step.sharded) : std::nullopt;
+  if (sharding) times = sharding->times;
+  // Whose times these are: of shards, and of what is started behind backward, the last one's.
+  const int iterations = sharding || step.buckets.empty() ? 1 : step.iterations;
+  if (!waits_.empty()) {
+    for (const Interval& hook : times_of_hooks()) times.push_back(hook);
+  }
+  const TimeSet own = TimeSet(std::move(times)).within(window);
+  if (has_gpu()) {
+    const TimeSet computing = computing_.within(window);
+    step.modelled_exposed_s = to_seconds(length_outside(own, computing)) / iterations;
+    return;
+  }
+  if (sharding) {
+    const TimeSet hooks = sharding_hooks_.within(window);
+    step.modelled_exposed_s = to_seconds(own.length() + hooks.length() - both(own, hooks).length());
+  } else if (!waits_.empty()) {
+    step.modelled_exposed_s = step.exposed_communication_s;
+  } else if (step.averages.count == 0 && step.collectives == 0) {
+    step.modelled_exposed_s = 0;
+  } else if (!own.intervals().empty() && carried.ready_ns != INT64_MIN) {
+    // Backward ends when the last is done.
+    step.modelled_exposed_s =
+        to_seconds(std::max<std::int64_t>(0, own.intervals().back().end - carried.ready_ns));
+  } else if (const auto found = optimizer_s({carried.last_ns, window.end}); found > 0) {
+    step.optimizer_s = found;
   }
 }
 

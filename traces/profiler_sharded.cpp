@@ -54,17 +54,37 @@ void ProfilerTrace::join_sharded() {
   };
   std::ranges::stable_sort(layer_ranges_, {}, thread_and_start);
   std::ranges::stable_sort(copies_, {}, &Copy::ns);
-  std::ranges::stable_sort(library_calls_, {}, &Interval::begin);
+  const auto library_start = [](const LibraryCall& one) { return one.time.begin; };
+  std::ranges::stable_sort(library_calls_, {}, library_start);
+  read_types_of_library();
   std::vector<Interval> hooks = std::move(fsdp_hooks_);
   for (const auto* calls : {&collective_calls_, &c10d_calls_}) {
     for (const CollectiveCall& one : *calls) hooks.push_back(one.call.time);
   }
   sharding_hooks_ = TimeSet(std::move(hooks));
-  library_times_ = TimeSet(library_calls_);
+  std::vector<Interval> library;
+  for (const LibraryCall& one : library_calls_) library.push_back(one.time);
+  library_times_ = TimeSet(std::move(library));
   std::ranges::stable_sort(described_, {}, [](const CollectiveCall& one) {
     return std::pair(one.call.thread, one.call.time.begin);
   });
   stream_ = computing_stream();
+}
+
+/// Where a call's list of tensors has no type, that of what gloo then does with as many elements.
+void ProfilerTrace::read_types_of_library() {
+  constexpr std::ptrdiff_t kLooked = 16;
+  for (CollectiveCall& call : collective_calls_) {
+    if (!call.what.dtype.empty() || call.what.elements == 0) continue;
+    const auto since =
+        std::ranges::lower_bound(library_calls_, call.call.time.begin, {},
+                                 [](const LibraryCall& one) { return one.time.begin; });
+    const auto until = since + std::min(kLooked, library_calls_.end() - since);
+    const auto found = std::find_if(since, until, [&](const LibraryCall& one) {
+      return one.kind == call.what.kind() && one.elements == call.what.elements;
+    });
+    if (found != until) call.what.dtype = found->dtype;
+  }
 }
 
 /// The backward passes of a window: functions of backward without forward between them.
@@ -87,15 +107,22 @@ std::vector<Interval> ProfilerTrace::backward_passes(const Window& window) const
     }
     passes.push_back(at->time);
   }
-  // What an optimizer separates are steps of their own, of which the last is kept.
-  for (std::size_t i = passes.size(); i-- > 1;) {
+  return passes;
+}
+
+/// What an optimizer separates are iterations, of which the last is kept. How many there were.
+int ProfilerTrace::keep_last_iteration(std::vector<Interval>& passes) const {
+  int iterations = 1;
+  std::size_t first = 0;
+  for (std::size_t i = 1; i < passes.size(); ++i) {
     const auto step =
         std::ranges::lower_bound(optimizer_steps_, passes[i - 1].begin, {}, &Interval::begin);
     if (step == optimizer_steps_.end() || step->begin >= passes[i].begin) continue;
-    passes.erase(passes.begin(), passes.begin() + static_cast<std::ptrdiff_t>(i));
-    break;
+    first = i;
+    ++iterations;
   }
-  return passes;
+  passes.erase(passes.begin(), passes.begin() + static_cast<std::ptrdiff_t>(first));
+  return iterations;
 }
 
 /// The layer that a range of FSDP's names around a call; null: none is around it.
@@ -169,7 +196,7 @@ ProfilerTrace::Collective ProfilerTrace::with_sizes(const Collective& what, std:
   return made;
 }
 
-/// The collectives of a window, as kernels or, without a GPU, as calls and what a library does.
+/// The collectives of a window, as kernels or, without these, as calls and what a library does.
 std::vector<ProfilerTrace::Started> ProfilerTrace::started(const Window& window) const {
   std::vector<Started> all;
   auto at = std::ranges::lower_bound(activities_, window.time.begin, {}, &Activity::launch_ns);
@@ -179,7 +206,7 @@ std::vector<ProfilerTrace::Started> ProfilerTrace::started(const Window& window)
     all.push_back(
         {with_sizes(what, at->thread, at->launch_ns), at->thread, at->launch_ns, at->time});
   }
-  if (has_gpu()) return all;
+  if (!all.empty()) return all;
   const auto by_start = [](const CollectiveCall& one) { return one.call.time.begin; };
   auto call = std::ranges::lower_bound(collective_calls_, window.time.begin, {}, by_start);
   for (; call != collective_calls_.end() && call->call.time.begin < window.time.end; ++call) {
@@ -188,10 +215,11 @@ std::vector<ProfilerTrace::Started> ProfilerTrace::started(const Window& window)
                    where.time.begin, std::nullopt});
   }
   // Threads of the library take them in order.
-  auto done = std::ranges::lower_bound(library_calls_, window.time.begin, {}, &Interval::begin);
-  const auto end = std::ranges::lower_bound(library_calls_, window.time.end, {}, &Interval::begin);
+  const auto library_start = [](const LibraryCall& one) { return one.time.begin; };
+  auto done = std::ranges::lower_bound(library_calls_, window.time.begin, {}, library_start);
+  const auto end = std::ranges::lower_bound(library_calls_, window.time.end, {}, library_start);
   if (end - done == static_cast<std::ptrdiff_t>(all.size())) {
-    for (Started& one : all) one.time = *done++;
+    for (Started& one : all) one.time = (done++)->time;
   }
   return all;
 }
@@ -259,7 +287,8 @@ void ProfilerTrace::add_sharded(const Window& window, TracedStep& step, Imported
   const std::vector<Started> all = started(window);
   const bool any =
       std::ranges::any_of(all, [](const Started& one) { return reduces(one.what.kind()); });
-  const std::vector<Interval> passes = backward_passes(window);
+  std::vector<Interval> passes = backward_passes(window);
+  const int iterations = keep_last_iteration(passes);
   if (!any || imported.world_size.value_or(1) <= 1 || passes.empty()) return;
   const std::int64_t since_ns = after_optimizers({window.time.begin, passes.front().begin});
   ShardedStep sharded{.ranks = imported.world_size, .has_buckets = !step.buckets.empty()};
@@ -284,6 +313,7 @@ void ProfilerTrace::add_sharded(const Window& window, TracedStep& step, Imported
   const bool none = next == sharded.collectives.end();
   sharded.optimizer_s = optimizer_s({last_ns, none ? window.time.end : next->started_ns});
   step.sharded = std::move(sharded);
+  if (step.iterations == 1) share_out(step, iterations);
   if (!has_gpu() && layer_ranges_.empty()) {
     imported.tell(
         "how long the CPU waits for collectives: there are no ranges of FSDP's around them, so "
@@ -322,29 +352,6 @@ void ProfilerTrace::add_reductions(const std::vector<Interval>& passes,
     one.gradients = gradients_before(before_ns, one.started_ns);
     before_ns = one.started_ns;
   }
-}
-
-/// Gradients that AccumulateGrad reduces to shards, where these are no layers'.
-void ProfilerTrace::tell_reductions(const Window& window, const TracedStep& step,
-                                    Imported& imported) const {
-  if (step.reduce_scatters == 0) return;
-  const auto sharding = step.sharded ? sharding_of(*step.sharded) : std::nullopt;
-  if (sharding && sharding->problem.empty()) return;
-  const auto by_start = [](const Operator& one) { return one.time.begin; };
-  auto at = std::ranges::lower_bound(accumulates_, window.time.begin, {}, by_start);
-  for (; at != accumulates_.end() && at->time.begin < window.time.end; ++at) {
-    for (const Collective* what : collectives_of(*at)) {
-      if (what->kind() == CollectiveKind::kReduceScatter) {
-        tell_travels(window.name, what->name, imported);
-      }
-    }
-  }
-}
-
-void ProfilerTrace::tell_travels(const std::string& step, const std::string& collective,
-                                 Imported& imported) {
-  imported.tell(fmt::format("a model: gradients of {} travel by {}, and only all-reduces are read",
-                            step, io::quote(collective)));
 }
 
 /// What is computed behind the last reduction; without a GPU steps of optimizers.

@@ -108,6 +108,9 @@ void ProfilerTrace::join() {
     if (before != nullptr) before->time.end = std::min(before->time.end, one.time.begin);
     before = &one;
   }
+  std::erase_if(products_,
+                [&](const Begin& one) { return accumulate_around(one.thread, one.ns) == nullptr; });
+  std::ranges::sort(products_, {}, &Begin::ns);
   // Older profilers describe a collective at its call alone.
   std::unordered_map<std::int64_t, const Collective*> called;
   for (const CollectiveCall& one : collective_calls_) {
@@ -154,7 +157,7 @@ std::vector<ProfilerTrace::Window> ProfilerTrace::windows(Imported& imported) co
     for (std::size_t i = 0; i + 1 < disjoint.size(); ++i) {
       disjoint[i].time.end = std::min(disjoint[i].time.end, disjoint[i + 1].time.begin);
     }
-    return disjoint;
+    return whole_steps(disjoint, imported);
   }
   imported.has_steps = optimizer_steps_.size() == 1;
   if (!imported.has_steps) {
@@ -250,6 +253,16 @@ void ProfilerTrace::add_world_size(const TraceHeader& header, Imported& imported
   }
 }
 
+/// Groups of other communication say nothing of how many ranks average gradients.
+void ProfilerTrace::take_world_size_of_gradients(Imported& imported) {
+  std::optional<std::int64_t> ranks;
+  for (const TracedStep& step : imported.steps) {
+    if (step.sharded) return;
+    for (const TracedGradient& one : step.carriers()) ranks = std::max(ranks, one.ranks);
+  }
+  if (ranks) imported.world_size = ranks;
+}
+
 std::string ProfilerTrace::why_no_gpu() const {
   const auto most =
       std::ranges::max_element(unknown_, {}, [](const auto& category) { return category.second; });
@@ -275,11 +288,12 @@ std::optional<Imported> ProfilerTrace::finish(const TraceHeader& header) {
     TracedStep step{.name = steps[i].name, .length_s = to_seconds(times[i].end - times[i].begin)};
     add_times(times[i], step);
     add_gradients(steps[i], step, imported);
-    add_collectives(steps[i], step);
+    const Carried carried = add_collectives(steps[i], step);
     add_sharded(steps[i], step, imported);
-    tell_reductions(steps[i], step, imported);
+    add_exposed(times[i], carried, step);
     imported.steps.push_back(std::move(step));
   }
+  if (!header.world_size) take_world_size_of_gradients(imported);
   if (has_gpu() && std::ranges::all_of(activities_, [](const Activity& activity) {
         return activity.launch_ns < 0;
       })) {

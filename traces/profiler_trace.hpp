@@ -80,7 +80,9 @@ class ProfilerTrace {
     std::vector<const Operator*> accumulates;
     std::int64_t since_ns = 0;  ///< when what comes before it had ended on the CPU
     std::vector<TracedGradient> gradients = {}, buckets = {};
+    std::vector<std::size_t> filled_by = {};  ///< of each bucket, the gradients before it
     std::optional<double> forward_s = {};
+    std::string travels = {};  ///< as TracedStep::travels
   };
   /// record_param_comms: the CPU's side of a collective.
   struct CollectiveCall {
@@ -105,6 +107,12 @@ class ProfilerTrace {
     std::uint64_t thread;
     std::int64_t ns;
     std::optional<Interval> time;
+  };
+  /// What of a step's communication carries its gradients.
+  struct Carried {
+    std::vector<Interval> times;
+    std::int64_t ready_ns = INT64_MIN;  ///< the last gradient's, on the CPU
+    std::int64_t last_ns = INT64_MIN;   ///< the end of its evaluation
   };
   using Operators = std::vector<Operator>;
 
@@ -134,18 +142,34 @@ class ProfilerTrace {
   bool goes_forward(const Interval& between, std::uint64_t thread) const;
   bool steps_between(const Pass& pass, const Pass& next) const;
   std::int64_t after_optimizers(const Interval& time) const;
-  void read_pass(const Window& window, Pass& pass, Imported& imported) const;
+  void read_pass(const Window& window, Pass& pass) const;
   std::optional<std::int64_t> backward_start(const Interval& window, std::uint64_t thread) const;
   void keep_last_iteration(const std::string& name, std::vector<Pass>& passes, TracedStep& step,
                            Imported& imported) const;
-  void add_collectives(const Window& window, TracedStep& step) const;
+  void say_in_turn(const std::string& name, const std::vector<Pass>& passes,
+                   Imported& imported) const;
+  Carried add_collectives(const Window& window, TracedStep& step) const;
+  void add_late_buckets(const std::vector<Started>& behind, TracedStep& step,
+                        Carried& carried) const;
+  void add_exposed(const Interval& window, const Carried& carried, TracedStep& step) const;
+  const Operator* accumulate_around(std::uint64_t thread, std::int64_t ns) const;
+  struct WindowWork;
+  std::vector<WindowWork> work_of(const std::vector<Window>& windows) const;
+  static std::vector<bool> ends_of_steps(const std::vector<Window>& windows,
+                                         const std::vector<WindowWork>& works, Imported& imported);
+  std::vector<Window> whole_steps(const std::vector<Window>& windows, Imported& imported) const;
   const Operator* inside(const Operator& outer) const;
   std::vector<const Collective*> collectives_of(const Operator& accumulate) const;
   void add_world_size(const TraceHeader& header, Imported& imported) const;
+  static void take_world_size_of_gradients(Imported& imported);
   bool add_range_of_fsdp(const ProfilerEvent& event);
   std::uint64_t computing_stream() const;
   void join_sharded();
   std::vector<Interval> backward_passes(const Window& window) const;
+  int keep_last_iteration(std::vector<Interval>& passes) const;
+  void read_types_of_library();
+  static void take_medians(std::vector<Pass>& passes);
+  static void share_out(TracedStep& step, int iterations);
   const LayerRange* layer_range(std::uint64_t thread, std::int64_t ns) const;
   std::int64_t evaluation_of(std::uint64_t thread, std::int64_t ns) const;
   StepCollective step_collective(const Collective& what, std::uint64_t thread, std::int64_t ns,
@@ -159,9 +183,6 @@ class ProfilerTrace {
   std::vector<std::vector<std::int64_t>> gradients_before(std::int64_t since_ns,
                                                           std::int64_t ns) const;
   void add_sharded(const Window& window, TracedStep& step, Imported& imported) const;
-  void tell_reductions(const Window& window, const TracedStep& step, Imported& imported) const;
-  static void tell_travels(const std::string& step, const std::string& collective,
-                           Imported& imported);
   void add_times_of_passes(std::int64_t since_ns, const std::vector<Interval>& passes,
                            ShardedStep& sharded) const;
   void add_reductions(const std::vector<Interval>& passes, ShardedStep& sharded) const;
@@ -177,10 +198,11 @@ class ProfilerTrace {
   std::vector<std::pair<std::uint64_t, std::int64_t>> launches_;  // by thread; once joined, sorted
   std::map<std::string, std::int64_t> unknown_;                   // events by category
   // Sorted by start, once joined.
-  Operators accumulates_;       // with what hooks do
-  Operators innermost_;         // without; by thread
-  Operators backwards_;         // all functions of backward
-  std::vector<Begin> forward_;  // once joined, by thread and time
+  Operators accumulates_;        // with what hooks do
+  Operators innermost_;          // without; by thread
+  Operators backwards_;          // all functions of backward
+  std::vector<Begin> forward_;   // once joined, by thread and time
+  std::vector<Begin> products_;  // of matrices, in AccumulateGrad, once joined
   std::vector<CollectiveCall> collective_calls_;
   std::vector<CollectiveCall> c10d_calls_;  // the same where nothing records their sizes
   std::vector<CollectiveCall> submits_;
@@ -196,7 +218,14 @@ class ProfilerTrace {
   std::vector<Interval> fsdp_hooks_;       // until joined
   std::vector<CollectiveCall> described_;  // c10d's calls; once joined, by thread and time
   std::vector<Copy> copies_;               // sorted, once joined
-  std::vector<Interval> library_calls_;    // gloo's, sorted, once joined
+  /// Of gloo's threads.
+  struct LibraryCall {
+    Interval time;
+    CollectiveKind kind = CollectiveKind::kOther;
+    std::int64_t elements = 0;
+    std::string dtype = {};
+  };
+  std::vector<LibraryCall> library_calls_;  // sorted, once joined
   TimeSet sharding_hooks_, library_times_;
   std::uint64_t stream_ = 0;  // that computes
 };

@@ -558,13 +558,13 @@ class Finder {
     const std::set<const StepCollective*> reductions(reductions_.begin(), reductions_.end());
     for (const StepCollective& one : step_.collectives) {
       if (gathers.contains(&one)) {
-        add_to(made_.all_gather, one, whole_of(one, made_.ranks));
+        add_own(made_.all_gather, one, whole_of(one, made_.ranks));
       } else if (reductions.contains(&one)) {
-        add_to(made_.reduce_scatter, one, whole_of(one, made_.ranks));
+        add_own(made_.reduce_scatter, one, whole_of(one, made_.ranks));
       } else if (is_mean(one)) {
-        add_to(made_.all_reduce, one, one.in_elements);
+        add_own(made_.all_reduce, one, product_of(one.in_elements, made_.ranks));
       } else {
-        add_to(made_.other, one, std::max(one.in_elements, one.out_elements));
+        add_to(made_.other, one, bytes_of(one, std::max(one.in_elements, one.out_elements)));
       }
     }
   }
@@ -586,18 +586,10 @@ class Finder {
     return product_of(elements, type.empty() ? bytes_of_type("float32") : bytes_of_type(type));
   }
 
-  void add_to(KindTotal& total, const StepCollective& one, std::int64_t elements) const {
-    const bool first = total.count == 0;
-    ++total.count;
-    total.bytes = sum_of(total.bytes, bytes_of(one, elements));
-    const auto add = [&](std::optional<double>& sum, const std::optional<double>& value) {
-      if (first) sum = 0;
-      sum = sum && value ? std::optional(*sum + *value) : std::nullopt;
-    };
-    std::optional<double> time_s;
-    if (one.time) time_s = to_seconds(one.time->end - one.time->begin);
-    add(total.time_s, time_s);
-    add(total.exposed_s, one.exposed_s);
+  /// Of parameters or gradients.
+  void add_own(KindTotal& total, const StepCollective& one, std::int64_t elements) {
+    add_to(total, one, bytes_of(one, elements));
+    if (one.time) made_.times.push_back(*one.time);
   }
 
   const ShardedStep& step_;
@@ -615,6 +607,20 @@ class Finder {
 }  // namespace
 
 std::optional<Sharding> sharding_of(const ShardedStep& step) { return Finder(step).find(); }
+
+void add_to(KindTotal& total, const StepCollective& one, std::int64_t bytes) {
+  const bool first = total.count == 0;
+  ++total.count;
+  total.bytes = sum_of(total.bytes, bytes);
+  const auto add = [&](std::optional<double>& sum, const std::optional<double>& value) {
+    if (first) sum = 0;
+    sum = sum && value ? std::optional(*sum + *value) : std::nullopt;
+  };
+  std::optional<double> time_s;
+  if (one.time) time_s = to_seconds(one.time->end - one.time->begin);
+  add(total.time_s, time_s);
+  add(total.exposed_s, one.exposed_s);
+}
 
 std::int64_t bytes_of_type(const std::string& dtype) {
   struct Row {

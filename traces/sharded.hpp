@@ -72,6 +72,7 @@ struct Sharding {
   std::optional<double> forward_s = {}, optimizer_s = {};
   KindTotal all_gather = {}, reduce_scatter = {}, all_reduce = {}, other = {};
   std::vector<std::string> assumed = {};  ///< sentences
+  std::vector<Interval> times = {};       ///< of all but `other`
   std::string problem = {};               ///< why there are no layers; empty: there are
 };
 
@@ -81,5 +82,8 @@ std::optional<Sharding> sharding_of(const ShardedStep& step);
 
 /// Of an element as traces write types; 0: not known.
 std::int64_t bytes_of_type(const std::string& dtype);
+
+/// Adds a collective of so many bytes.
+void add_to(KindTotal& total, const StepCollective& one, std::int64_t bytes);
 
 }  // namespace hipress::traces

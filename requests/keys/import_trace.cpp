@@ -7,7 +7,8 @@ constexpr auto kSometimes = Presence::kSometimes;
 
 constexpr ResultKey kTotalKeys[] = {
     {"count", "number", "How many"},
-    {"bytes", "number", "What they carry: of gathers and reductions, all ranks' shards together"},
+    {"bytes", "number",
+     "What they carry: all ranks' shards together; of other collectives, what a rank has"},
     {"time_s", "number?", "The sum of their times"},
     {"exposed_s", "number?", "Of that, what nothing hides"},
 };
@@ -22,6 +23,7 @@ constexpr ResultKey kKeys[] = {
     {"steps[].compute_s", "number?", "The union of the kernels that compute"},
     {"steps[].communication_s", "number?", "The union of the kernels that communicate"},
     {"steps[].exposed_communication_s", "number?", "Of that, what no kernel that computes covers"},
+    {"steps[].modelled_exposed_s", "number?", "Of that, what carries gradients or shards of them"},
     {"steps[].idle_s", "number?", "What no activity of the GPU covers"},
     {"steps[].collective_elements", "integer?", "Elements of the step's buckets"},
     {"gradients", "integer?", "Gradients of the model; null: there is none"},
@@ -41,6 +43,13 @@ constexpr ResultKey kKeys[] = {
      kSometimes},
     {"most_gain", "string", "How much of a step no plan can save more than, in a sentence",
      kSometimes},
+    {"gradient_ranks", "integer?", "Ranks that average a gradient; null: not told", kSometimes},
+    {"sent_bytes", "integer?", "What a step of the trace sends of gradients and parameters",
+     kSometimes},
+    {"model_bytes", "integer?", "What a step of the model sends of them, with `schedule`",
+     kSometimes},
+    {"sent_dtype", "string?", "Of a job without shards: the type that gradients travel in",
+     kSometimes},
     {"schedule", "string", "Of a job with shards: the schedule that it trained with", kSometimes},
     {"shards", "integer", "Ranks that have all shards between them", kSometimes},
     {"replicas", "integer", "Groups of these", kSometimes},
@@ -59,7 +68,8 @@ constexpr ResultKey kKeys[] = {
     {"layers[].ready_s", "number?", "When its gradients are ready, from the start of backward"},
     {"all_gather", "object", "All-gathers of a step", kSometimes, kTotalKeys},
     {"reduce_scatter", "object", "Reduce-scatters of a step", kSometimes, kTotalKeys},
-    {"all_reduce", "object", "All-reduces of a step", kSometimes, kTotalKeys},
+    {"all_reduce", "object", "All-reduces of a step, of gradients or of their shards", kSometimes,
+     kTotalKeys},
     {"other_collectives", "object", "Other collectives of a step", kSometimes, kTotalKeys},
 };
 

@@ -185,6 +185,8 @@ TEST_CASE("a trace becomes a model that the tools read", "[tool]") {
   for (std::size_t g = 1; g < read.gradients.size(); ++g) {
     CHECK(read.gradients[g - 1].ready_s < read.gradients[g].ready_s);
   }
+  // Of 222.4 ms, 183.6 are forward and backward and 10.5 exposed: 28.3 are the rest.
+  CHECK(read.optimizer_s == Approx(0.0283).epsilon(0.02));
   const auto traced = models::read_traced(model);
   REQUIRE(traced);
   // The medians of the three steps above.
@@ -358,9 +360,8 @@ TEST_CASE("what a trace does not tell is refused by name") {
         event["args"]["Collective name"] = "_reduce_scatter_base";
       }
     }
-    const Imported trace = read_text(text_of(events));
-    REQUIRE(trace.not_told.size() == 1);
-    CHECK_THAT(trace.not_told[0], Contains("travel by '_reduce_scatter_base'"));
+    CHECK_THROWS_WITH(model_of_text(text_of(events)),
+                      Contains("sharded") && Contains("1 reduce-scatters"));
   }
 }
 

@@ -34,7 +34,7 @@ enum class Order { kPre, kPost, kNone };
 struct Job {
   Style style = Style::kFsdp2;
   int steps = 3, micro_steps = 1;
-  bool every_micro_step_reduces = false;
+  bool every_micro_step_reduces = false, window_per_micro_step = false;
   std::vector<std::int64_t> elements = {4000, 8000, 8000, 8000};  ///< in the order of forward
   bool reshard = true;  ///< but for the first layer, the root
   Order order = Order::kPre;
@@ -217,7 +217,9 @@ class Writer {
     now_ = begin + 10;
     gathered_.assign(job_.elements.size(), 0);
     const bool ends_early = job_.is_cut_off && step + 1 == job_.steps;
+    std::vector<double> begins;
     for (int micro = 0; micro < job_.micro_steps; ++micro) {
+      begins.push_back(micro == 0 ? begin : now_);
       needs_gather_ = job_.reshard || micro == 0;
       forward();
       if (!ends_early) backward(job_.every_micro_step_reduces || micro + 1 == job_.micro_steps);
@@ -233,7 +235,12 @@ class Writer {
     }
     now_ += 50;
     if (job_.evaluates) forward();
-    add("user_annotation", fmt::format("ProfilerStep#{}", step), begin, 1e6 - 10, 1);
+    if (!job_.window_per_micro_step) begins = {begin};
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+      const double end = i + 1 < begins.size() ? begins[i + 1] : begin + 1e6 - 10;
+      const std::size_t number = static_cast<std::size_t>(step) * begins.size() + i;
+      add("user_annotation", fmt::format("ProfilerStep#{}", number), begins[i], end - begins[i], 1);
+    }
   }
 
   const Job job_;
@@ -284,7 +291,8 @@ TEST_CASE("layers of FSDP2 have names, gradients without padding, and computatio
         "root 4000 1+0 ready 80; blocks.0 8000 1+1 ready 60; blocks.1 8000 1+1 ready 40; "
         "blocks.2 8000 1+1 ready 20; ");
   CHECK(one.model().forward_s == Approx(0.040));
-  CHECK(one.model().optimizer_s == Approx(0.005));
+  // The rest of a step of 1 s, without 10 ms of exposed communication.
+  CHECK(one.model().optimizer_s == Approx(1 - 0.04 - 0.08 - 0.01).epsilon(1e-4));
   CHECK(models::total_elements(one.model()) == 28000);
   // A layer of 8000 has 1000 rows of 4 and 4000.
   CHECK(one.model().gradients.front().name == "blocks.2.gradient0");
@@ -358,7 +366,10 @@ TEST_CASE("shards of a group whose all-reduces follow are HSDP") {
       CHECK(one.sharding().schedule == "hsdp(shard=4, reshard=true, prefetch=pre)");
       CHECK(one.sharding().replicas == 2);
       CHECK(one.sharding().all_reduce.count == 4);
-      CHECK(one.sharding().all_reduce.bytes == 4 * 7000);
+      // Of all shards together, as of gathers and reductions: what each rank has is a quarter.
+      CHECK(one.sharding().all_reduce.bytes == 4 * 28000);
+      CHECK(one.sharding().all_reduce.bytes == one.sharding().reduce_scatter.bytes);
+      CHECK(one.imported.account.ranks == 8);
     }
   }
 }
@@ -372,6 +383,37 @@ TEST_CASE("mixed precision has the reductions' type, and says so") {
   const Read half = read({.gathered = "BFloat16", .reduced = "BFloat16"});
   CHECK(half.model().gradients.front().dtype == models::Dtype::kBfloat16);
   CHECK_THAT(half.said, !Contains("gathered in"));
+}
+
+TEST_CASE("a schedule that sends other bytes than the job is named with both numbers") {
+  // Of 28000 elements in float32, the job gathers once and reduces once: 224 kB. With 3
+  // micro-steps, the schedule does so three times.
+  const Read once = read({.style = Style::kPlain, .micro_steps = 3, .reshard = false});
+  CHECK(once.sharding().schedule == "fsdp(reshard=false)");
+  CHECK(once.imported.account.steps.back().sent_bytes == 2 * 4 * 28000);
+  CHECK(once.imported.account.model_bytes == 3 * 2 * 4 * 28000);
+  CHECK_THAT(once.said, Contains("sends 224kB") && Contains("672kB with fsdp(reshard=false)") &&
+                            Contains("3.0 times") && Contains("gathered in 1 of them"));
+  // Gathers in bfloat16 are half of those of a float32 model: 4 + 2 of 8 bytes an element.
+  const Read mixed = read({.style = Style::kPlain, .reshard = false, .gathered = "BFloat16"});
+  CHECK_THAT(mixed.said, Contains("sends 168kB") && Contains("224kB") && Contains("1.3 times"));
+  for (const Style style : {Style::kFsdp1, Style::kFsdp2, Style::kPlain}) {
+    for (const bool reshard : {true, false}) {
+      CHECK_THAT(read({.style = style, .reshard = reshard}).said, !Contains(" times as "));
+      CHECK_THAT(read({.style = style, .reshard = reshard, .shards = 4}).said,
+                 !Contains(" times as "));
+    }
+  }
+}
+
+TEST_CASE("windows of a sharded job's micro-batches are one step") {
+  for (const Style style : {Style::kFsdp1, Style::kFsdp2, Style::kPlain}) {
+    const Read one =
+        read({.style = style, .steps = 2, .micro_steps = 3, .window_per_micro_step = true});
+    CHECK(one.model().micro_steps == 3);
+    CHECK(one.trace.steps.size() == 2);
+    CHECK_THAT(one.said, Contains("of 6 windows, 2 have a synchronisation"));
+  }
 }
 
 TEST_CASE("micro-steps reduce in the last or in all") {
@@ -399,8 +441,16 @@ TEST_CASE("collectives of other groups and of metrics are none of a layer's") {
     REQUIRE(one.sharding().layers.size() == 4);
     CHECK(one.sharding().all_gather.bytes == plain.sharding().all_gather.bytes);
     CHECK(one.sharding().reduce_scatter.bytes == plain.sharding().reduce_scatter.bytes);
-    // A step has 4 gathers and 4 reductions of activations, a norm, and two of metrics.
+    // A step has 4 gathers and 4 reductions of activations, a norm, and two of metrics. They are no
+    // part of what can be gained, and not lost either.
     CHECK(one.sharding().other.count == 11);
+    const models::Traced& traced = one.imported.traced.value();
+    CHECK(traced.exposed_communication_s + traced.other_communication_s ==
+          Approx(one.trace.steps.back().exposed_communication_s.value()));
+    CHECK(traced.other_communication_s == Approx(8 * 0.0005).epsilon(0.05));
+    CHECK(models::before_backward_s(one.model()) + models::backward_s(one.model()) +
+              traced.exposed_communication_s ==
+          Approx(traced.step_s));
     CHECK(one.sharding().schedule == plain.sharding().schedule);
   }
 }
@@ -696,8 +746,10 @@ TEST_CASE("a sharded job's trace becomes a model that the tools simulate", "[too
                   report["schedule"].get<std::string>()));
   CAPTURE(simulated.err);
   REQUIRE(simulated.status == 0);
-  // 40 ms forward, 80 backward and 5 of the optimizer.
-  CHECK(json::parse(simulated.out)["compute_s"].get<double>() == Approx(0.125));
+  // What a step of 1 s computes, or waits for the next batch: all but the exposed communication, 4
+  // ms of the first gather, 6 of the last reduction and 2 of its mean over replicas.
+  CHECK(json::parse(simulated.out)["compute_s"].get<double>() == Approx(0.988).epsilon(1e-4));
+  CHECK(report["gradient_ranks"] == 8);
   const ToolRun report_of_people = place.run("hipress-import job.json");
   CHECK_THAT(report_of_people.out,
              Contains("4 layers, 4 shards of each, 2 times") && Contains("all-reduce of shards"));

@@ -48,6 +48,17 @@ void print_sharding(const Sharding& sharding) {
   fmt::print(std::cout, "\n");
 }
 
+/// What the model makes of a step.
+void print_account(const models::Model& model, const models::Traced& traced) {
+  const std::string times = model.micro_steps > 1 ? fmt::format("{} x ", model.micro_steps) : "";
+  fmt::print(
+      std::cout,
+      "a step of {}: {}({} forward + {} backward) + {} optimizer and the rest + {} exposed\n",
+      io::format_duration(traced.step_s), times, io::format_duration(model.forward_s),
+      io::format_duration(models::backward_s(model)), io::format_duration(model.optimizer_s),
+      io::format_duration(traced.exposed_communication_s));
+}
+
 }  // namespace
 
 void print_report(const Imported& trace, const ImportedModel* imported,
@@ -73,6 +84,7 @@ void print_report(const Imported& trace, const ImportedModel* imported,
     if (imported->model.mix) {
       fmt::print(std::cout, "mix of computation: {}\n", models::describe(*imported->model.mix));
     }
+    if (imported->traced) print_account(imported->model, *imported->traced);
     if (imported->traced)
       fmt::print(std::cout, "{}\n", io::as_command_line(models::most_gain(*imported->traced)));
   }
