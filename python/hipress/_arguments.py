@@ -8,6 +8,8 @@ from hipress._engine import InvalidRequest
 
 #: Of bucket_mb: DistributedDataParallel counts bytes in 64 bits.
 MOST_BUCKET_MB = 1 << 20
+#: Of timeouts: 31 years.
+MOST_SECONDS = 10**9
 
 
 def number(name: str, value: Any, *, above: Optional[float] = None, least: Optional[float] = None,
@@ -30,9 +32,14 @@ def whole(name: str, value: Any, *, least: int, most: Optional[int] = None) -> i
     return int(value)
 
 
-def seed(value: Any) -> int:
-    """A seed of random draws, of 64 bits."""
-    return whole("seed", value, least=0, most=(1 << 64) - 1)
+def job(*, seed: Any, timeout: Any = None, **texts: Any) -> None:
+    """InvalidRequest for what ranks cannot be joined with: a seed of other than 64 bits, a timeout out of range, a text that is none."""
+    whole("seed", seed, least=0, most=(1 << 64) - 1)
+    if timeout is not None:
+        number("timeout", timeout, above=0, most=MOST_SECONDS)
+    for name, text in texts.items():
+        if text is not None and (not isinstance(text, str) or "\0" in text):
+            raise InvalidRequest(f"{name} must be a text, got {text!r}")
 
 
-__all__ = ["number", "seed", "whole"]
+__all__ = ["MOST_BUCKET_MB", "MOST_SECONDS", "job", "number", "whole"]

@@ -9,7 +9,7 @@ from typing import List, Optional, Sequence
 
 import torch
 
-from hipress import _library
+from hipress import _library, _states
 from hipress._engine import check
 from hipress._library import CCodecTraits, CDecode, CEncode, library
 
@@ -99,7 +99,8 @@ class Codec:
             return torch.from_file(path, shared=False, size=os.path.getsize(path), dtype=torch.uint8).clone()
 
     def restore(self, state: torch.Tensor) -> None:
-        """Goes on from what saved() returned."""
+        """Goes on from what saved() returned. InvalidRequest for anything else; nothing has changed then."""
+        _states.require_bytes("a codec", "state", state)
         with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
             path = os.path.join(folder, "state")
             pathlib.Path(path).write_bytes(state.cpu().numpy().tobytes())
