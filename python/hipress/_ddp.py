@@ -7,7 +7,6 @@ import pathlib
 import re
 import secrets
 import socket
-import tempfile
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, List, Mapping, Optional, Type, Union
 
@@ -370,18 +369,12 @@ def _range(what: str, bucket: GradBucket, job: _Job) -> ContextManager[object]:
 
 def saved_state(engine: Engine) -> torch.Tensor:
     """What a rank's encoders keep between iterations, as bytes."""
-    with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
-        path = os.path.join(folder, "state")
-        engine.save_state(path)
-        return torch.from_file(path, shared=False, size=os.path.getsize(path), dtype=torch.uint8).clone()
+    return _states.saved(engine.save_state)
 
 
 def restore_state(engine: Engine, state: torch.Tensor) -> None:
-    """Goes on from what saved_state() returned."""
-    with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
-        path = os.path.join(folder, "state")
-        pathlib.Path(path).write_bytes(state.cpu().numpy().tobytes())
-        engine.load_state(path)
+    """Goes on from what saved_state() returned. InvalidRequest for anything else; nothing has changed then."""
+    _states.restore(state, engine.load_state)
 
 
 def require_own(state: Any, job: _Job, owner: str = "hipress.Hook", **kinds: Type[Any]) -> None:

@@ -83,7 +83,7 @@ class _Candidate:
         missing = self.missing()
         if not missing:
             return ""
-        return (f"It is not of the whole: the optimizer also trains {_trained.described(*zip(*missing))} that "
+        return (f"It is not of the whole: optimizers also train {_trained.described(*zip(*missing))} that "
                 f"{'are left out' + self.refused if self.refused else 'no module has: make them parameters of the module'}")
 
 

@@ -3,13 +3,35 @@
 import collections.abc
 import contextlib
 import copy
-from typing import Any, Dict, Iterator, Mapping, NoReturn, Sequence, Type
+import os
+import pathlib
+import tempfile
+from typing import Any, Callable, Dict, Iterator, Mapping, NoReturn, Sequence, Type
 
 import torch
 
 from hipress._engine import InvalidRequest
 
 _REMEDY = "load what its state_dict() returned on this rank, or nothing, and begin with zeros"
+
+
+def saved(save: Callable[[str], object]) -> torch.Tensor:
+    """What the library writes to a file, as bytes."""
+    with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
+        path = os.path.join(folder, "state")
+        save(path)
+        return torch.from_file(path, shared=False, size=os.path.getsize(path), dtype=torch.uint8).clone()
+
+
+def restore(state: torch.Tensor, load: Callable[[str], object]) -> None:
+    """Has the library read what saved() returned. InvalidRequest for anything else; nothing has changed then."""
+    with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
+        path = os.path.join(folder, "state")
+        pathlib.Path(path).write_bytes(state.cpu().numpy().tobytes())
+        try:
+            load(path)
+        except InvalidRequest as error:  # of a file that nobody knows
+            raise InvalidRequest(f"the state {str(error).replace(path, '').lstrip(': ')}") from None
 
 
 def refuse(what: str) -> NoReturn:
@@ -88,4 +110,4 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-__all__ = ["refuse", "require", "require_bytes", "require_counts", "require_numbers", "require_of_optimizer"]
+__all__ = ["refuse", "require", "require_bytes", "require_counts", "require_numbers", "require_of_optimizer", "restore", "saved"]
