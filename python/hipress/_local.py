@@ -515,7 +515,7 @@ def _schedule_of(plan: str, asked: Optional[str]) -> LocalSchedule:
 def _share(alpha: Optional[float], default: float) -> float:
     if alpha is None:
         return default
-    return _arguments.number("alpha, the share of a rank's own weights,", alpha, least=0, most=1)
+    return _arguments.number("alpha", alpha, least=0, most=1)
 
 
 @torch.no_grad()
