@@ -33,7 +33,8 @@ def whole(name: str, value: Any, *, least: int, most: Optional[int] = None) -> i
 
 
 def job(*, seed: Any, timeout: Any = None, **texts: Any) -> None:
-    """InvalidRequest for what ranks cannot be joined with: a seed of other than 64 bits, a timeout out of range, a text that is none."""
+    """InvalidRequest for what ranks cannot be joined with: a seed of other than 64 bits, a timeout out of range, a text that is
+    none."""
     whole("seed", seed, least=0, most=(1 << 64) - 1)
     if timeout is not None:
         number("timeout", timeout, above=0, most=MOST_SECONDS)

@@ -465,10 +465,10 @@ class Capture:
         """Says what the file cannot, once each."""
         said = []
         if averages > 1:
-            said.append(f"a step has {micro_steps} backward passes, and uses gradients after {averages} of them, as sharpness-aware "
-                        "minimisation and L-BFGS do, or accumulation without no_sync(): the file has micro_steps: "
-                        f"{micro_steps}, which average once. With DistributedDataParallel, run all passes but the last in no_sync(); "
-                        f"without, a step communicates {averages} times what is predicted")
+            said.append(f"a step has {micro_steps} backward passes, and uses gradients after {averages} of them, as "
+                        "sharpness-aware minimisation and L-BFGS do, or accumulation without no_sync(): the file has micro_steps: "
+                        f"{micro_steps}, which average once. With DistributedDataParallel, run all passes but the last in "
+                        f"no_sync(); without, a step communicates {averages} times what is predicted")
         if self._in_backward:
             said.append("optimizers step within backward, in hooks of parameters: ready times include their steps. "
                         "DistributedDataParallel averages after such hooks, so to train with it, step after backward")
@@ -481,8 +481,8 @@ class Capture:
         """Warns of what the optimizers have and the model has not."""
         others = [one for one in _trained.held_by(self.optimizers) if id(one) not in self._ids()]
         if others and len(others) < len(_trained.held_by(self.optimizers)):
-            self._say(f"the optimizer also trains {_trained.described(others)} that the model does not have: capture the module that "
-                      "has them all, with called= the parts of it that are called")
+            self._say(f"the optimizer also trains {_trained.described(others)} that the model does not have: capture the module "
+                      "that has them all, with called= the parts of it that are called")
 
     def _time_of_hook(self) -> Optional[_own_time.OwnTime]:
         """Measured once."""
@@ -721,7 +721,8 @@ def _is_in_backward() -> bool:
 
 
 def _trained_parameters(model: torch.nn.Module) -> dict:
-    parameters = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad and parameter.numel() > 0}
+    parameters = {name: parameter for name, parameter in model.named_parameters()
+                  if parameter.requires_grad and parameter.numel() > 0}
     for name, parameter in parameters.items():
         if parameter.dtype not in _DTYPES:
             raise ValueError(f"parameter '{name}' is of {parameter.dtype}; models have float32, float16 and bfloat16")
@@ -729,8 +730,8 @@ def _trained_parameters(model: torch.nn.Module) -> dict:
 
 
 def _averages(group: list) -> int:
-    """How often a step averages gradients: at its end, and wherever a DistributedDataParallel does, or where it is not known what the
-    ranks will do, wherever parameters change."""
+    """How often a step averages gradients: at its end, and wherever a DistributedDataParallel does, or where there is none yet,
+    wherever parameters change."""
     return 1 + sum(one.moved or bool(one.stepped) if before.averaged is None else before.averaged
                    for before, one in zip(group, group[1:]))
 

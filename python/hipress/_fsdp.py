@@ -62,7 +62,8 @@ class Plan:
         self._of = {gradient.name: (one["gather"], one["algorithm"]) for gradient, one in zip(gradients, said["gradients"])}
 
     def decide(self, unit: Unit, units: Sequence[Unit] = ()) -> None:
-        """Gives a unit what its parameters have in common. InvalidRequest that names two that differ, and how to plan for `units`."""
+        """Gives a unit what its parameters have in common. InvalidRequest that names two that differ, and how to plan for all
+        `units`."""
         found = [(name, self._of[name]) for name, _ in unit.parameters if name in self._of]
         for name, decided in found[1:]:
             if decided != found[0][1]:
@@ -80,7 +81,8 @@ def _said(name: str, decided: Tuple[Optional[str], Optional[str]]) -> str:
 
 def _planned_anew(units: Sequence[Unit]) -> str:
     """How a plan has one decision for each of these groups."""
-    patterns = dict.fromkeys(".".join("*" if part.isdigit() else part for part in unit.name.split(".")) for unit in units if unit.name)
+    patterns = dict.fromkeys(".".join("*" if part.isdigit() else part for part in unit.name.split("."))
+                             for unit in units if unit.name)
     if not patterns:
         return "give them one layer in the model file and plan anew"
     return f"plan anew with --wrap '{', '.join(patterns)}', which makes a layer of each wrapped module, and one of all else"

@@ -401,8 +401,8 @@ class LocalUpdates:
         """InvalidRequest unless fragments had their turns, and are on their way, as after that step of the schedule."""
         begun = [self._schedule.last_turn(number, state["step"]) for number in range(len(self._fragments))]
         if state["begun"] != begun:
-            _states.refuse(f"fragments have had their last turns after the steps {begun}, by step {state['step']} of the schedule, and "
-                           f"not after {str(state['begun'])[:100]}")
+            _states.refuse(f"fragments have had their last turns after the steps {begun}, by step {state['step']} of the schedule, "
+                           f"and not after {str(state['begun'])[:100]}")
         under_way = [number for number, last in enumerate(begun) if last > 0 and state["step"] - last < self._schedule.overlap]
         if sorted(map(str, state["under_way"])) != sorted(map(str, under_way)) or not set(under_way) <= state["under_way"].keys():
             _states.refuse(f"after step {state['step']} of the schedule the fragments {under_way} are on their way, and not "

@@ -64,8 +64,8 @@ def require_writable(path, *inputs: str) -> None:
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidRequest):
             raise
-        raise InvalidRequest(f"output {os.fspath(path)!r} cannot be written ({getattr(error, 'strerror', None) or error}): give a file "
-                             "in a folder that is there and may be written") from None
+        raise InvalidRequest(f"output {os.fspath(path)!r} cannot be written ({getattr(error, 'strerror', None) or error}): give a "
+                             "file in a folder that is there and may be written") from None
 
 
 def _target(path) -> str:

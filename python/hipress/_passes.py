@@ -72,11 +72,11 @@ class Updates:
 
 
 def steps_of(passes: List[Pass], at_end: FrozenSet[int], moved_at_end: bool) -> List[List[Pass]]:
-    """The passes of each step. Since the last pass began, optimizers have stepped `at_end`, and parameters have moved or not. Passes
-    whose gradients were dropped are in none.
+    """The passes of each step. Since the last pass began, optimizers have stepped `at_end`, and parameters have moved or not.
+    Passes whose gradients were dropped are in none.
 
-    A step is one of the optimizers, which is over when each of them has taken one. Where none is seen, it is over when the parameters
-    change, or else when gradients are dropped; where nothing tells, each pass is a step."""
+    A step is one of the optimizers, which is over when each of them has taken one. Where none is seen, it is over when the
+    parameters change, or else when gradients are dropped; where nothing tells, each pass is a step."""
     groups: List[List[Pass]] = []
     for one, begins in zip(passes, [True, *_ends(passes, at_end, moved_at_end)]):
         if begins:

@@ -73,8 +73,8 @@ class _Candidate:
         """What a model of several modules is for; empty for one."""
         from hipress._trained import Together
 
-        return (f"It is of {self.capture.name}, which are trained as one: a plan of it is for a DistributedDataParallel of one module "
-                "that has them") if isinstance(self.capture.model, Together) else ""
+        return (f"It is of {self.capture.name}, which are trained as one: a plan of it is for a DistributedDataParallel of one "
+                "module that has them") if isinstance(self.capture.model, Together) else ""
 
     def lacks(self) -> str:
         """What its optimizers also train; empty if nothing."""
@@ -261,8 +261,8 @@ class Script:
                 if not any(other is not candidate and candidate.parameters() < other.parameters() for other in ran)]
 
     def finish(self) -> str:
-        """Writes the model file. What came of it: "written", "part" (of what is trained was), "failed", "wrong" (request), "nothing" (was
-        trained), or "other" (rank writes)."""
+        """Writes the model file. What came of it: "written", "part" (of what is trained was), "failed", "wrong" (request),
+        "nothing" (was trained), or "other" (rank writes)."""
         for candidate in self.candidates:
             candidate.capture.stop()
         self._end_search()

@@ -50,8 +50,8 @@ class Messages:
         return self._codecs[algorithm]
 
     def restore(self, states: Mapping[str, torch.Tensor]) -> None:
-        """Goes on from what Codec.saved() of all codecs returned, by algorithm. InvalidRequest unless these are states of the codecs that
-        are in use; nothing has changed then."""
+        """Goes on from what Codec.saved() of all codecs returned, by algorithm. InvalidRequest unless these are states of the
+        codecs that are in use; nothing has changed then."""
         if states.keys() != self._codecs.keys():
             _states.refuse(f"the state is of the algorithms {sorted(map(str, states))}, and here are {sorted(self._codecs)}")
         restored = {algorithm: Codec(algorithm, self.seed) for algorithm in states}

@@ -44,8 +44,8 @@ class Together(torch.nn.Module):
 
 def holder(called: torch.nn.Module, wanted: Sequence[torch.Tensor],
            name_of: Callable[[torch.nn.Module], Optional[str]]) -> torch.nn.Module:
-    """The smallest module that has all wanted parameters, and the called module's; or else what holds the fewest modules together that
-    have as many of them as modules have."""
+    """The smallest module that has all wanted parameters, and the called module's; or else what holds the fewest modules together
+    that have as many of them as modules have."""
     ids = {id(one) for one in wanted}
     own = {id(one) for one in called.parameters()}
     if ids <= own:

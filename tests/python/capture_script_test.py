@@ -214,8 +214,8 @@ class Script(unittest.TestCase):
             with self.subTest(what):
                 done = self.capture(self.script("import torch\n" + text + LOOP), status=status)
                 self.assertEqual(sorted(name for name, _ in self.shapes()), sorted(names))
-                self.assertEqual("It is not of the whole: optimizers also train 1 parameter (3 elements: spread [3])" in done.stderr,
-                                 status == 1, done.stderr)
+                said = "It is not of the whole: optimizers also train 1 parameter (3 elements: spread [3])"
+                self.assertEqual(said in done.stderr, status == 1, done.stderr)
                 self.assertRegex(self.output.read_text(), "Captured from [678] steps")  # of 10, without two and perhaps the last
                 self.assertNotIn("without a gradient", self.output.read_text())
 
@@ -319,7 +319,8 @@ class Script(unittest.TestCase):
 
     def test_bad_numbers_are_refused(self):
         path = self.script(TRAIN)
-        for option, values in (("--steps", ("0", "-1")), ("--warmup", ("-1",)), ("--bucket-mb", ("0", "-2", "nan", "inf", "1e300"))):
+        for option, values in (("--steps", ("0", "-1")), ("--warmup", ("-1",)),
+                               ("--bucket-mb", ("0", "-2", "nan", "inf", "1e300"))):
             for value in values:
                 self.assertIn(f"{option} must be ", self.capture(f"{option}={value}", path, status=2).stderr)
         for option in ("--steps", "--warmup", "--bucket-mb"):
@@ -328,7 +329,8 @@ class Script(unittest.TestCase):
     def test_an_output_that_cannot_be_written_is_refused_before_the_training(self):
         path = self.script("print('trained')\n" + TRAIN)
         before = sorted(self.folder.iterdir())
-        for output, reason in ((path, "which is read"), (self.folder, "is a folder"), (self.folder / "no" / "model.yaml", "No such file")):
+        for output, reason in ((path, "which is read"), (self.folder, "is a folder"),
+                               (self.folder / "no" / "model.yaml", "No such file")):
             done = self.capture("--output", output, path, status=2)
             self.assertIn(f"--output '{output}'" if output != path else f"--output {output}", done.stderr)
             self.assertIn(reason, done.stderr)

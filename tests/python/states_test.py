@@ -43,7 +43,7 @@ def spoilt(state):
     damaged[len(damaged) // 2] += 1
     for what, other in (("none of its bytes", blob[:0]), ("a part of its bytes", blob[:-5]), ("a wrong byte", damaged),
                         ("more bytes", torch.cat([blob, blob])), ("numbers", blob.float()), ("rows", blob.reshape(1, -1))):
-        yield what, {**state, "state": other if isinstance(state["state"], torch.Tensor) else {one: other for one in state["state"]}}
+        yield what, {**state, "state": other if isinstance(state["state"], torch.Tensor) else dict.fromkeys(state["state"], other)}
 
 
 def refusals(state_dict, load_state_dict, states):
@@ -81,7 +81,8 @@ def of_local_updates(_rank, overlap, outer):
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     make = {"sgd": None, "adam": lambda weights: torch.optim.Adam(weights, lr=0.1)}
-    local = hipress.LocalUpdates(model, optimizer, make[outer], "onebit", schedule=f"local(steps=4, fragments=2, overlap={overlap})")
+    local = hipress.LocalUpdates(model, optimizer, make[outer], "onebit",
+                                 schedule=f"local(steps=4, fragments=2, overlap={overlap})")
 
     def steps(count):
         for _ in range(count):
@@ -103,7 +104,8 @@ def of_local_updates(_rank, overlap, outer):
     def with_outer(value):
         return {**state, "outer": {**state["outer"], name: value}}
 
-    more = [("weights that are no numbers", with_outer(first * float("nan"))), ("weights without bounds", with_outer(first + float("inf"))),
+    more = [("weights that are no numbers", with_outer(first * float("nan"))),
+            ("weights without bounds", with_outer(first + float("inf"))),
             ("weights of another type", with_outer(first.double())), ("weights of another shape", with_outer(first[:1])),
             ("no weights", {**state, "outer": {}}), ("a weight that is none", with_outer("x")),
             ("another name", {**state, "outer": {f"{one}_": weight for one, weight in state["outer"].items()}}),
@@ -113,12 +115,12 @@ def of_local_updates(_rank, overlap, outer):
             ("another outer optimizer", {**state, "outer_optimizer": another.state_dict()}),
             ("no groups", {**state, "outer_optimizer": {"state": inner["state"]}}),
             ("no group", {**state, "outer_optimizer": {**inner, "param_groups": []}}),
-            ("a rate that is a text", {**state, "outer_optimizer": {**inner, "param_groups": [{**groups[0], "lr": "fast"}]}}),
-            ("a rate that is no number", {**state, "outer_optimizer": {**inner, "param_groups": [{**groups[0], "lr": float("nan")}]}}),
+            *(("a rate of none", {**state, "outer_optimizer": {**inner, "param_groups": [{**groups[0], "lr": rate}]}})
+              for rate in ("fast", float("nan"), None)),
             ("a state of numbers", {**state, "outer_optimizer": {**inner, "state": {0: 3}}}),
             ("fragments on their way", {**state, "under_way": {0: [torch.zeros(3)], 1: []}}),
-            ("fragments without numbers", {**state, "under_way": {"0": [torch.zeros(3)]}}), ("another schedule", {**state, "schedule":
-                                                                                                            "local(steps=5)"})]
+            ("fragments without numbers", {**state, "under_way": {"0": [torch.zeros(3)]}}),
+            ("another schedule", {**state, "schedule": "local(steps=5)"})]
     for number, means in state["under_way"].items():
         for what, changed in (("few means", means[:-1]), ("means of other shapes", [one[:0] for one in means]),
                               ("means that are no numbers", [one * float("nan") for one in means]), ("no list", 3)):
@@ -175,7 +177,8 @@ class States(unittest.TestCase):
 
     def test_of_a_codec(self):
         codec = _codec.Codec("onebit", 1)
-        codec.encode(torch.randn(64), torch.empty((2, _codec.aligned(codec.size(32))), dtype=torch.uint8), _codec.Draws(0, 0, 0, 0), True)
+        slots = torch.empty((2, _codec.aligned(codec.size(32))), dtype=torch.uint8)
+        codec.encode(torch.randn(64), slots, _codec.Draws(0, 0, 0, 0), True)
         before = codec.saved()
         for state in (None, "x", b"x", before.float(), before[:-1], before[:0], torch.cat([before, before]), before.reshape(1, -1)):
             with self.assertRaises(hipress.InvalidRequest):
@@ -187,8 +190,9 @@ class States(unittest.TestCase):
 def arguments(_rank, of_local):
     """What is said of arguments out of range, by argument."""
     said = {}
-    for name, value in (("seed", -1), ("seed", 1 << 64), ("seed", 1.5), ("seed", "1"), ("seed", None), ("timeout", 0), ("timeout", -3),
-                        ("timeout", float("nan")), ("timeout", float("inf")), ("timeout", "5"), ("topology", 3), ("network", 7),
+    for name, value in (("seed", -1), ("seed", 1 << 64), ("seed", 1.5), ("seed", "1"), ("seed", None), ("timeout", 0),
+                        ("timeout", -3), ("timeout", float("nan")), ("timeout", float("inf")), ("timeout", "5"), ("topology", 3),
+                        ("network", 7),
                         ("rendezvous", b"file:///tmp"), ("plan", "a\0b"), ("algorithm", "a\0b"),
                         *((("alpha", -0.1), ("alpha", float("nan")), ("alpha", "1")) if of_local else ())):
         model = network()
