@@ -116,8 +116,8 @@ Fields fields(PlanRequest& request) {
       "search", &request.request.search,
       "One of: " + search_names() + " (default: timeline with a profile or cluster, else secopa)");
   made.add("grouping", &request.request.grouping,
-           "Whether the search also forms bulk groups and batches: any, none, or auto (any if the "
-           "output is X.yaml, which can hold them)")
+           "Whether the search also forms bulk groups and batches: any, none, or auto (any, unless "
+           "the output is a text, which cannot hold them)")
       .one_of({"any", "none", "auto"})
       .with_default();
   made.add("transfer_order", &request.request.transfer_order,

@@ -42,13 +42,13 @@ struct PlanRequest {
     const bool is_default = schedules.empty() || schedules == std::vector<std::string>{"ddp"};
     return required_bandwidth || !is_default || !gpu_memory.empty();
   }
-  /// The plan to write; empty: none is, and the plan is one that SeCoPa's text can say.
+  /// The plan to write; empty: none is, and the plan may be all that a YAML can say.
   std::string output;
   std::string report;  ///< page to write; empty: none is
   bool page = false;   ///< the result has that page as text, too
 
   bool makes_page() const { return page || !report.empty(); }
-  bool yaml() const { return io::is_yaml_name(output); }
+  bool yaml() const { return output.empty() || io::is_yaml_name(output); }
   planner::PlanForm form() const {
     return yaml() ? planner::PlanForm::kYaml : planner::PlanForm::kText;
   }

@@ -6,7 +6,7 @@ from typing import Optional, Union, overload
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from hipress import _ddp, _fsdp, _fsdp1
+from hipress import _arguments, _ddp, _fsdp, _fsdp1
 from hipress._ddp import Hook
 from hipress._engine import InvalidRequest
 from hipress._fsdp import ShardedHook
@@ -60,6 +60,8 @@ def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "oneb
 
     InvalidRequest for what cannot be trained so, RankLost if another rank of a DistributedDataParallel fails, Error for what else
     goes wrong."""
+    _arguments.job(seed=seed, timeout=timeout, topology=topology, rendezvous=rendezvous, network=network, plan=str(plan),
+                   algorithm=str(algorithm))
     inner = _ddp.uncompiled(ddp)
     of_ddp = {"topology": topology, "model": model, "timeout": timeout, "rendezvous": rendezvous, "network": network}
     for is_kind, attach_kind in ((_fsdp.is_sharded, _fsdp.attach_sharded), (_fsdp1.is_fsdp1, _fsdp1.attach_fsdp1)):

@@ -2,7 +2,6 @@
 
 import collections.abc
 import contextlib
-import copy
 import dataclasses
 import functools
 import inspect
@@ -19,41 +18,12 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
-from hipress import _memory, _model_file, _own_time
+from hipress import _arguments, _memory, _model_file, _own_time, _trained
 from hipress._clocks import CudaClock, HostClock
+from hipress._passes import Pass, Updates, steps_of
 
 _Path = Union[str, "os.PathLike[str]"]
 _DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
-
-
-class _Pass:
-    """Marks of one backward pass and of the calls of the model before it."""
-
-    def __init__(self, called, batch: int, updated: bool, version: int):
-        self.called, self.batch = called, batch
-        self.updated = updated  # an optimizer changed the parameters since the pass before
-        self.version = version  # of the parameters, at the first call
-        self.cleared = False  # gradients of passes before were dropped
-        self.beside_copy = False  # it is measured for what it moves in memory
-        self.watches = []  # weak: they live as long as the graphs of the calls
-        self.backward = None
-        self.ready = {}
-        self.waits = []  # for the other ranks, from mark to mark, within backward
-        self.late = set()  # gradients that were ready after the first wait
-        self.steps = []  # an optimizer's step(), from mark to mark, since then
-
-    def ready_times(self, seconds) -> dict:
-        """Since backward began, without waits."""
-        waited = self.waited(seconds)
-        return {name: seconds(self.backward, mark) - (waited if name in self.late else 0.0) for name, mark in self.ready.items()}
-
-    def waited(self, seconds) -> float:
-        return sum(seconds(*wait) for wait in self.waits)
-
-    def until(self, after, seconds) -> float:
-        """From the last gradient to the next call, without waits."""
-        last = min(self.ready, key=lambda name: seconds(self.ready[name], after.called))
-        return seconds(self.ready[last], after.called) - (0.0 if last in self.late else self.waited(seconds))
 
 
 class _Beginning:
@@ -102,10 +72,12 @@ class Capture:
     one, unless this process is in one with others.
 
     Forward lasts from the call of the model until backward reaches its output, so it includes the loss; a gradient's ready time is
-    counted from there, until it is added to the parameter's. Backward passes between two changes of the parameters are micro-steps
-    of one step. These times are of one of them, and forward has its share of what else happens before the last backward. What a
-    step does after its last gradient and before the next forward is its optimizer time: the optimizer's step(), zero_grad(), the
-    next batch. Times are medians over the steps, their 10th and 90th percentiles are written beside them.
+    counted from there, until it is added to the parameter's. A step is one of the optimizers that have the parameters: it is over
+    when each of them has taken one. Where none is seen, it is over when parameters change, or else when gradients are dropped.
+    Backward passes of one step are its micro-steps. These times are of one of them, and forward has its share of what else happens
+    before the last backward. What a step does after its last gradient and before the next forward is its optimizer time: the
+    optimizer's step(), zero_grad(), the next batch. Times are medians over the steps, their 10th and 90th percentiles are written
+    beside them.
 
     A DistributedDataParallel of several ranks does not average while it is captured: its ranks train on their own, and their
     parameters differ afterwards. It must not go on training.
@@ -121,27 +93,29 @@ class Capture:
     steps      how many are measured after those, at most; None: all, and the file is written at the end
     called     the modules that are called, where that is not `model` but parts of it
     memory     also measure what computation moves in memory: beside every second step, whose times do not count, another core copies
-    say        takes what the user must know; default: warnings.warn"""
+    say        takes what the user must know; default: warnings.warn
+
+    ValueError for what cannot be captured, and for an output that cannot be written."""
 
     def __init__(self, model: torch.nn.Module, output: Optional[_Path] = "model.yaml", *,
                  optimizer: Union[None, torch.optim.Optimizer, List[torch.optim.Optimizer]] = None, batch: Optional[int] = None,
                  bucket_mb: float = 1, warmup: int = 2, steps: Optional[int] = None, name: Optional[str] = None,
                  called: Optional[Iterable[torch.nn.Module]] = None, memory: bool = False, say: Optional[Callable[[str], object]] = None) -> None:
-        if not bucket_mb > 0:
-            raise ValueError(f"bucket_mb must be above 0, got {bucket_mb}")
         if not isinstance(model, torch.nn.Module):
             raise TypeError(f"capture needs the torch.nn.Module that is trained, got {type(model).__name__}")
-        self.bucket_bytes = int(bucket_mb * (1 << 20))
+        self.bucket_bytes = int(_arguments.number("bucket_mb", bucket_mb, above=0, most=_arguments.MOST_BUCKET_MB) * (1 << 20))
+        _arguments.whole("warmup", warmup, least=0)
+        for what, count in (("steps", steps), ("batch", batch)):
+            if count is not None:
+                _arguments.whole(what, count, least=1)
+        if output is not None:
+            _model_file.require_writable(output)
         self.model = unwrapped(model)
         self.called = [model] if called is None else list(called)
         self.output, self.batch, self.warmup, self.steps = output, batch, warmup, steps
         self.optimizers = [] if optimizer is None else list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
         self.name = name or type(self.model).__name__
-        self.parameters = {name: parameter for name, parameter in self.model.named_parameters()
-                           if parameter.requires_grad and parameter.numel() > 0}
-        for parameter_name, parameter in self.parameters.items():
-            if parameter.dtype not in _DTYPES:
-                raise ValueError(f"parameter '{parameter_name}' is of {parameter.dtype}; models have float32, float16 and bfloat16")
+        self.parameters = _trained_parameters(self.model)
         if not self.parameters:
             raise ValueError("the model has no parameters that are trained")
         self._say = say or (lambda text: warnings.warn(text, stacklevel=6))
@@ -149,17 +123,27 @@ class Capture:
         self._clock = CudaClock() if cuda else HostClock()
         self._passes = []
         self._handles, self._kept, self._timed, self._unaveraged = [], [], [], []
+        self._replicas = []  # each DistributedDataParallel, and what keeps its ranks apart
         self._started = False
         self._pending = None  # the pass whose model was called, and whose backward has not ended
         self._running = False  # backward
-        self._updated = self._cleared = False  # since the last pass
-        self._version = None  # of the parameters at its end
-        self._updates = 0  # passes that were the first after one
+        self._stepped, self._before = set(), set()  # ids of what optimizers stepped since the last backward began, and before it
+        self._sets = {}  # of such ids, each once
+        self._updates, self._events = Updates(), 0
+        self._cleared = False  # since the last pass
+        self._version = self._next_version = None  # of the parameters when the last backward began, and when this one did
+        self._gradients = None  # their version at the end of the last pass, where no optimizer is known
+        self._moved_at_end = False
+        self._in_backward = False  # optimizers step there
         self._unseen = _Unseen()
         self._probe = _memory.MemoryProbe(torch.get_num_threads()) if memory and not cuda else None
         self._own = []  # what DDP and the hook do themselves, once measured
         self.when_complete = self._write_output  # called once, between two steps
+        self.when_passed = lambda: None  # called at the end of each backward pass
         self._told = self._written = False
+        self._said = set()
+        if optimizer is not None:
+            self._require_all_held()
 
     def __enter__(self) -> "Capture":
         self.start()
@@ -181,18 +165,18 @@ class Capture:
         self._started = True
         for module in self.called:
             self._watch_calls(module)
-        for name, parameter in self.parameters.items():
-            self._handles.append(self._watch(name, parameter))
+        for parameter in self.parameters.values():
+            self._handles.append(self._watch(parameter))
         for optimizer in self.optimizers:
             self.time_optimizer(optimizer)
         register = getattr(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook", None)
         if register is not None:
-            self._handles.append(register(self._on_any_step))
+            self._handles.append(register(lambda optimizer, *_: self._on_update(optimizer)))
 
     def stop(self) -> None:
         """Removes the hooks."""
-        if self._started and self._version not in (None, self._parameters_version()):
-            self._updated = True
+        if self._started:
+            self._moved_at_end = self._has_moved()
         self._started = False
         for handle in self._handles:
             handle.remove()
@@ -211,15 +195,27 @@ class Capture:
         if self._started:
             self._watch_calls(module)
 
+    def widen(self, model: torch.nn.Module) -> None:
+        """Takes a module for the model that has all of its parameters and more."""
+        parameters, known = _trained_parameters(model), self._ids()
+        if self._started:
+            self._handles += [self._watch(parameter) for parameter in parameters.values() if id(parameter) not in known]
+        self.model, self.parameters, self.name = model, parameters, getattr(model, "label", type(model).__name__)
+
     @property
     def backward_passes(self) -> int:
         """How many there were, of all micro-steps."""
         return len(self._passes)
 
     @property
+    def is_in_backward(self) -> bool:
+        """A pass has begun and not ended."""
+        return self._running
+
+    @property
     def seen_steps(self) -> int:
-        """Changes of the parameters between or after backward passes."""
-        return self._updates + self._updated
+        """Steps of optimizers, or changes of the parameters, between or after backward passes."""
+        return self._updates.count + bool(self._stepped or self._moved_at_end or self._has_moved())
 
     @property
     def is_complete(self) -> bool:
@@ -233,8 +229,10 @@ class Capture:
 
     def _watch_calls(self, module) -> None:
         for part in module.modules():
-            if isinstance(part, DistributedDataParallel) and part.process_group.size() > 1:
-                self._unaveraged.append(_Unaveraged(part, self._say, self._on_meeting))
+            if isinstance(part, DistributedDataParallel):
+                apart = _Unaveraged(part, self._say, self._on_meeting) if part.process_group.size() > 1 else None
+                self._unaveraged += [apart] if apart is not None else []
+                self._replicas.append((part, apart))
         named = {"with_kwargs": True} if "with_kwargs" in inspect.signature(module.register_forward_pre_hook).parameters else {}
         if getattr(module, "_compiled_call_impl", None) is not None:
             self._handles.append(_CompiledCall(module, self._on_call, self._on_output))
@@ -242,21 +240,36 @@ class Capture:
         self._handles.append(module.register_forward_pre_hook(_ModuleHook(self._on_call), **named))
         self._handles.append(module.register_forward_hook(_ModuleHook(self._on_output)))
 
-    def _watch(self, name: str, parameter):
+    def _watch(self, parameter):
         if hasattr(parameter, "register_post_accumulate_grad_hook"):
-            return parameter.register_post_accumulate_grad_hook(lambda _: self._on_ready(name))
-        node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+            return parameter.register_post_accumulate_grad_hook(lambda one: self._on_ready(id(one)))
+        number = id(parameter)
+        with torch.enable_grad():
+            node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
         self._kept.append(node)  # its hook lives as long as it
-        return node.register_hook(lambda *_: self._on_ready(name))
+        return node.register_hook(lambda *_: self._on_ready(number))
+
+    def _has_moved(self) -> bool:
+        """Parameters have changed since the last backward began."""
+        return self._started and self._version not in (None, self._parameters_version())
+
+    def _ids(self) -> set:
+        return {id(parameter) for parameter in self.parameters.values()}
 
     def _parameters_version(self) -> int:
         return sum(parameter._version for parameter in self.parameters.values())
 
+    def _gradients_version(self) -> Optional[int]:
+        """None where an optimizer tells what a step is."""
+        if self._updates.has_optimizer:
+            return None
+        return sum(parameter.grad._version + 1 for parameter in self.parameters.values() if parameter.grad is not None)
+
     def _is_done(self) -> bool:
         if not self._started or self.steps is None:
             return not self._started
-        most = self.warmup + self.steps
-        return self._updates > most or self._updates == 0 and len(self._passes) > _MOST_MICRO_STEPS * most
+        most, ended = self.warmup + self.steps, self._updates.count
+        return ended > most or ended == 0 and len(self._passes) > _MOST_MICRO_STEPS * most
 
     def _on_call(self, _module, inputs, named=None) -> None:
         if self._running and not _is_in_backward():  # which an exception has ended
@@ -269,21 +282,20 @@ class Capture:
         self._unseen.called = True
         version = self._parameters_version()
         pending = self._pending
-        if pending is not None and pending.version == version and not self._updated_since(pending):
+        if pending is not None and pending.version == version and pending.updates == self._events:
             if not pending.watches or any(watch() is not None for watch in pending.watches):
                 return  # one backward follows several calls
         batch = next((tensor.shape[0] for tensor in _tensors_of((inputs, named)) if tensor.dim() > 0), 0)
         self._open(version, batch)
 
-    def _updated_since(self, pending: _Pass) -> bool:
-        return self._updated and not pending.updated
-
     def _open(self, version: int, batch: int) -> None:
-        updated = self._updated or self._version is not None and version != self._version
-        if updated and self._probe is not None:
+        if self._probe is not None and self._updates.ends(self._before | self._stepped, version != self._version):
             self._probe.next_step()
-        self._pending = _Pass(self._clock.mark(), batch, updated, version)
+        self._pending = Pass(self._clock.mark(), batch, version, self._events)
         self._pending.beside_copy = self._probe is not None and self._probe.is_on
+        for ddp, apart in self._replicas:
+            sync = ddp.require_backward_grad_sync if apart is None or apart.sync is None else apart.sync
+            self._pending.averaged = bool(self._pending.averaged or sync)
 
     def _on_output(self, _module, _inputs, output) -> None:
         if self._running or self._pending is None or not torch.is_grad_enabled() or self._is_done():
@@ -296,22 +308,33 @@ class Capture:
             self._pending.watches.append(weakref.ref(beginning))
 
     def _on_backward(self) -> None:
-        if self._running or self._is_done():
+        """Backward has reached the output of the model."""
+        if self._is_done():
             return
-        cleared = self._cleared or all(parameter.grad is None for parameter in self.parameters.values())
-        if self._pending is None:  # another backward of the same call
-            self._open(self._parameters_version(), self._passes[-1].batch if self._passes else 0)
-        self._unseen.reached = True
-        self._pending.cleared = cleared
+        if not self._running:
+            if self._pending is None:  # another backward of the same call
+                self._open(self._parameters_version(), self._passes[-1].batch if self._passes else 0)
+            self._begin()
+        self._unseen.reached = self._pending.reached = True
+
+    def _begin(self) -> None:
+        one = self._pending
+        one.cleared = self._cleared or all(parameter.grad is None for parameter in self.parameters.values())
+        one.touched = self._gradients is not None and self._gradients != self._gradients_version()
+        self._before, self._stepped = self._before | self._stepped, set()
+        self._next_version = self._parameters_version()
+        one.moved = self._version not in (None, self._next_version)
         self._running = True
         torch.autograd.Variable._execution_engine.queue_callback(self._on_end)
-        self._pending.backward = self._clock.mark()
+        one.backward = self._clock.mark()
 
-    def _on_ready(self, name: str) -> None:
+    def _on_ready(self, parameter: int) -> None:
+        if not self._running and self._pending is not None and not self._is_done():  # the loss has used the parameter itself
+            self._begin()
         if self._running:
-            self._pending.ready[name] = self._clock.mark()
+            self._pending.ready[parameter] = self._clock.mark()
             if self._pending.waits:
-                self._pending.late.add(name)
+                self._pending.late.add(parameter)
 
     def _on_meeting(self, meet) -> None:
         """Ranks that do not average meet where averages would hold them together: else the script's next collective, a gather of
@@ -324,28 +347,40 @@ class Capture:
     def _on_end(self) -> None:
         self._running = False
         done = self._pending
-        if done is None or not done.ready:  # gradients of something else, which a later backward may need
+        if done is None or not done.reached:  # gradients of something else
             if done is not None:
-                done.watches = []
+                done.ready = {}
+            return
+        if not done.ready:  # of inputs, which a later backward may need
+            done.watches, done.reached = [], False
             return
         self._pending = None
-        self._updates += done.updated
+        stepped = frozenset(self._before)
+        done.stepped = self._sets.setdefault(stepped, stepped)
+        if self._passes:
+            self._updates.add(done.stepped, done.moved)
         self._passes.append(done)
-        self._version = self._parameters_version()
-        self._updated = self._cleared = False
+        self._version, self._gradients = self._next_version, self._gradients_version()
+        self._before, self._cleared = set(), False
+        self.when_passed()
 
-    def _on_any_step(self, optimizer, *_: object) -> None:
-        own = {id(parameter) for parameter in self.parameters.values()}
-        if any(id(parameter) in own for group in optimizer.param_groups for parameter in group["params"]):
-            self._updated = True
+    def _on_update(self, optimizer) -> None:
+        """Notes what an optimizer has stepped; that it has none of the parameters, but was given, says that it has copies."""
+        held = {id(parameter) for parameter in _trained.held_by([optimizer])} & self._ids()
+        if not held and any(optimizer is given for given in self.optimizers):
+            held = self._ids()
+        if held and not self._is_done():
+            self._stepped |= held
+            self._events += 1
+            self._in_backward |= self._running
 
     def time_optimizer(self, optimizer) -> None:
         """Times its step() too, and sees it."""
         self._timed.append(_TimedOptimizer(self, optimizer))
 
-    def _on_step(self, began, passes: int) -> None:
-        self._updated = True
-        if self._passes and not self._is_done():
+    def _on_step(self, optimizer, began, passes: int) -> None:
+        self._on_update(optimizer)
+        if self._passes and not self._running and not self._is_done():
             if len(self._passes) > passes:  # by its closure
                 began = list(self._passes[-1].ready.values())[-1]
             self._passes[-1].steps.append((began, self._clock.mark()))
@@ -360,25 +395,9 @@ class Capture:
     def _on_clearing(self) -> None:
         self._cleared = True
 
-    def _groups(self) -> list:
-        """The passes by step; gradients of passes that are not in one were dropped."""
-        if self._updates == 0 and not self._updated:  # there is no optimizer
-            return [[one] for one in self._passes]
-        groups = []
-        for one in self._passes:
-            if one.updated or not groups:
-                groups.append([one])
-            elif one.cleared:
-                groups[-1] = [one]
-            elif groups[-1][-1].ready.keys().isdisjoint(one.ready):  # a part of the model each
-                groups[-1][-1] = _joined(groups[-1][-1], one)
-            else:
-                groups[-1].append(one)
-        return groups
-
     def text(self) -> str:
         """The model YAML. ValueError if no step was complete after the warm-up."""
-        groups = self._groups()
+        groups = steps_of(self._passes, frozenset(self._before | self._stepped), self._moved_at_end or self._has_moved())
         measured = groups[self.warmup:]
         if self.steps is not None:
             measured = measured[:self.steps + 1]
@@ -398,8 +417,8 @@ class Capture:
         steps = [_Step(group, after, seconds) for group, after in parts]
         cores = _Cores(parts, self._clock) if self._clock.on_cores else None
         left_out = sum(count != micro_steps for count in counts)
-        ready = {name: sorted(times) for name in self.parameters
-                 if (times := [step.ready[name] for step in steps if name in step.ready])}
+        ready = {name: sorted(times) for name, parameter in self.parameters.items()
+                 if (times := [step.ready[id(parameter)] for step in steps if id(parameter) in step.ready])}
         unused = [name for name in self.parameters if name not in ready]
         last = max(times[-1] for times in ready.values())
         # DDP synchronises those without a gradient too, at the end.
@@ -407,6 +426,8 @@ class Capture:
         forward = [step.forward for step in steps]
         batches = [one.batch for group in measured if len(group) == micro_steps for one in group]
         batch = self.batch if self.batch is not None else statistics.mode(batches)
+        averages = max(statistics.multimode(_averages(group) for group, _ in complete))
+        self._warn(micro_steps, averages)
         kinds = {_DTYPES[parameter.dtype] for parameter in self.parameters.values()}
         kind = "float32" if "float32" in kinds or len(kinds) > 1 else kinds.pop()
         lines = ["# Written by hipress.capture.", f"name: {_model_file.quoted(self.name)}",
@@ -418,11 +439,13 @@ class Capture:
         if self._probe is not None:
             lines += _memory.lines(self._probe, cores.of_steps, _Cores(beside, self._clock).of_steps)
         lines.append(f"micro_steps: {micro_steps}")
-        if left_out:
-            lines[-1] += f"  # {left_out} of {len(counts)} steps had another number"
+        notes = [*([f"{left_out} of {len(counts)} steps had another number"] if left_out else []),
+                 *([f"gradients are used after {averages} of them, and averaged here once"] if averages > 1 else [])]
+        if notes:
+            lines[-1] += f"  # {'; '.join(notes)}"
         lines += [f"# without a gradient in these steps: {name}" for name in unused]
         buckets = self._buckets(order)
-        core_times = cores.of_gradients(order) if cores else {}
+        core_times = cores.of_gradients({name: id(self.parameters[name]) for name in order}) if cores else {}
         own = self._time_of_hook() if cores else None
         lines += own.lines() if own else []
         lines.append("gradients:  # in backward order, ready since backward began; then the 10th to 90th percentile")
@@ -437,6 +460,29 @@ class Capture:
                          f"{f', core_time: {_model_file.microseconds(core_times[name])}' if name in core_times else ''}"
                          f", bucket: {buckets[name]}}}  # {_spread(times)}")
         return "\n".join(lines) + "\n"
+
+    def _warn(self, micro_steps: int, averages: int) -> None:
+        """Says what the file cannot, once each."""
+        said = []
+        if averages > 1:
+            said.append(f"a step has {micro_steps} backward passes, and uses gradients after {averages} of them, as "
+                        "sharpness-aware minimisation and L-BFGS do, or accumulation without no_sync(): the file has micro_steps: "
+                        f"{micro_steps}, which average once. With DistributedDataParallel, run all passes but the last in "
+                        f"no_sync(); without, a step communicates {averages} times what is predicted")
+        if self._in_backward:
+            said.append("optimizers step within backward, in hooks of parameters: ready times include their steps. "
+                        "DistributedDataParallel averages after such hooks, so to train with it, step after backward")
+        for text in said:
+            if text not in self._said:
+                self._said.add(text)
+                self._say(text)
+
+    def _require_all_held(self) -> None:
+        """Warns of what the optimizers have and the model has not."""
+        others = [one for one in _trained.held_by(self.optimizers) if id(one) not in self._ids()]
+        if others and len(others) < len(_trained.held_by(self.optimizers)):
+            self._say(f"the optimizer also trains {_trained.described(others)} that the model does not have: capture the module "
+                      "that has them all, with called= the parts of it that are called")
 
     def _time_of_hook(self) -> Optional[_own_time.OwnTime]:
         """Measured once."""
@@ -506,11 +552,11 @@ class _Cores:
             lines[0] += f"  # for {100 * self.waited_s / self.whole_s:.0f} % of these steps it waited for a core, which is left out"
         return lines
 
-    def of_gradients(self, order: list) -> dict:
-        """Of the part of backward that completes each."""
+    def of_gradients(self, order: dict) -> dict:
+        """Of the part of backward that completes each: by name, of the ids of the parameters in their order."""
         reached, parts = 0.0, {}
-        for name in order:
-            times = [step.ready[name] for step in self.steps if name in step.ready]
+        for name, one in order.items():
+            times = [step.ready[one] for step in self.steps if one in step.ready]
             until = max(reached, statistics.median(times)) if times else reached
             parts[name], reached = until - reached, until
         return parts
@@ -526,7 +572,7 @@ class _TimedOptimizer:
         def timed(original, *arguments, **options):
             passes, began = capture.backward_passes, capture._clock.mark()
             result = original(*arguments, **options)
-            capture._on_step(began, passes)
+            capture._on_step(optimizer, began, passes)
             return result
 
         def seen(original, *arguments, **options):
@@ -674,12 +720,20 @@ def _is_in_backward() -> bool:
     return True
 
 
-def _joined(first: _Pass, second: _Pass) -> _Pass:
-    """Two passes through parts of a model as one."""
-    joined = copy.copy(first)
-    joined.ready, joined.steps = {**first.ready, **second.ready}, first.steps + second.steps
-    joined.waits, joined.late = first.waits + second.waits, first.late | second.late
-    return joined
+def _trained_parameters(model: torch.nn.Module) -> dict:
+    parameters = {name: parameter for name, parameter in model.named_parameters()
+                  if parameter.requires_grad and parameter.numel() > 0}
+    for name, parameter in parameters.items():
+        if parameter.dtype not in _DTYPES:
+            raise ValueError(f"parameter '{name}' is of {parameter.dtype}; models have float32, float16 and bfloat16")
+    return parameters
+
+
+def _averages(group: list) -> int:
+    """How often a step averages gradients: at its end, and wherever a DistributedDataParallel does, or where there is none yet,
+    wherever parameters change."""
+    return 1 + sum(one.moved or bool(one.stepped) if before.averaged is None else before.averaged
+                   for before, one in zip(group, group[1:]))
 
 
 def _optimizer_line(steps: list) -> list:

@@ -1,15 +1,12 @@
 """Codecs of hipress.h on tensors: messages that the caller's own collectives carry."""
 
 import ctypes
-import os
-import pathlib
-import tempfile
 import weakref
 from typing import List, Optional, Sequence
 
 import torch
 
-from hipress import _library
+from hipress import _library, _states
 from hipress._engine import check
 from hipress._library import CCodecTraits, CDecode, CEncode, library
 
@@ -93,17 +90,12 @@ class Codec:
 
     def saved(self) -> torch.Tensor:
         """What encoders keep between steps, as bytes."""
-        with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
-            path = os.path.join(folder, "state")
-            check(library().hipress_codec_save(self._handle, path.encode()))
-            return torch.from_file(path, shared=False, size=os.path.getsize(path), dtype=torch.uint8).clone()
+        return _states.saved(lambda path: check(library().hipress_codec_save(self._handle, path.encode())))
 
     def restore(self, state: torch.Tensor) -> None:
-        """Goes on from what saved() returned."""
-        with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
-            path = os.path.join(folder, "state")
-            pathlib.Path(path).write_bytes(state.cpu().numpy().tobytes())
-            check(library().hipress_codec_load(self._handle, path.encode()))
+        """Goes on from what saved() returned. InvalidRequest for anything else; nothing has changed then."""
+        _states.require_bytes("a codec", "state", state)
+        _states.restore(state, lambda path: check(library().hipress_codec_load(self._handle, path.encode())))
 
 
 def _point(decode: CDecode, messages: "ctypes.Array[ctypes.c_void_p]", lengths: "ctypes.Array[ctypes.c_int64]", first: int,

@@ -7,16 +7,15 @@ import pathlib
 import re
 import secrets
 import socket
-import tempfile
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, List, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, List, Mapping, Optional, Type, Union
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import record_function
 
-from hipress import _library, _model_file
+from hipress import _library, _model_file, _states
 from hipress._engine import Engine, Error, InvalidRequest
 from hipress._errors import warn
 from hipress._library import CTensor, Gradient
@@ -370,22 +369,19 @@ def _range(what: str, bucket: GradBucket, job: _Job) -> ContextManager[object]:
 
 def saved_state(engine: Engine) -> torch.Tensor:
     """What a rank's encoders keep between iterations, as bytes."""
-    with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
-        path = os.path.join(folder, "state")
-        engine.save_state(path)
-        return torch.from_file(path, shared=False, size=os.path.getsize(path), dtype=torch.uint8).clone()
+    return _states.saved(engine.save_state)
 
 
 def restore_state(engine: Engine, state: torch.Tensor) -> None:
-    """Goes on from what saved_state() returned."""
-    with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
-        path = os.path.join(folder, "state")
-        pathlib.Path(path).write_bytes(state.cpu().numpy().tobytes())
-        engine.load_state(path)
+    """Goes on from what saved_state() returned. InvalidRequest for anything else; nothing has changed then."""
+    _states.restore(state, engine.load_state)
 
 
-def require_own(state: Mapping[str, Any], job: _Job) -> None:
-    """InvalidRequest for a state of another rank, or of another number of ranks."""
+def require_own(state: Any, job: _Job, owner: str = "hipress.Hook", **kinds: Type[Any]) -> None:
+    """InvalidRequest for what is no state of `owner`, whose further keys and their types are `kinds`, or is of another rank, or of
+    another number of ranks."""
+    _states.require(state, owner, {"ranks": int, "rank": int, "state": torch.Tensor, **kinds})
+    _states.require_bytes(owner, "state", state["state"])
     for key, mine in (("ranks", job.ranks), ("rank", job.rank)):
         if state[key] != mine:
             what = f"a job of {state[key]} ranks" if key == "ranks" else f"rank {state[key]}"
@@ -593,8 +589,10 @@ class Hook:
 
         state  what state_dict() returned, on any device
 
-        InvalidRequest in words for any other, such as after a change of the number of ranks: do not load it then, and residuals
-        begin with zeros."""
+        InvalidRequest in words for any other, such as after a change of the number of ranks; nothing has changed then: do not load
+        it, and residuals begin with zeros. Error if the job has failed."""
+        if self._failure is not None:
+            raise self._failure
         require_own(state, self._job)
         restore_state(self.engine, state["state"])
 

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import torch
 import torch.distributed as dist
 
-from hipress import _ddp, _engine
+from hipress import _ddp, _engine, _states
 from hipress._engine import Error, InvalidRequest
 from hipress._library import Gradient, library
 from hipress._shards import Gather, Messages, Reduction, Unit
@@ -19,6 +19,8 @@ from hipress._shards import Gather, Messages, Reduction, Unit
 _Path = Union[str, "os.PathLike[str]"]
 #: What wrappers put into the names of the parameters that they wrap.
 _WRAPPERS = ("_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_fpw_module")
+#: Largest number of gathers or reductions.
+_MOST_COUNT = (1 << 63) - 1
 #: Hooks by the model that they are attached to.
 _hooks: "weakref.WeakKeyDictionary[torch.nn.Module, ShardedHook]" = weakref.WeakKeyDictionary()
 
@@ -59,15 +61,15 @@ class Plan:
         self.within = int(said["exchange_within"])
         self._of = {gradient.name: (one["gather"], one["algorithm"]) for gradient, one in zip(gradients, said["gradients"])}
 
-    def decide(self, unit: Unit) -> None:
-        """Gives a unit what its parameters have in common. InvalidRequest that names two that differ."""
+    def decide(self, unit: Unit, units: Sequence[Unit] = ()) -> None:
+        """Gives a unit what its parameters have in common. InvalidRequest that names two that differ, and how to plan for all
+        `units`."""
         found = [(name, self._of[name]) for name, _ in unit.parameters if name in self._of]
         for name, decided in found[1:]:
             if decided != found[0][1]:
                 raise InvalidRequest(
                     f"{self.file} decides parameters of group '{unit.name}' differently, which travel as one: "
-                    f"{_said(*found[0])}, {_said(name, decided)}; "
-                    "give them one layer in the model file and plan anew, or have fully_shard() wrap them apart")
+                    f"{_said(*found[0])}, {_said(name, decided)}; {_planned_anew(units)}, or have fully_shard() wrap them apart")
         if found:
             unit.gather, unit.reduction = found[0][1]
 
@@ -75,6 +77,15 @@ class Plan:
 def _said(name: str, decided: Tuple[Optional[str], Optional[str]]) -> str:
     gather, reduction = (one or "none" for one in decided)
     return f"'{name}' with gather {gather} and algorithm {reduction}"
+
+
+def _planned_anew(units: Sequence[Unit]) -> str:
+    """How a plan has one decision for each of these groups."""
+    patterns = dict.fromkeys(".".join("*" if part.isdigit() else part for part in unit.name.split("."))
+                             for unit in units if unit.name)
+    if not patterns:
+        return "give them one layer in the model file and plan anew"
+    return f"plan anew with --wrap '{', '.join(patterns)}', which makes a layer of each wrapped module, and one of all else"
 
 
 # ---------------------------------------------------------------------------------------------------------------- modules
@@ -233,7 +244,7 @@ class ShardedHook:
         """Takes over what the plan decides for each unit, checks that all ranks have the same, and makes the process groups that the
         plan needs. InvalidRequest if ranks differ."""
         for unit in self.units:
-            plan.decide(unit)
+            plan.decide(unit, self.units)
             for algorithm in (unit.gather, unit.reduction):
                 if algorithm is not None:
                     self.messages.codec(algorithm)
@@ -308,26 +319,29 @@ class ShardedHook:
 
         state  what state_dict() returned, on any device
 
-        InvalidRequest in words for any other: do not load it then, and residuals begin with zeros."""
-        missing = [key for key in ("ranks", "rank", "units", "counts", "state") if key not in state]
-        if missing:
-            raise InvalidRequest(f"this is no state of a sharded model's hook, which has '{missing[0]}': "
-                                 "load what its state_dict() returned")
+        InvalidRequest in words for any other; nothing has changed then: do not load it, and residuals begin with zeros."""
+        owner = "hipress.ShardedHook"
+        _states.require(state, owner, {"ranks": int, "rank": int, "units": list, "counts": torch.Tensor, "state": dict})
         for key, mine, noun in (("ranks", self.shard, "ranks"), ("rank", dist.get_rank(self._group), "rank")):
             if state[key] != mine:
                 raise InvalidRequest(f"the state is of {noun} {state[key]}, and this is {noun} {mine}: "
                                      "residuals belong to one rank of one job; load each rank's own, or none, and begin with zeros")
         for unit, theirs in zip(self.units, state["units"]):
             if unit.described() != theirs:
+                if not isinstance(theirs, list) or len(theirs) != len(unit.described()):
+                    _states.refuse(f"'units' of a state of {owner} are lists, and here is {_short(theirs)}")
                 raise InvalidRequest(f"the state is of another plan or model: its group '{theirs[0]}' is {_short(theirs[1:])}, "
                                      f"and here group '{unit.name}' is {_short(unit.described()[1:])}")
         if len(self.units) != len(state["units"]):
             raise InvalidRequest(f"the state is of another model: it has {len(state['units'])} groups, "
                                  f"and here are {len(self.units)}")
-        for algorithm, saved in state["state"].items():
-            self.messages.codec(algorithm).restore(saved)
-        for unit, (gathers, reductions) in zip(self.units, state["counts"].tolist()):
-            unit.gathers, unit.reductions = int(gathers), int(reductions)
+        if tuple(state["counts"].shape) != (len(self.units), 2):
+            _states.refuse(f"'counts' of a state of {owner} are two for each group, and here are {list(state['counts'].shape)}")
+        counts = state["counts"].tolist()
+        _states.require_counts(owner, "counts", [one for both in counts for one in both], 2 * len(self.units), _MOST_COUNT)
+        self.messages.restore(state["state"])
+        for unit, (gathers, reductions) in zip(self.units, counts):
+            unit.gathers, unit.reductions = gathers, reductions
 
     def close(self) -> None:
         """Gives the model PyTorch's own collectives back. Calls after the first do nothing."""

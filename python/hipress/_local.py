@@ -1,6 +1,7 @@
 """Training by local updates: ranks train on their own, and average how far they have come."""
 
 import contextlib
+import copy
 import functools
 import os
 import types
@@ -12,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from hipress import _ddp, _library
+from hipress import _arguments, _ddp, _library, _states
 from hipress._engine import Engine, Error, InvalidRequest, RankLost
 from hipress._library import CTensor, Gradient
 from hipress._schedule import LocalSchedule, parse_schedule
@@ -23,6 +24,8 @@ _Optimizers = Union[torch.optim.Optimizer, Sequence[torch.optim.Optimizer]]
 _CALLER = "hipress.LocalUpdates"
 #: Of a fragment's small gradients, so many bytes travel together.
 _GROUP_BYTES = 1 << 20
+#: Steps of a training that are counted.
+_MOST_STEPS = 1 << 62
 #: The papers' share of a rank's own weights when a fragment arrives that was on its way during steps.
 _OVERLAPPED_ALPHA = 0.5
 #: Of each model that has some, and is not closed.
@@ -148,6 +151,8 @@ class LocalUpdates:
                  schedule: Optional[str] = None, alpha: Optional[float] = None, algorithm: str = "onebit",
                  topology: Optional[str] = None, timeout: Optional[float] = None, seed: int = 1, rendezvous: Optional[str] = None,
                  network: Optional[str] = None, process_group: Optional[dist.ProcessGroup] = None) -> None:
+        _arguments.job(seed=seed, timeout=timeout, topology=topology, rendezvous=rendezvous, network=network, schedule=schedule,
+                       plan=str(plan), algorithm=str(algorithm))
         model = _module_of(model)
         optimizers = _optimizers_of(optimizer)
         parameters = _trained_by(model, optimizers)
@@ -346,7 +351,7 @@ class LocalUpdates:
             return {"rank": self._job.rank, "ranks": self._job.ranks, "schedule": str(self._schedule), "step": self._step,
                     "begun": [fragment.begun for fragment in self._fragments], "under_way": means,
                     "outer": {name: weight.detach().clone() for name, weight in self.outer_weights().items()},
-                    "outer_optimizer": self._outer_optimizer.state_dict(), "state": _ddp.saved_state(self.engine)}
+                    "outer_optimizer": copy.deepcopy(self._outer_optimizer.state_dict()), "state": _ddp.saved_state(self.engine)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on from what state_dict() of this rank returned, under the same model, schedule, plan, seed and number of ranks.
@@ -358,33 +363,56 @@ class LocalUpdates:
         if self._failure is not None:
             raise self._failure
         self._check(state)
+        of_optimizer = _states.require_of_optimizer(self._outer_optimizer, state["outer_optimizer"])
         self._drop_under_way()
         _ddp.restore_state(self.engine, state["state"])
-        self._step = int(state["step"])
+        self._step = state["step"]
         outer = self.outer_weights()
         with torch.no_grad():
             for name, weight in state["outer"].items():
                 outer[name].copy_(weight)
-        self._outer_optimizer.load_state_dict(state["outer_optimizer"])
+        self._outer_optimizer.load_state_dict(of_optimizer)
         for number, (fragment, begun) in enumerate(zip(self._fragments, state["begun"])):
             means = state["under_way"].get(number)
-            fragment.begun, fragment.arrived = int(begun), means is not None
+            fragment.begun, fragment.arrived = begun, means is not None
             fragment.means = means and [mean.to(weight.device, copy=True) for mean, weight in zip(means, fragment.outer)]
 
     def _check(self, state: Mapping[str, Any]) -> None:
         """InvalidRequest for a state that is not this rank's."""
-        _ddp.require_own(state, self._job)
+        _ddp.require_own(state, self._job, _CALLER, schedule=str, step=int, begun=list, under_way=dict, outer=dict,
+                         outer_optimizer=dict)
         if state["schedule"] != str(self._schedule):
             raise InvalidRequest(f"the state is of the schedule {state['schedule']}, and this is {self._schedule}: go on with that "
                                  "schedule, or load the outer weights into the model and begin anew")
-        theirs, ours = ({name: weight.shape for name, weight in all_weights.items()}
-                        for all_weights in (state["outer"], self.outer_weights()))
-        if theirs != ours:
-            raise InvalidRequest("the state is of another model: its parameters have other names or shapes")
-        if self._in_one_order and self._schedule.turns_before(int(state["step"])):
-            raise InvalidRequest(f"the state was saved after step {state['step']}, within a period, and the topology allreduce "
+        step, outer = state["step"], self.outer_weights()
+        if step > _MOST_STEPS:
+            _states.refuse(f"the state is of step {step}, and there are at most {_MOST_STEPS}")
+        if state["outer"].keys() != outer.keys():
+            raise InvalidRequest("the state is of another model: its parameters have other names")
+        for name, weight in outer.items():
+            _states.require_numbers(_CALLER, name, state["outer"][name], weight)
+        self._check_turns(state)
+        if self._in_one_order and self._schedule.turns_before(step):
+            raise InvalidRequest(f"the state was saved after step {step}, within a period, and the topology allreduce "
                                  f"begins with the first fragment: save it after a multiple of {self._schedule.period} steps, or "
                                  "take another topology")
+
+    def _check_turns(self, state: Mapping[str, Any]) -> None:
+        """InvalidRequest unless fragments had their turns, and are on their way, as after that step of the schedule."""
+        begun = [self._schedule.last_turn(number, state["step"]) for number in range(len(self._fragments))]
+        if state["begun"] != begun:
+            _states.refuse(f"fragments have had their last turns after the steps {begun}, by step {state['step']} of the schedule, "
+                           f"and not after {str(state['begun'])[:100]}")
+        under_way = [number for number, last in enumerate(begun) if last > 0 and state["step"] - last < self._schedule.overlap]
+        if sorted(map(str, state["under_way"])) != sorted(map(str, under_way)) or not set(under_way) <= state["under_way"].keys():
+            _states.refuse(f"after step {state['step']} of the schedule the fragments {under_way} are on their way, and not "
+                           f"{str(list(state['under_way']))[:100]}")
+        for number in under_way:
+            fragment, means = self._fragments[number], state["under_way"][number]
+            if not isinstance(means, list) or len(means) != len(fragment.names):
+                _states.refuse(f"fragment {number}, which is on its way, has {len(fragment.names)} means in a list")
+            for name, mean, weight in zip(fragment.names, means, fragment.outer):
+                _states.require_numbers(_CALLER, name, mean, weight)
 
     def _drop_under_way(self) -> None:
         with self._ending():
@@ -487,9 +515,7 @@ def _schedule_of(plan: str, asked: Optional[str]) -> LocalSchedule:
 def _share(alpha: Optional[float], default: float) -> float:
     if alpha is None:
         return default
-    if not 0 <= alpha <= 1:
-        raise InvalidRequest(f"alpha={alpha} is no share: give a number from 0, the outer weights alone, to 1, this rank's alone")
-    return float(alpha)
+    return _arguments.number("alpha", alpha, least=0, most=1)
 
 
 @torch.no_grad()

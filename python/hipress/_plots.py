@@ -9,8 +9,15 @@ from hipress._sweep_rows import as_text
 
 if TYPE_CHECKING:
     import matplotlib.axes
+    import matplotlib.figure
 
     from hipress._results import Plan, Simulation, Sweep, Trace
+
+
+def figure_of(axes: "matplotlib.axes.Axes") -> "matplotlib.figure.Figure":
+    """The whole figure that axes are in, also in a part of it."""
+    figure: "matplotlib.figure.Figure" = axes.figure.figure
+    return figure
 
 
 def plan(result: "Plan", ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.axes.Axes":

@@ -75,8 +75,8 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     accuracy               How coarse a program is, in the order of `coarsest`: as coarse as an algorithm, tern.pse=terngrad, or
                            from 1 (fp16) to 4 (dgc), the default; may be given several times
     search                 One of: secopa, greedy, timeline, exhaustive (default: timeline with a profile or cluster, else secopa)
-    grouping               Whether the search also forms bulk groups and batches: any, none, or auto (any if the output is X.yaml,
-                           which can hold them) [auto]
+    grouping               Whether the search also forms bulk groups and batches: any, none, or auto (any, unless the output is a
+                           text, which cannot hold them) [auto]
     transfer_order         Which waiting message goes first: ready or need (as in hipress-sim), or the better of the two (best). A
                            given plan keeps its own order unless this option is set [ready]
     network                How transfers share links: port (one message at a time) or fair (max-min) [fair]

@@ -10,6 +10,7 @@ from hipress._model_file import write_whole
 
 if TYPE_CHECKING:
     import matplotlib.axes
+    import matplotlib.figure
     import pandas
 
 
@@ -109,9 +110,9 @@ class Plan(Result):
         """records() as a pandas frame. ImportError without pandas."""
         return _frame(self.records())
 
-    def plot(self, ax: Optional["matplotlib.axes.Axes"] = None, kind: Optional[str] = None) -> "matplotlib.axes.Axes":
+    def plot(self, ax: Optional["matplotlib.axes.Axes"] = None, kind: Optional[str] = None) -> "matplotlib.figure.Figure":
         """Draws the times of records() with their intervals, or how busy computation is over bandwidths that are required, into
-        `ax` or axes of their own, which it returns. ImportError without matplotlib.
+        `ax` or axes of their own, and returns their figure. ImportError without matplotlib.
 
         kind  "break_even", of a plan with break_even: what compression is worth over the quantity that is varied, and where the
               verdict turns. ValueError for another kind or plan"""
@@ -119,7 +120,7 @@ class Plan(Result):
 
         if kind not in (None, "break_even"):
             raise ValueError(f'kind must be "break_even" or left out, got {kind!r}')
-        return _plots.plan(self, ax) if kind is None else _plots.break_even(self, ax)
+        return _plots.figure_of(_plots.plan(self, ax) if kind is None else _plots.break_even(self, ax))
 
 
 class Simulation(Result):
@@ -151,16 +152,16 @@ class Simulation(Result):
         return _frame(self.records() if key is None else getattr(self, key))
 
     def plot(self, ax: Optional["matplotlib.axes.Axes"] = None,
-             beside: Optional[Mapping[str, "Simulation"]] = None) -> "matplotlib.axes.Axes":
-        """Draws what the critical path consists of, by kind of task, into `ax` or axes of their own, which it returns. ImportError
-        without matplotlib.
+             beside: Optional[Mapping[str, "Simulation"]] = None) -> "matplotlib.figure.Figure":
+        """Draws what the critical path consists of, by kind of task, into `ax` or axes of their own, and returns their figure.
+        ImportError without matplotlib.
 
         beside  simulations of other plans on the same machines by name, among them "ddp" and "ddp_fp16": draws where the
                 iterations go instead, as computation, what codecs and transfers slow it by, and exposed communication. ValueError
                 without these two"""
         from hipress import _plots
 
-        return _plots.simulation(self, ax) if beside is None else _plots.beside(self, beside, ax)
+        return _plots.figure_of(_plots.simulation(self, ax) if beside is None else _plots.beside(self, beside, ax))
 
 
 class Sweep(Result):
@@ -202,20 +203,20 @@ class Sweep(Result):
         _tables.save(os.fspath(path), self.columns, self.rows, self.provenance)
 
     def plot(self, x: Optional[str] = None, y: str = "iteration_s",
-             ax: Optional["matplotlib.axes.Axes"] = None, kind: Optional[str] = None) -> "matplotlib.axes.Axes":
-        """Draws column `y` over column `x`, a line for each combination of the other axes, into `ax` or axes of their own, which it
-        returns. x: the axis of numbers that has most values, the last of equals. ImportError without matplotlib.
+             ax: Optional["matplotlib.axes.Axes"] = None, kind: Optional[str] = None) -> "matplotlib.figure.Figure":
+        """Draws column `y` over column `x`, a line for each combination of the other axes, into `ax` or axes of their own, and
+        returns their figure. x: the axis of numbers that has most values, the last of equals. ImportError without matplotlib.
 
         kind  a picture of the whole sweep instead, whose plans must have `ddp` and `ddp_fp16` among them: "speedup" over both, by
               bandwidth and nodes, with the break-even; "efficiency" of scaling over nodes; "breakdown" of iterations, a panel for
-              each point. Returns the first panel's axes, whose `figure` has them all; ValueError for what cannot be drawn"""
+              each point. ValueError for what cannot be drawn"""
         from hipress import _plots
 
         if kind is None:
-            return _plots.sweep(self, x, y, ax)
+            return _plots.figure_of(_plots.sweep(self, x, y, ax))
         if x is not None or ax is not None:
             raise ValueError("a kind of picture has axes of its own: leave out x and ax")
-        return _plots.sweep_picture(self, kind)
+        return _plots.figure_of(_plots.sweep_picture(self, kind))
 
 
 class Trace(Result):
@@ -242,9 +243,9 @@ class Trace(Result):
         """records() as a pandas frame. ImportError without pandas."""
         return _frame(self.records())
 
-    def plot(self, ax: Optional["matplotlib.axes.Axes"] = None) -> "matplotlib.axes.Axes":
-        """Draws the steps, as computation, exposed communication and idle time, into `ax` or axes of their own, which it returns.
-        ImportError without matplotlib."""
+    def plot(self, ax: Optional["matplotlib.axes.Axes"] = None) -> "matplotlib.figure.Figure":
+        """Draws the steps, as computation, exposed communication and idle time, into `ax` or axes of their own, and returns their
+        figure. ImportError without matplotlib."""
         from hipress import _plots
 
-        return _plots.trace(self, ax)
+        return _plots.figure_of(_plots.trace(self, ax))

@@ -44,6 +44,11 @@ class LocalSchedule:
         turns, rest = divmod((step - 1) % self.period + 1, self.every)
         return turns - 1 if rest == 0 and turns <= self.fragments else None
 
+    def last_turn(self, fragment: int, step: int) -> int:
+        """The last step, up to this one, at the end of which the fragment had its turn; 0: it had none."""
+        first = (fragment + 1) * self.every
+        return step - (step - first) % self.period if step >= first else 0
+
     def turns_before(self, step: int) -> int:
         """How many fragments have had their turn at the end of a step, since its period began; at the end of a period, none."""
         return min(step % self.period // self.every, self.fragments)

@@ -1,6 +1,6 @@
 """Runs a training script and captures what it trains, in this process and in those that it starts with multiprocessing."""
 
-import gc
+import contextlib
 import multiprocessing.process
 import os
 import pathlib
@@ -20,16 +20,20 @@ def _say(text: str) -> None:
 
 
 class _Candidate:
-    """A module that the script called, with parameters to train."""
+    """What the script trains as one: a module that it called, or the smallest that has all that its optimizers train."""
 
     def __init__(self, module, capture):
         self.module, self.capture = module, capture
-        self.variable = _variable_of(module)
+        self.called_variable = self.variable = _variable_of(module)
         self.calls = 0
+        self.wanted = {}  # by id: parameters that its optimizers have, or that got a gradient with its own, and their variables
+        self.found = []  # of those, what got a gradient in the last backward pass and is not sought yet
+        self.passes_with = {}  # other candidates that had backward passes with its own, and how many
+        self.refused = ""  # why it is not of the whole
 
     @property
     def names(self) -> set:
-        return {name for name in (self.variable, type(self.module).__name__, self.capture.name) if name}
+        return {name for name in (self.variable, self.called_variable, type(self.module).__name__, self.capture.name) if name}
 
     def describe(self, index: int) -> str:
         elements = sum(parameter.numel() for parameter in self.capture.parameters.values())
@@ -38,6 +42,49 @@ class _Candidate:
 
     def parameters(self) -> set:
         return {id(parameter) for parameter in self.capture.parameters.values()}
+
+    def missing(self) -> list:
+        """Wanted parameters that it does not have, and their variables."""
+        own = self.parameters()
+        return [one for number, one in self.wanted.items() if number not in own]
+
+    def want(self, parameters: list) -> None:
+        """Becomes the smallest module that has these parameters, too."""
+        from hipress import _trained
+        from hipress._capture import unwrapped
+
+        new = [parameter for parameter in parameters if id(parameter) not in self.wanted]
+        self.wanted.update((id(parameter), (parameter, _variable_of(parameter))) for parameter in new)
+        if not new or not self.missing():
+            return
+        whole = unwrapped(_trained.holder(self.capture.model, [parameter for parameter, _ in self.wanted.values()], _variable_of))
+        try:
+            self.capture.widen(whole)
+            self.variable = _variable_of(whole)
+        except ValueError as error:  # of a type that models do not have
+            self.refused = f": {error}"
+
+    def is_trained_with(self, other, passes: int) -> bool:
+        """So many passes were of both, which are all, and optimizers took steps of both: they have a loss together."""
+        both = (self.capture, other.capture)
+        return all(one.backward_passes == passes and one.optimizers and one.seen_steps for one in both)
+
+    def is_together(self) -> str:
+        """What a model of several modules is for; empty for one."""
+        from hipress._trained import Together
+
+        return (f"It is of {self.capture.name}, which are trained as one: a plan of it is for a DistributedDataParallel of one "
+                "module that has them") if isinstance(self.capture.model, Together) else ""
+
+    def lacks(self) -> str:
+        """What its optimizers also train; empty if nothing."""
+        from hipress import _trained
+
+        missing = self.missing()
+        if not missing:
+            return ""
+        return (f"It is not of the whole: optimizers also train {_trained.described(*zip(*missing))} that "
+                f"{'are left out' + self.refused if self.refused else 'no module has: make them parameters of the module'}")
 
 
 class _NoSuchModule(ValueError):
@@ -49,7 +96,7 @@ class Script:
 
     def __init__(self, settings: dict):
         self.settings = settings
-        self.handle = None
+        self.handle, self.looking = None, False
         self.forget()
 
     def forget(self) -> None:
@@ -60,6 +107,7 @@ class Script:
         self.candidates, self.refused = [], []
         self.rank = None  # of the last model that was found
         self.written = None  # the candidate whose model file was written before the script's end
+        self.claimed = False  # this process writes
         self.seen = weakref.WeakSet()
         if self.handle is not None:
             self.handle.remove()
@@ -76,6 +124,8 @@ class Script:
         def create(optimizer, *arguments, **options):
             created(optimizer, *arguments, **options)
             self.optimizers.append(weakref.ref(optimizer))
+            if self.candidates:
+                self._watch_optimizers()
 
         def start(process, *arguments, **options):
             started(process, *arguments, **options)
@@ -99,6 +149,7 @@ class Script:
     def _look(self) -> None:
         from torch.nn.modules.module import register_module_forward_pre_hook
 
+        self.looking = True
         self.handle = register_module_forward_pre_hook(self._on_call)
 
     def _on_call(self, module, _inputs) -> None:
@@ -120,10 +171,13 @@ class Script:
     def _add(self, module) -> None:
         from hipress._capture import Capture
 
+        from hipress._trained import lightning_module_of
+
         self.rank = rank()
-        whole = _lightning_module_of(module)
+        whole = lightning_module_of(module)
+        own = {id(parameter) for parameter in module.parameters() if parameter.requires_grad and parameter.numel() > 0}
         for candidate in self.candidates:
-            if whole is not None and candidate.capture.model is whole:
+            if candidate.capture.model is whole or own <= candidate.parameters():
                 candidate.capture.also_called(module)
                 return
         options = {key: self.settings[key] for key in ("warmup", "steps", "bucket_mb", "memory")}
@@ -133,32 +187,72 @@ class Script:
         except ValueError as error:
             self.refused.append(f"{type(module).__name__}: {error}")
             return
-        capture.when_complete = self._write_early
+        candidate = _Candidate(module, capture)
+        capture.when_complete, capture.when_passed = self._write_early, lambda: self._on_pass(candidate)
         capture.start()
-        self.candidates.append(_Candidate(module, capture))
+        self.candidates.append(candidate)
+
+    def _held(self) -> list:
+        """Optimizers, and what each has."""
+        from hipress._trained import held_by
+
+        alive = [optimizer for reference in self.optimizers if (optimizer := reference()) is not None]
+        return [(optimizer, held_by([optimizer])) for optimizer in alive]
+
+    def _on_pass(self, candidate) -> None:
+        """Notes what optimizers have that got a gradient, and that no module has that was called; and with whom the pass was."""
+        if self.looking:
+            owned = set().union(*(one.parameters() for one in self.candidates))
+            candidate.found += [one for _, held in self._held() for one in held if one.grad is not None and id(one) not in owned]
+            for other in self.candidates:
+                if other is not candidate and other.capture.is_in_backward:
+                    candidate.passes_with[other] = candidate.passes_with.get(other, 0) + 1
 
     def _watch_optimizers(self) -> None:
-        """Candidates know the optimizers that hold their parameters."""
-        for reference in self.optimizers:
-            optimizer = reference()
-            if optimizer is None:
-                continue
-            held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        """Candidates know the optimizers that hold their parameters, and grow to what these train."""
+        for candidate in self.candidates:
+            candidate.want(candidate.found)
+            candidate.found = []
+            for other, passes in candidate.passes_with.items():
+                if other in self.candidates and candidate.is_trained_with(other, passes):
+                    candidate.want(list(other.capture.parameters.values()))
+        for optimizer, held in self._held():
+            ids = {id(parameter) for parameter in held}
             for candidate in self.candidates:
-                if optimizer not in candidate.capture.optimizers and held & candidate.parameters():
-                    candidate.capture.optimizers.append(optimizer)
-                    candidate.capture.time_optimizer(optimizer)
+                if ids & candidate.parameters():
+                    if not any(optimizer is known for known in candidate.capture.optimizers):
+                        candidate.capture.optimizers.append(optimizer)
+                        candidate.capture.time_optimizer(optimizer)
+                    candidate.want(held)
+        self._merge()
+
+    def _merge(self) -> None:
+        """Of candidates with the same optimizer, those that have nothing of their own are parts of others."""
+        for part in reversed(list(self.candidates)):
+            for whole in self.candidates:
+                if whole is not part and part.parameters() <= whole.parameters() and \
+                        set(map(id, part.capture.optimizers)) & set(map(id, whole.capture.optimizers)):
+                    part.capture.stop()
+                    self.candidates.remove(part)
+                    for module in part.capture.called:
+                        whole.capture.also_called(module)
+                    break
 
     def _count(self, module) -> None:
         """Ends the search for modules: hooks of all modules take time."""
         for candidate in self.candidates:
-            if candidate.module is module:
+            if any(called is module for called in candidate.capture.called):
                 candidate.calls += 1
                 self._watch_optimizers()
                 stepped = [candidate.capture.seen_steps for candidate in self.candidates if candidate.capture.optimizers]
                 if candidate.calls >= 4 * _LOOKED_FOR or not stepped and candidate.calls >= _LOOKED_FOR or \
                         stepped and min(stepped) >= 1 and max(stepped) >= 2:
-                    self.handle.remove()
+                    self._end_search()
+                return
+
+    def _end_search(self) -> None:
+        self.looking = False
+        self.handle.remove()
 
     def trained(self) -> list:
         """Candidates with backward passes, whose parameters are not all another's too."""
@@ -167,24 +261,24 @@ class Script:
                 if not any(other is not candidate and candidate.parameters() < other.parameters() for other in ran)]
 
     def finish(self) -> str:
-        """Writes the model file. What came of it: "written", "failed", "wrong" (request), "nothing" (was trained), or "other" (rank
-        writes)."""
+        """Writes the model file. What came of it: "written", "part" (of what is trained was), "failed", "wrong" (request),
+        "nothing" (was trained), or "other" (rank writes)."""
         for candidate in self.candidates:
             candidate.capture.stop()
-        self.handle.remove()
+        self._end_search()
         if not self.candidates and not self.refused:
             return "nothing"
-        if self.rank != 0 or self.written is None and not self._claim():
+        if self.rank != 0 or not self._claim():
             return "other"
         trained = self.trained()
         try:
             chosen = self._chosen(trained)
             if chosen is not self.written:
                 self._write(chosen, chosen.capture.text(), trained)
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             _say(str(error))
             return "wrong" if isinstance(error, _NoSuchModule) else "failed"
-        return "written"
+        return "part" if chosen.lacks() else "written"
 
     def _write_early(self) -> None:
         """Writes the model file as soon as the requested steps of every trained model were measured, so that a script which is ended
@@ -192,34 +286,35 @@ class Script:
         trained = self.trained()
         if self.rank != 0 or not trained or not all(candidate.capture.is_complete for candidate in trained):
             return
-        self.handle.remove()  # what is measured now calls modules of its own
+        self._end_search()  # what is measured now calls modules of its own
         try:
             chosen = self._chosen(trained)
             text = chosen.capture.text()
         except ValueError:
             return
         if self._claim():
-            self._write(chosen, text, trained)
-            self.written = chosen
+            with contextlib.suppress(OSError):  # which the end says, unless it can be written then
+                self._write(chosen, text, trained)
+                self.written = chosen
 
     def _write(self, chosen: _Candidate, text: str, trained: list) -> None:
         from hipress import _model_file
 
         _model_file.write_whole(self.settings["output"], text)
         others = [other.describe(index) for index, other in enumerate(trained) if other is not chosen]
-        if others:
-            _say(f"wrote {self.settings['output']}, of {chosen.describe(trained.index(chosen))}. Also trained: "
-                 f"{', '.join(others)}. --module with an index or name takes another")
-        else:
-            _say(f"wrote {self.settings['output']}")
+        of = f", of {chosen.describe(trained.index(chosen))}" if others else ""
+        said = [f"wrote {self.settings['output']}{of}",
+                *([f"Also trained: {', '.join(others)}. --module with an index or name takes another"] if others else []),
+                *([chosen.is_together()] if chosen.is_together() else []), *([chosen.lacks()] if chosen.lacks() else [])]
+        _say(". ".join(said))
 
     def _claim(self) -> bool:
         """Of processes that are no ranks of a group, the first that ends writes."""
-        try:
-            os.close(os.open(os.path.join(self.settings["reports"], "claimed"), os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            return False
-        return True
+        with contextlib.suppress(FileExistsError):
+            if not self.claimed:
+                os.close(os.open(os.path.join(self.settings["reports"], "claimed"), os.O_CREAT | os.O_EXCL))
+                self.claimed = True
+        return self.claimed
 
     def _chosen(self, trained: list) -> _Candidate:
         asked = self.settings["module"]
@@ -277,7 +372,7 @@ def run(name: str, arguments: list, is_module: bool, settings: dict) -> int:
             if ended.code not in (None, 0):
                 raise
         came = {script.finish(), *(entry.suffix[1:] for entry in pathlib.Path(reports).iterdir())}
-    if came & {"failed", "wrong"}:
+    if came & {"failed", "wrong", "part"}:
         return 2 if "wrong" in came else 1
     if came & {"written", "other"}:
         return 0
@@ -306,28 +401,16 @@ def _nothing(_text: str) -> None:
     pass
 
 
-def _lightning_module_of(module):
-    """Of Lightning, which calls parts of its module, the whole: DistributedDataParallel will be given that."""
-    kinds = tuple(kind for name in ("lightning.pytorch", "pytorch_lightning")
-                  if (kind := getattr(sys.modules.get(name), "LightningModule", None)) is not None)
-    if not kinds or isinstance(module, kinds):
-        return None
-    for one in gc.get_objects():
-        if issubclass(type(one), kinds) and any(part is module for part in one.modules()):
-            return one
-    return None
-
-
-def _variable_of(module):
-    """What the calling code calls a module; None where it has no name."""
+def _variable_of(value):
+    """What the calling code calls a module or parameter; None where it has no name."""
     frame = sys._getframe(1)
     while frame is not None:
         if not frame.f_globals.get("__name__", "").startswith(("torch.", "hipress.")):
-            for name, value in list(frame.f_locals.items()):
-                if value is module and name != "self":
+            for name, one in [*frame.f_locals.items(), *frame.f_globals.items()]:
+                if one is value and name != "self":
                     return name
-            for name, value in [*getattr(frame.f_locals.get("self"), "__dict__", {}).items()]:
-                if value is module:
+            for name, one in [*getattr(frame.f_locals.get("self"), "__dict__", {}).items()]:
+                if one is value:
                     return f"self.{name}"
         frame = frame.f_back
     return None

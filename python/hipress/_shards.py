@@ -1,12 +1,13 @@
 """Collectives of shards: a process group's own, on encoded messages."""
 
 import contextlib
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import Work
 
+from hipress import _states
 from hipress._codec import TYPES, Codec, Draws, aligned
 from hipress._engine import Error, InvalidRequest
 
@@ -47,6 +48,16 @@ class Messages:
         if algorithm not in self._codecs:
             self._codecs[algorithm] = Codec(algorithm, self.seed)
         return self._codecs[algorithm]
+
+    def restore(self, states: Mapping[str, torch.Tensor]) -> None:
+        """Goes on from what Codec.saved() of all codecs returned, by algorithm. InvalidRequest unless these are states of the
+        codecs that are in use; nothing has changed then."""
+        if states.keys() != self._codecs.keys():
+            _states.refuse(f"the state is of the algorithms {sorted(map(str, states))}, and here are {sorted(self._codecs)}")
+        restored = {algorithm: Codec(algorithm, self.seed) for algorithm in states}
+        for algorithm, saved in states.items():
+            restored[algorithm].restore(saved)
+        self._codecs = restored
 
     @property
     def codecs(self) -> Dict[str, Codec]:

@@ -10,12 +10,13 @@ The run is a measurement: ranks of a DistributedDataParallel do not average, but
 trains."""
 
 import argparse
+import os
 import sys
 import types
 
 
 def main() -> int:
-    from hipress import _script
+    from hipress import _arguments, _model_file, _script
 
     parser = argparse.ArgumentParser(prog="python -m hipress.capture", description=__doc__, usage=argparse.SUPPRESS,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -33,12 +34,15 @@ def main() -> int:
     parser.add_argument("script", help="training script, or module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
     options = parser.parse_args()
-    if not options.bucket_mb > 0:
-        parser.error(f"--bucket-mb must be above 0, got {options.bucket_mb:g}")
-    if options.warmup < 0:
-        parser.error(f"--warmup must be at least 0, got {options.warmup}")
-    if options.steps is not None and options.steps < 1:
-        parser.error(f"--steps must be at least 1, got {options.steps}")
+    try:
+        _arguments.number("--bucket-mb", options.bucket_mb, above=0, most=_arguments.MOST_BUCKET_MB)
+        _arguments.whole("--warmup", options.warmup, least=0)
+        if options.steps is not None:
+            _arguments.whole("--steps", options.steps, least=1)
+        if os.environ.get("RANK", "0") == "0":  # which writes
+            _model_file.require_writable(options.output, *([] if options.is_module else [options.script]))
+    except ValueError as error:
+        parser.error(str(error).replace("output ", "--output ", 1) if str(error).startswith("output ") else str(error))
     settings = {key: getattr(options, key) for key in ("output", "warmup", "steps", "module", "bucket_mb", "memory")}
     return _script.run(options.script, options.arguments, options.is_module, settings)
 

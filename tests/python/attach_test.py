@@ -147,6 +147,16 @@ class Plans(unittest.TestCase):
                       "none", said)
         self.assertIn("give them one layer in the model file and plan anew", said)
 
+    def test_how_to_plan_for_the_group_of_the_root_is_said(self):
+        text = PLAN.format(nodes=2, schedule="fsdp", gradients=gradients_of(network(), "int4block")).replace("int4block", "none", 1)
+        root = _shards.Unit(0, "", [("0.weight", 1536), ("0.bias", 64)])
+        plan = self.read(text)
+        for names, patterns in ((("layers.0", "layers.1"), "layers.*"),
+                                (("encoder.0.attention", "encoder.0", "encoder.1.attention", "encoder.1", "head"),
+                                 "encoder.*.attention, encoder.*, head")):
+            units = [root, *(_shards.Unit(1 + number, name, []) for number, name in enumerate(names))]
+            self.assertIn(f"plan anew with --wrap '{patterns}'", refused(lambda: plan.decide(root, units)))
+
     def test_plans_of_other_jobs_are_refused(self):
         of = {"nodes": 2, "schedule": "fsdp", "gradients": gradients_of(network())}
         for changed, words in (({"nodes": 8}, "is for 8 ranks, and the model is over 2: start 8, or plan for 2 (--nnodes 2)"),

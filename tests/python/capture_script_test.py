@@ -52,6 +52,63 @@ for number in range(12):
     if number == 4:
         follower = copy.deepcopy(model)
 """
+#: Modules whose parts are called, and what their optimizers train: the parameters that a capture has, and its exit status.
+PARTS = {
+    "a head that a function uses, and an optimizer of its own": (("body.weight", "head.weight", "head.bias"), 0, """
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = torch.nn.Linear(8, 4, bias=False), torch.nn.Linear(4, 9)
+model = Model()
+optimizers = [torch.optim.SGD(model.body.parameters(), lr=0.1), torch.optim.Adagrad(model.head.parameters())]
+def loss():
+    hidden = model.body(torch.randn(16, 8))
+    return sum(torch.nn.functional.linear(part, model.head.weight, model.head.bias).pow(2).sum() for part in hidden.chunk(4))
+"""),
+    "methods of an agent": (("critic.weight", "actor.weight", "spread"), 0, """
+class Agent(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.critic, self.actor = torch.nn.Linear(8, 1, bias=False), torch.nn.Linear(8, 4, bias=False)
+        self.spread = torch.nn.Parameter(torch.zeros(4))
+    def act(self, values):
+        return self.actor(values) * self.spread.exp(), self.critic(values)
+agent = Agent()
+optimizers = [torch.optim.Adam(agent.parameters())]
+def loss():
+    action, value = agent.act(torch.randn(16, 8))
+    return action.sum() + value.sum()
+"""),
+    "two modules with an optimizer each, and one loss": (("encoder.weight", "decoder.weight"), 0, """
+encoder, decoder = torch.nn.Linear(8, 4, bias=False), torch.nn.Linear(4, 8, bias=False)
+optimizers = [torch.optim.SGD(module.parameters(), lr=0.1) for module in (encoder, decoder)]
+def loss():
+    return decoder(encoder(torch.randn(16, 8))).sum()
+"""),
+    "a parameter of no module": (("0.weight",), 1, """
+model, spread = torch.nn.Sequential(torch.nn.Linear(8, 4, bias=False)), torch.zeros(3, requires_grad=True)
+optimizers = [torch.optim.SGD([{"params": model.parameters()}, {"params": [spread]}], lr=0.1)]
+def loss():
+    return (model(torch.randn(16, 8)).sum() * spread.exp()).sum()
+"""),
+    "an optimizer after another": (("0.weight", "1.weight"), 0, """
+model = torch.nn.Sequential(torch.nn.Linear(8, 4, bias=False), torch.nn.Linear(4, 2, bias=False))
+optimizers = [torch.optim.SGD(model[1].parameters(), lr=0.1)]
+def loss():
+    if number == 4:
+        optimizers[:] = [torch.optim.SGD(model.parameters(), lr=0.1)]
+    return model(torch.randn(16, 8)).sum()
+"""),
+}
+LOOP = """
+for number in range(10):
+    one = loss()
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+    one.backward()
+    for optimizer in optimizers:
+        optimizer.step()
+"""
 WORKER = """
 import sys, torch, torch.distributed as dist, torch.multiprocessing as multiprocessing
 from torch.nn.parallel import DistributedDataParallel
@@ -151,6 +208,16 @@ class Script(unittest.TestCase):
     def test_a_part_that_is_called_first_is_not_the_model(self):
         self.capture(self.script(TRAIN.replace("for _ in range(6):", "model[0](torch.randn(3, 6))\nfor _ in range(6):")))
         self.assertEqual(len(self.shapes()), 4)
+
+    def test_what_optimizers_train_is_the_model(self):
+        for what, (names, status, text) in PARTS.items():
+            with self.subTest(what):
+                done = self.capture(self.script("import torch\n" + text + LOOP), status=status)
+                self.assertEqual(sorted(name for name, _ in self.shapes()), sorted(names))
+                said = "It is not of the whole: optimizers also train 1 parameter (3 elements: spread [3])"
+                self.assertEqual(said in done.stderr, status == 1, done.stderr)
+                self.assertRegex(self.output.read_text(), "Captured from [678] steps")  # of 10, without two and perhaps the last
+                self.assertNotIn("without a gradient", self.output.read_text())
 
     def test_processes_are_captured(self):
         """mp.spawn and processes of both kinds, with and without a process group."""
@@ -252,8 +319,23 @@ class Script(unittest.TestCase):
 
     def test_bad_numbers_are_refused(self):
         path = self.script(TRAIN)
-        for option, value in (("--steps", "0"), ("--warmup", "-1"), ("--bucket-mb", "0")):
-            self.assertIn(f"{option} must be ", self.capture(f"{option}={value}", path, status=2).stderr)
+        for option, values in (("--steps", ("0", "-1")), ("--warmup", ("-1",)),
+                               ("--bucket-mb", ("0", "-2", "nan", "inf", "1e300"))):
+            for value in values:
+                self.assertIn(f"{option} must be ", self.capture(f"{option}={value}", path, status=2).stderr)
+        for option in ("--steps", "--warmup", "--bucket-mb"):
+            self.assertIn(f"{option}: invalid ", self.capture(f"{option}=much", path, status=2).stderr)
+
+    def test_an_output_that_cannot_be_written_is_refused_before_the_training(self):
+        path = self.script("print('trained')\n" + TRAIN)
+        before = sorted(self.folder.iterdir())
+        for output, reason in ((path, "which is read"), (self.folder, "is a folder"),
+                               (self.folder / "no" / "model.yaml", "No such file")):
+            done = self.capture("--output", output, path, status=2)
+            self.assertIn(f"--output '{output}'" if output != path else f"--output {output}", done.stderr)
+            self.assertIn(reason, done.stderr)
+            self.assertEqual(done.stdout, "")
+        self.assertEqual(sorted(self.folder.iterdir()), before)
 
     def test_the_help_says_that_it_is_a_measurement(self):
         done = self.capture("--help")

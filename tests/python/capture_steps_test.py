@@ -317,6 +317,185 @@ class Steps(unittest.TestCase):
         self.check(facts(capture.text()), forward=FORWARD, last=BACKWARD, optimizer=OPTIMIZER, micro_steps=1)
         self.assertIn(f"step() alone {OPTIMIZER * 1e6:.1f}us", capture.text())
 
+    def warned(self, train, module=None, **options):
+        """What a capture says, and its facts."""
+        said = []
+        return self.captured(train, module, say=said.append, **options), said
+
+    def perturbed(self, move, first=contextlib.nullcontext):
+        """Sharpness-aware minimisation: gradients of moved parameters, applied to the old ones."""
+        for _ in range(6):
+            with first():
+                self.micro_step()
+            moves = [0.1 * parameter.grad for parameter in self.model.parameters()]
+            for parameter, by in zip(self.model.parameters(), moves):
+                move(parameter, by)
+            self.optimizer.zero_grad()
+            self.micro_step()
+            for parameter, by in zip(self.model.parameters(), moves):
+                move(parameter, -by)
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+
+    def test_parameters_that_move_within_a_step_do_not_end_it(self):
+        @torch.no_grad()
+        def seen(parameter, by):
+            parameter.add_(by)
+
+        def unseen(parameter, by):
+            parameter.data.add_(by)
+
+        found, said = self.warned(lambda: self.perturbed(seen), optimizer=self.optimizer)
+        self.check(found, forward=FORWARD, last=BACKWARD, optimizer=OPTIMIZER, micro_steps=2)
+        self.assertEqual(len(said), 1)
+        self.assertIn("a step has 2 backward passes, and uses gradients after 2 of them", said[0])
+        # Without a sign that the first pass is used it counts as what precedes the second. A step takes as long.
+        found, said = self.warned(lambda: self.perturbed(unseen), optimizer=self.optimizer)
+        self.check(found, forward=FORWARD, last=BACKWARD, optimizer=OPTIMIZER + FORWARD + BACKWARD, micro_steps=1)
+        self.assertEqual(said, [])
+
+    def test_evaluations_of_a_closure_are_micro_steps(self):
+        clock = self.clock
+
+        class Repeated(torch.optim.SGD):
+            """As L-BFGS: three evaluations, between which the parameters move."""
+
+            def step(self, closure):
+                for _ in range(3):
+                    closure()
+                    with torch.no_grad():
+                        [parameter.sub_(0.01 * parameter.grad) for parameter in self.param_groups[0]["params"]]
+                clock.now += OPTIMIZER
+
+        optimizer = Repeated(self.model.parameters(), lr=0.01)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = self.model(torch.randn(8, 4)).sum()
+            loss.backward()
+            return loss
+
+        found, said = self.warned(lambda: [optimizer.step(closure) for _ in range(6)], optimizer=optimizer)
+        self.check(found, forward=FORWARD, last=BACKWARD, optimizer=OPTIMIZER, micro_steps=3)
+        self.assertIn("has 3 backward passes, and uses gradients after 3 of them", said[0])
+
+    def two_parts(self):
+        """A model of two parts with an optimizer each."""
+        both = torch.nn.ModuleList([self.model, Timed(self.clock)])
+        return both, [timed_sgd(self.clock, part.parameters()) for part in both]
+
+    def test_a_step_is_over_when_all_optimizers_have_taken_one(self):
+        both, optimizers = self.two_parts()
+
+        def train(first):
+            for number in range(36):
+                part = int(number % (first + 1) == first)  # so many steps of the first, then one of the second
+                optimizers[part].zero_grad()
+                both[part](torch.randn(8, 4)).sum().backward()
+                optimizers[part].step()
+
+        # The second part's pass is joined with the one before it: of 36 passes, 18 steps without two; then 12 of three passes.
+        for first, steps in ((1, 16), (2, 10)):
+            found, said = self.warned(lambda: train(first), both, called=list(both), optimizer=optimizers)
+            self.assertEqual((found["micro_steps"], found["steps"]), (first, steps))
+            self.assertEqual([one[:30].strip() for one in said], ["a step has 2 backward passes,"] if first == 2 else [])
+            if first == 1:
+                whole = found["optimizer"] + found["forward"] + found["last"]
+                self.assertAlmostEqual(whole, 2 * (FORWARD + BACKWARD + OPTIMIZER), 7)
+
+    def test_optimizers_that_end_or_begin_late_are_not_waited_for(self):
+        both, optimizers = self.two_parts()
+
+        def train():
+            for number in range(24):
+                both.zero_grad(set_to_none=True)
+                (both[0](torch.randn(8, 4)).sum() + both[1](torch.randn(8, 4)).sum()).backward()
+                optimizers[0].step() if number < 16 else None
+                optimizers[1].step() if number >= 8 else None
+
+        found = self.captured(train, both, called=list(both), optimizer=optimizers)
+        # Of 24 passes each ends a step, but for those at the two changes, two of which may be taken for one.
+        self.assertEqual(found["micro_steps"], 1)
+        self.assertGreaterEqual(found["steps"], 20)
+
+    def test_without_an_optimizer_dropped_gradients_end_a_step(self):
+        def train(drop):
+            for _ in range(6):
+                for _ in range(3):
+                    self.micro_step()
+                for parameter in self.model.parameters():
+                    parameter.data.sub_(0.01 * parameter.grad.data)  # which no version tells
+                drop()
+
+        for drop in (lambda: self.model.zero_grad(set_to_none=True),
+                     lambda: [parameter.grad.zero_() for parameter in self.model.parameters()]):
+            found = self.captured(lambda: train(drop))
+            self.check(found, forward=FORWARD, last=BACKWARD, optimizer=0, micro_steps=3)
+            self.assertEqual(found["steps"], 4)
+
+    def test_an_optimizer_of_copies_ends_steps(self):
+        copies = [parameter.detach().clone() for parameter in self.model.parameters()]
+        optimizer = timed_sgd(self.clock, copies)
+
+        def train():
+            for _ in range(6):
+                self.model.zero_grad(set_to_none=True)
+                for _ in range(2):
+                    self.micro_step()
+                for one, parameter in zip(copies, self.model.parameters()):
+                    one.grad = parameter.grad
+                optimizer.step()
+                for one, parameter in zip(copies, self.model.parameters()):
+                    parameter.data.copy_(one)
+
+        self.check(self.captured(train, optimizer=optimizer), forward=FORWARD, last=BACKWARD, optimizer=OPTIMIZER, micro_steps=2)
+
+    def test_parameters_that_the_loss_uses_are_ready_first(self):
+        class Model(torch.nn.Module):
+            def __init__(self, body):
+                super().__init__()
+                self.body, self.head = body, torch.nn.Linear(2, 5)
+
+        model = Model(self.model)
+        optimizer = timed_sgd(self.clock, model.parameters())
+
+        def train():
+            for _ in range(5):
+                optimizer.zero_grad()
+                torch.nn.functional.linear(self.model(torch.randn(8, 4)), model.head.weight, model.head.bias).sum().backward()
+                optimizer.step()
+
+        found = self.captured(train, model, called=[self.model], optimizer=optimizer)
+        self.check(found, forward=FORWARD, last=BACKWARD, optimizer=OPTIMIZER, micro_steps=1)
+        self.assertEqual([found["ready"][f"head.{kind}"] for kind in ("weight", "bias")], [0, 0])
+        self.assertEqual(found["ready"]["body.first.weight"], BACKWARD)
+
+    def test_parameters_that_only_the_optimizer_has_are_named(self):
+        loose = torch.nn.Parameter(torch.zeros(3))
+        optimizer = torch.optim.SGD([*self.model.parameters(), loose], lr=0.1)
+        _, said = self.warned(lambda: [self.step(1) for _ in range(4)], optimizer=optimizer)
+        self.assertEqual(len(said), 1)
+        self.assertIn("the optimizer also trains 1 parameter (3 elements: without a name [3]) that the model does not have", said[0])
+
+    def test_optimizers_within_backward(self):
+        if not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
+            self.skipTest("this PyTorch has no hooks after gradients are accumulated")
+        optimizers = {parameter: torch.optim.SGD([parameter], lr=0.01) for parameter in self.model.parameters()}
+
+        def update(parameter):
+            self.clock.now += OPTIMIZER
+            optimizers[parameter].step()
+            optimizers[parameter].zero_grad()
+
+        for parameter in self.model.parameters():
+            parameter.register_post_accumulate_grad_hook(update)
+        for known in ({"optimizer": list(optimizers.values())}, {}):
+            found, said = self.warned(lambda: [self.micro_step() for _ in range(6)], **known)
+            # The last gradient is ready after BACKWARD and the steps of all four.
+            self.check(found, forward=FORWARD, last=BACKWARD + 4 * OPTIMIZER, optimizer=0, micro_steps=1)
+            self.assertEqual((found["steps"], len(said)), (4, 1))
+            self.assertIn("optimizers step within backward", said[0])
+
     def test_a_single_step_of_several_micro_steps(self):
         found = self.captured(lambda: self.step(3), warmup=0)
         self.assertEqual((found["micro_steps"], found["steps"]), (3, 1))

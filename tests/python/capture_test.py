@@ -136,9 +136,25 @@ class Captured(unittest.TestCase):
             times = _model_file.ready_times(self.path)
             self.assertLessEqual(len(set(times.values())), len(sizes))
 
-    def test_buckets_without_a_size_are_an_error(self):
-        with self.assertRaisesRegex(ValueError, "bucket_mb must be above 0, got 0"):
-            hipress.capture(wide_model(), self.path, bucket_mb=0)
+    def test_numbers_out_of_range_are_errors(self):
+        model = wide_model()
+        for option, values in (("bucket_mb", (0, -1, float("nan"), float("inf"), 1e300, "1", None, True)),
+                               ("warmup", (-1, 1.5, "2", None, float("nan"))), ("steps", (0, -3, 2.0, "9", True)),
+                               ("batch", (0, -1, 1.0, "8"))):
+            for value in values:
+                with self.subTest(option=option, value=value), \
+                        self.assertRaisesRegex(ValueError, re.escape(f"{option} must be a ") + ".*" + re.escape(f", got {value!r}")):
+                    hipress.capture(model, self.path, **{option: value})
+
+    def test_an_output_that_cannot_be_written_is_an_error_at_once(self):
+        folder = pathlib.Path(self.folder.name)
+        for output, reason in ((folder, "is a folder"), (f"{folder}/no/model.yaml", "No such file or directory"), ("", "is a folder"),
+                               (folder / ("x" * 254), "File name too long"), (f"{__file__}/model.yaml", "Not a directory"),
+                               (f"{folder}/\0", "null")):
+            with self.subTest(output=output), self.assertRaisesRegex(ValueError, f"output .*{reason}"):
+                hipress.capture(wide_model(), output)
+        self.assertEqual(list(folder.iterdir()), [])
+        hipress.capture(wide_model(), os.devnull)
 
     def test_gradients_of_a_bucket_are_ready_with_the_last_of_them(self):
         self.path.write_text("name: x\ngradients:\n- {name: a, elements: 4, ready: 5us, bucket: 0}  # 4us to 6us\n"

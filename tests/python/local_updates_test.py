@@ -368,7 +368,7 @@ REFUSED = (("ddp", "give the module in it, as model.module"), ("no module", "got
            ("part", "does not have the model's '0.weight' and 3 more"),
            ("outer", "outer_optimizer is a SGD, which has no outer weights: give a function"),
            ("outer of others", "the outer_optimizer does not have the model's '0.weight' and 5 more: make it of the outer weights"),
-           ("outer of none", "outer_optimizer is a NoneType"), ("alpha", "alpha=2 is no share"),
+           ("outer of none", "outer_optimizer is a NoneType"), ("alpha", "alpha must be a number at least 0 and at most 1, got 2"),
            ("layers", "take fragments=3 or fewer"),
            ("schedules", "rank 1 calls hipress.LocalUpdates with schedule='local(steps=11, fragments=1, every=11, pattern=strided, "
                          "overlap=0)', rank 0 with 'local(steps=10,"),

@@ -23,7 +23,7 @@ def ask() -> None:
     plan.save_html("report.html")
     results: list[hipress.Result] = [plan, simulation, sweep, trace]
     print(results, plan.verdict, simulation.iteration_s, len(sweep), [row["iteration_s"] for row in sweep], trace.steps)
-    print(hipress.answer({"request": "schema"}), plan.to_frame(), sweep.plot("nodes").get_xlabel())
+    print(hipress.answer({"request": "schema"}), plan.to_frame(), sweep.plot("nodes").savefig("rows.png"))
     try:
         hipress.plan("vgg19", nnodes=0)
     except hipress.InputError as error:

@@ -1,0 +1,46 @@
+"""Checks of the numbers that callers give."""
+
+import math
+import numbers
+from typing import Any, Optional
+
+from hipress._engine import InvalidRequest
+
+#: Of bucket_mb: DistributedDataParallel counts bytes in 64 bits.
+MOST_BUCKET_MB = 1 << 20
+#: Of timeouts: 31 years.
+MOST_SECONDS = 10**9
+
+
+def number(name: str, value: Any, *, above: Optional[float] = None, least: Optional[float] = None,
+           most: Optional[float] = None) -> float:
+    """The value as a finite number in range; InvalidRequest for all else."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not is_number or (above is not None and value <= above) or (least is not None and value < least) or \
+            (most is not None and value > most):
+        bounds = [*([f"above {above}"] if above is not None else []), *([f"at least {least}"] if least is not None else []),
+                  *([f"at most {most}"] if most is not None else [])]
+        raise InvalidRequest(f"{name} must be a number {' and '.join(bounds)}, got {value!r}")
+    return float(value)
+
+
+def whole(name: str, value: Any, *, least: int, most: Optional[int] = None) -> int:
+    """The value as a whole number in range; InvalidRequest for all else."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least or (most is not None and value > most):
+        bounds = f"at least {least}" if most is None else f"from {least} to {most}"
+        raise InvalidRequest(f"{name} must be a whole number, {bounds}, got {value!r}")
+    return int(value)
+
+
+def job(*, seed: Any, timeout: Any = None, **texts: Any) -> None:
+    """InvalidRequest for what ranks cannot be joined with: a seed of other than 64 bits, a timeout out of range, a text that is
+    none."""
+    whole("seed", seed, least=0, most=(1 << 64) - 1)
+    if timeout is not None:
+        number("timeout", timeout, above=0, most=MOST_SECONDS)
+    for name, text in texts.items():
+        if text is not None and (not isinstance(text, str) or "\0" in text):
+            raise InvalidRequest(f"{name} must be a text, got {text!r}")
+
+
+__all__ = ["MOST_BUCKET_MB", "MOST_SECONDS", "job", "number", "whole"]

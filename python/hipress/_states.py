@@ -1,0 +1,113 @@
+"""Checks of what state_dict() returned, and a checkpoint may have changed, before anything of it is loaded."""
+
+import collections.abc
+import contextlib
+import copy
+import os
+import pathlib
+import tempfile
+from typing import Any, Callable, Dict, Iterator, Mapping, NoReturn, Sequence, Type
+
+import torch
+
+from hipress._engine import InvalidRequest
+
+_REMEDY = "load what its state_dict() returned on this rank, or nothing, and begin with zeros"
+
+
+def saved(save: Callable[[str], object]) -> torch.Tensor:
+    """What the library writes to a file, as bytes."""
+    with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
+        path = os.path.join(folder, "state")
+        save(path)
+        return torch.from_file(path, shared=False, size=os.path.getsize(path), dtype=torch.uint8).clone()
+
+
+def restore(state: torch.Tensor, load: Callable[[str], object]) -> None:
+    """Has the library read what saved() returned. InvalidRequest for anything else; nothing has changed then."""
+    with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
+        path = os.path.join(folder, "state")
+        pathlib.Path(path).write_bytes(state.cpu().numpy().tobytes())
+        try:
+            load(path)
+        except InvalidRequest as error:  # of a file that nobody knows
+            raise InvalidRequest(f"the state {str(error).replace(path, '').lstrip(': ')}") from None
+
+
+def refuse(what: str) -> NoReturn:
+    """InvalidRequest with the remedy."""
+    raise InvalidRequest(f"{what}: {_REMEDY}")
+
+
+def require(state: Any, owner: str, kinds: Mapping[str, Type[Any]]) -> None:
+    """InvalidRequest unless a state is a mapping with these keys, whose values are of these types."""
+    if not isinstance(state, collections.abc.Mapping):
+        refuse(f"a state of {owner} is a dictionary, and this is a {type(state).__name__}")
+    for key, kind in kinds.items():
+        if key not in state:
+            refuse(f"this is no state of {owner}, which has '{key}'")
+        value = state[key]
+        if not isinstance(value, kind) or (kind is int and (isinstance(value, bool) or value < 0)):
+            noun = "whole number from 0" if kind is int else kind.__name__
+            refuse(f"'{key}' of a state of {owner} is a {noun}, and here it is {_short(value)}")
+
+
+def require_bytes(owner: str, key: str, value: Any) -> None:
+    """InvalidRequest unless it is a tensor of bytes."""
+    if not isinstance(value, torch.Tensor) or value.dtype != torch.uint8 or value.dim() != 1:
+        refuse(f"'{key}' of a state of {owner} is a tensor of bytes, and here it is {_short(value)}")
+
+
+def require_numbers(owner: str, name: str, values: Any, like: torch.Tensor) -> None:
+    """InvalidRequest unless it is a tensor of finite numbers, of the type and shape of another."""
+    if not isinstance(values, torch.Tensor) or values.dtype != like.dtype or values.shape != like.shape:
+        refuse(f"the state of {owner} has for '{name}' {_short(values)}, where {_short(like)} belongs")
+    if not bool(torch.isfinite(values).all()):
+        refuse(f"the state of {owner} has numbers for '{name}' that are not finite")
+
+
+@torch.no_grad()
+def require_of_optimizer(optimizer: torch.optim.Optimizer, state: Any) -> Dict[str, Any]:
+    """InvalidRequest unless a copy of the optimizer takes the state, and then a step without gradients that leaves finite numbers;
+    else a copy of the state."""
+    taken: Dict[str, Any] = copy.deepcopy(state)
+    with _explained(optimizer):
+        trial = copy.deepcopy(optimizer)
+        trial.load_state_dict(copy.deepcopy(taken))
+        for before, after in zip(optimizer.param_groups, trial.param_groups):
+            if before.keys() != after.keys():
+                differing = sorted(before.keys() ^ after.keys())[0]
+                raise KeyError(f"'{differing}' is only in one of the two")
+            for one in after["params"]:
+                one.grad = torch.zeros_like(one)
+        trial.step()
+        for group in trial.param_groups:
+            for one in group["params"]:
+                if not bool(torch.isfinite(one).all()):
+                    raise ValueError("a step with it makes numbers that are not finite")
+    return taken
+
+
+@contextlib.contextmanager
+def _explained(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # whatever an optimizer makes of a wrong state
+        refuse(f"the state of the outer optimizer is none of {type(optimizer).__name__} for these weights "
+               f"({type(error).__name__}: {error})")
+
+
+def require_counts(owner: str, key: str, values: Sequence[Any], count: int, most: int) -> None:
+    """InvalidRequest unless these are so many whole numbers from 0 to `most`."""
+    if len(values) != count or not all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one <= most for one in values):
+        refuse(f"'{key}' of a state of {owner} are {count} whole numbers from 0 to {most}, and here it is {_short(list(values))}")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a tensor {list(value.shape)} of {str(value.dtype).removeprefix('torch.')}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+__all__ = ["refuse", "require", "require_bytes", "require_counts", "require_numbers", "require_of_optimizer", "restore", "saved"]
