@@ -19,7 +19,7 @@ struct alignas(64) Tile {
 };
 
 /// The messages of the two casts are arrays of their codes.
-const kernels::Codec& cast_of(models::Dtype type) {
+const kernels::Codec& codec_of(models::Dtype type) {
   static const std::unique_ptr<const kernels::Codec> fp16 = kernels::make_codec("fp16");
   static const std::unique_ptr<const kernels::Codec> bf16 = kernels::make_codec("bf16");
   return type == models::Dtype::kFloat16 ? *fp16 : *bf16;
@@ -55,7 +55,7 @@ void widen(const void* from, models::Dtype type, std::span<float> to) {
     std::memcpy(to.data(), from, to.size_bytes());
     return;
   }
-  const kernels::Codec& cast = cast_of(type);
+  const kernels::Codec& cast = codec_of(type);
   const auto* codes = static_cast<const std::byte*>(from);
   Tile tile;
   const std::byte* const message = tile.codes;
@@ -88,7 +88,7 @@ bool narrow(std::span<const float> from, models::Dtype type, void* to) {
     return finite;
   }
   const bool is_half = type == models::Dtype::kFloat16;
-  const kernels::Codec& cast = cast_of(type);
+  const kernels::Codec& cast = codec_of(type);
   Tile tile;
   while (!from.empty()) {
     const std::size_t count = std::min(kTile, from.size());
