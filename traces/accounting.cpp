@@ -66,7 +66,7 @@ std::string travels_as(const JobAccount& job, std::int64_t sent) {
       "the job already sends its gradients in {}{}: {} a step, and not the {} of its {} gradients. "
       "What it can gain is beyond that{}",
       is_half ? "half precision, " : "", job.sent_dtype, bytes(sent), bytes(*job.model_bytes),
-      job.dtype, is_half ? ": of the baselines, `ddp_fp16` sends as much" : "");
+      job.dtype, is_half ? ": of the baselines of hipress-plan, ddp_fp16 sends as much" : "");
 }
 
 /// The model sends as many bytes as the trace.

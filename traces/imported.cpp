@@ -689,6 +689,10 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
   imported.account = account_of(trace, steps, row.parts, model);
   check_accounts(imported.account, diagnostics);
   imported.averages = last.averages;
+  if (imported.averages.count == 0) {
+    imported.averages = {.count = static_cast<std::int64_t>(last.carriers().size()),
+                         .bytes = sent_bytes(last).value_or(0)};
+  }
   imported.other = last.other;
   if (has_times && forward) {
     const auto rest = optimizer_s(model, steps);

@@ -465,6 +465,9 @@ void ProfilerTrace::add_exposed(const Interval& window, const Carried& carried,
   if (has_gpu()) {
     const TimeSet computing = computing_.within(window);
     step.modelled_exposed_s = to_seconds(length_outside(own, computing)) / iterations;
+    step.averages.exposed_s = step.modelled_exposed_s;
+    step.other.exposed_s =
+        std::max(0.0, step.exposed_communication_s.value_or(0) - *step.modelled_exposed_s);
     return;
   }
   if (sharding) {

@@ -492,6 +492,8 @@ TEST_CASE("recorded jobs of PyTorch over gloo are what they are") {
   };
   // Linear layers 64 to 128 and 128 to 10: 8192 + 128 + 1280 + 10 elements.
   const Read windows = imported("windows_gloo");
+  CHECK(windows.imported.averages.count == 1);
+  CHECK(windows.imported.averages.bytes == 4 * 9610);
   CHECK(models::total_elements(windows.model()) == 9610);
   CHECK(windows.model().micro_steps == 3);
   REQUIRE(windows.trace.steps.size() == 2);

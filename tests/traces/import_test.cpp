@@ -189,12 +189,13 @@ TEST_CASE("a trace becomes a model that the tools read", "[tool]") {
   CHECK(read.optimizer_s == Approx(0.0283).epsilon(0.02));
   const auto traced = models::read_traced(model);
   REQUIRE(traced);
-  // The medians of the three steps above.
+  // The medians of the three steps above, of which broadcasts of buffers take 38 us.
   CHECK(traced->step_s == Approx(0.222442).margin(1e-6));
-  CHECK(traced->exposed_communication_s == Approx(0.010540).margin(1e-6));
+  CHECK(traced->exposed_communication_s == Approx(0.010540 - 0.000039).margin(1e-6));
+  CHECK(traced->other_communication_s == Approx(0.000038).margin(1e-6));
 
   SECTION("and the planner says how much compression can gain at the most") {
-    // 10.540 / 222.442 = 4.7 %; idle, 170 ms, is more than computation and communication.
+    // 10.501 / 222.442 = 4.7 %; idle, 170 ms, is more than computation and communication.
     const ToolRun plan = place.run("hipress-plan --input model.yaml --nnodes 2");
     CHECK(plan.status == 0);
     CHECK_THAT(plan.out, Contains("at most 4.7 % by compression"));
