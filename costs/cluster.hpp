@@ -120,10 +120,6 @@ inline Path path(const Cluster& cluster, std::uint32_t from, std::uint32_t to) {
   return Path::kBetweenRacks;
 }
 
-/// The place in slow_links of what joins these nodes' hosts; none: their own links alone.
-std::optional<std::uint32_t> slow_link(const Cluster& cluster, std::uint32_t from,
-                                       std::uint32_t to);
-
 /// Costs of a message over a slow link.
 LinkCosts slow_link_costs(const Cluster& cluster, std::uint32_t place);
 

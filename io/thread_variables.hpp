@@ -19,7 +19,7 @@ std::thread start_thread(Work work) {
   });
 }
 
-/// True if there are addresses left for another thread's stack and its variables.
+/// True if there are addresses left for another thread's stack and what it allocates.
 bool has_room_for_thread() noexcept;
 
 }  // namespace hipress::io

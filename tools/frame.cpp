@@ -91,7 +91,8 @@ std::string complaint(const CLI::ParseError& error) {
   const std::string what = error.what();
   if (!what.ends_with(kOfFlag)) return what;
   const std::string flag = what.substr(0, what.size() - kOfFlag.size());
-  return fmt::format("{} is a flag, which takes no value: give it alone", flag);
+  return fmt::format("{}{} is a flag, which takes no value: give it alone",
+                     flag.size() > 1 ? "--" : "-", flag);
 }
 
 /// Declares the options, takes the command line apart and does the work.

@@ -67,7 +67,8 @@ enum class PlanForm : std::uint8_t { kText, kYaml };
 /// The row of casync::strategies(), or "best"; io::InputError if the search cannot choose.
 std::string topology_of(const Request& request, const SearchRow& search);
 
-/// All algorithms that a list names: "powersgd(rank=1|2)" is short for one of each value.
+/// All algorithms that a list names: "powersgd(rank=1|2)" is short for one of each value. An error
+/// for more than a plan can mix.
 std::vector<std::string> named_algorithms(const std::string& list);
 
 /// What is to be planned, without machines, progress and interrupts. io::InputError for what the
