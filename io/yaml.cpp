@@ -11,6 +11,7 @@
 
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "io/file_kind.hpp"
 #include "io/input_file.hpp"
 #include "io/quantity.hpp"
 #include "io/suggestion.hpp"
@@ -101,6 +102,7 @@ YamlNode YamlNode::load(const std::string& path) {
 }
 
 YamlNode YamlNode::parse(const std::string& text, const std::string& name) {
+  refuse_kind(name, text);
   require_text(text, name);
   YAML::Node root;
   try {

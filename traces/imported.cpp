@@ -12,6 +12,7 @@
 #include "io/quantity.hpp"
 #include "io/utf8.hpp"
 #include "models/shape.hpp"
+#include "traces/communication.hpp"
 #include "traces/intervals.hpp"
 #include "traces/sharded_steps.hpp"
 
@@ -106,6 +107,70 @@ constexpr PartsRow kGradients{&TracedStep::gradients, "gradient", "gradients"};
 constexpr PartsRow kBuckets{&TracedStep::buckets, "bucket", "buckets"};
 constexpr PartsRow kAllReduces{&TracedStep::other_all_reduces, "bucket", "all-reduces"};
 
+/// "2 all-gathers (2MiB), 1 barrier".
+std::string described(const std::vector<HeldCollectives>& held) {
+  std::vector<std::string> parts;
+  for (const HeldCollectives& one : held) {
+    parts.push_back(
+        fmt::format("{} {}{}{}", one.count, one.kind, one.count == 1 ? "" : "s",
+                    one.bytes > 0 ? fmt::format(" ({})", io::format_size(one.bytes)) : ""));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+bool is_all_reduce(const HeldCollectives& one) {
+  return one.kind == text_of(CollectiveKind::kAllReduce);
+}
+
+/// Says which collectives of an execution trace are not in its model.
+void say_left_out(const Imported& trace, std::vector<std::string>& diagnostics) {
+  std::vector<HeldCollectives> others = trace.held;
+  std::erase_if(others, is_all_reduce);
+  if (others.empty()) return;
+  diagnostics.push_back(
+      fmt::format("the model leaves out what the job communicates besides "
+                  "all-reduces: {}",
+                  described(others)));
+}
+
+/// Refuses a generated trace without an all-reduce.
+[[noreturn]] void refuse_generated(const Imported& trace) {
+  const auto holds = [&](CollectiveKind kind) {
+    return std::ranges::find(trace.held, text_of(kind), &HeldCollectives::kind) != trace.held.end();
+  };
+  const bool sharded = holds(CollectiveKind::kAllGather) && holds(CollectiveKind::kReduceScatter);
+  throw io::Unmet(fmt::format(
+      "no model: the trace is a generator's, not PyTorch's, and holds {}, but no all-reduce; {}",
+      described(trace.held),
+      sharded ? "as the collectives of a sharded job they have no names that tell layers: write "
+                "its layers into a model YAML (key 'layer' of gradients), which hipress-plan takes "
+                "with `schedule` fsdp"
+              : "gradients are averaged by all-reduces: give hipress-plan a list of the job's "
+                "gradients, lines name,elements, as `input`"));
+}
+
+/// Refuses a step whose gradients are sparse, which all-reduces of dense ones are not.
+void refuse_sparse(const TracedStep& step) {
+  std::vector<std::size_t> sparse;
+  for (std::size_t g = 0; g < step.gradients.size(); ++g) {
+    if (step.gradients[g].sparse) sparse.push_back(g);
+  }
+  if (sparse.empty()) return;
+  const TracedGradient& gradient = step.gradients[sparse.front()];
+  const SparseSize& size = *gradient.sparse;
+  const std::string travels =
+      size.values > 0
+          ? fmt::format(
+                ": {} values and {} indices travel{}", size.values, size.indices,
+                gradient.elements > 0 ? fmt::format(", not {} elements", gradient.elements) : "")
+          : "";
+  throw io::Unmet(fmt::format(
+      "no model: gradient{} of {} is sparse{}{}, and only dense gradients are planned; trace the "
+      "job with sparse=False in its embeddings",
+      sparse.front(), step.name,
+      sparse.size() > 1 ? fmt::format(", as {} others are", sparse.size() - 1) : "", travels));
+}
+
 /// Why a trace has no sizes that could be the model's.
 [[noreturn]] void refuse_sizes(const Imported& trace, const TracedStep& step) {
   if (!step.gradients.empty()) {
@@ -115,6 +180,7 @@ constexpr PartsRow kAllReduces{&TracedStep::other_all_reduces, "bucket", "all-re
         "PyTorch 2 on with NCCL)",
         step.gradients.size(), step.name, step.buckets.size()));
   }
+  if (!step.no_gradients.empty()) throw io::Unmet("no model: not told are " + step.no_gradients);
   if (!step.other_all_reduces.empty()) {
     if (total_of(step.other_all_reduces)) {
       throw io::Unmet(fmt::format(
@@ -126,6 +192,7 @@ constexpr PartsRow kAllReduces{&TracedStep::other_all_reduces, "bucket", "all-re
         "no model: {} has no AccumulateGrad, and of its {} all-reduces not all have sizes",
         step.name, step.other_all_reduces.size()));
   }
+  if (trace.is_generated) refuse_generated(trace);
   throw io::Unmet(fmt::format(
       "no model: none of the {} steps has an AccumulateGrad or an all-reduce ({} events, {} "
       "collectives in {}), so nothing says what the gradients are: trace backward, on the CPU too "
@@ -152,7 +219,13 @@ const PartsRow& choose_parts(const Imported& trace, const TracedStep& step,
         trace.has_times() ? ": record with record_shapes=True" : ""));
     return kBuckets;
   }
-  if (options.every_all_reduce && total_of(step.other_all_reduces)) return kAllReduces;
+  if (options.every_all_reduce && total_of(step.other_all_reduces)) {
+    if (trace.sparse_operator.empty()) return kAllReduces;
+    throw io::Unmet(fmt::format(
+        "no model: {} makes a sparse gradient, and nothing says which all-reduce carries it; only "
+        "dense gradients are planned: trace the job with sparse=False in its embeddings",
+        trace.sparse_operator));
+  }
   refuse_sizes(trace, step);
 }
 
@@ -244,7 +317,7 @@ void check_communication(const Imported& trace, const Steps& steps,
     if (gathers_parameters(last)) {
       diagnostics.push_back(fmt::format(
           "{} also gathers {} elements, all parameters (ZeRO-1, -2): the model averages gradients "
-          "alone; with `schedule` fsdp it gathers, too",
+          "alone; with hipress-plan `schedule` fsdp it gathers, too",
           last.name, last.gathered_elements));
     }
     return;
@@ -362,6 +435,12 @@ void check_sharded_times(const TracedStep& step, const Sharding& sharding) {
       step.name, io::format_duration(*step.length_s), sharding.passes, io::format_duration(sum_s)));
 }
 
+/// Whether its types are those of the baselines that gather in one and reduce in another.
+bool is_mixed(const ShardedLayer& layer) {
+  return layer.gathered_dtype == models::to_string(models::Dtype::kBfloat16) &&
+         layer.reduced_dtype == models::to_string(models::Dtype::kFloat32);
+}
+
 /// What is true of a sharded job and not of its model.
 void say_assumed(const Imported& trace, const Sharding& sharding,
                  std::vector<std::string>& diagnostics) {
@@ -370,9 +449,11 @@ void say_assumed(const Imported& trace, const Sharding& sharding,
     diagnostics.emplace_back("types of reductions are not told, and taken for float32");
   } else if (!layer.gathered_dtype.empty() && layer.gathered_dtype != layer.reduced_dtype) {
     diagnostics.push_back(fmt::format(
-        "parameters are gathered in {} and gradients reduced in {}: the model has the latter; of "
-        "the baselines, `fsdp2_mixed` and `hsdp_mixed` gather in bf16 and reduce in fp32",
-        layer.gathered_dtype, layer.reduced_dtype));
+        "parameters are gathered in {} and gradients reduced in {}: the model has the latter{}",
+        layer.gathered_dtype, layer.reduced_dtype,
+        is_mixed(layer) ? "; of the baselines of hipress-plan, fsdp2_mixed and hsdp_mixed gather "
+                          "in bf16 and reduce in fp32"
+                        : ""));
   }
   if (sharding.passes > 1) {
     diagnostics.push_back(fmt::format(
@@ -387,7 +468,8 @@ void say_assumed(const Imported& trace, const Sharding& sharding,
         used, *trace.world_size, used));
   }
   diagnostics.push_back(fmt::format(
-      "the job trained with {} on {} ranks: give the tools `schedule`", sharding.schedule, used));
+      "the job trained with {} on {} ranks: give hipress-plan and hipress-sim `schedule`",
+      sharding.schedule, used));
 }
 
 std::string source_of(const Imported& trace) {
@@ -473,8 +555,12 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
   }
   const std::vector<NamedSharding> shardings = shardings_of(trace);
   if (!shardings.empty()) return sharded_model(trace, shardings, name, diagnostics);
+  for (const TracedStep& step : trace.steps) {
+    if (!step.no_gradients.empty()) refuse_sizes(trace, step);
+  }
   const Steps whole = whole_steps(trace, options, diagnostics);
   if (whole.empty()) refuse_sizes(trace, fullest(trace));
+  for (const TracedStep* step : whole) refuse_sparse(*step);
   const TracedStep& last = *whole.back();
   check_communication(trace, whole, diagnostics);
   const PartsRow& row = choose_parts(trace, last, options, diagnostics);
@@ -518,6 +604,7 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
       fmt::format("names: PyTorch records none, so the model's are {0}0 to {0}{1}", row.name,
                   model.gradients.size() - 1));
   add_mix(trace, model, diagnostics);
+  say_left_out(trace, diagnostics);
   return imported;
 }
 

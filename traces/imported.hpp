@@ -16,6 +16,11 @@
 /// definitions.
 namespace hipress::traces {
 
+/// What a sparse gradient holds; 0: the trace does not tell.
+struct SparseSize {
+  std::int64_t indices = 0, values = 0;
+};
+
 /// A gradient of one step, or a bucket of several that one collective carries.
 struct TracedGradient {
   std::int64_t elements = 0;        ///< 0: the trace does not tell
@@ -23,6 +28,7 @@ struct TracedGradient {
   std::string dtype;              ///< "float32", …; else as the trace writes it; empty: not told
   bool assumed = false;           ///< the type is, since the trace tells bytes alone
   std::optional<double> ready_s;  ///< after the start of backward
+  std::optional<SparseSize> sparse = {};  ///< none: it is dense
 };
 
 /// One iteration.
@@ -47,6 +53,8 @@ struct TracedStep {
   std::vector<TracedGradient> buckets = {};
   /// Those that nothing of backward launched: nothing says of what.
   std::vector<TracedGradient> other_all_reduces = {};
+  /// Why gradients that it has are not told: a sentence; empty: they are, or it has none.
+  std::string no_gradients = {};
   std::int64_t reduce_scatters = 0;
   std::int64_t gathered_elements = 0;  ///< what comes out of all-gathers; 0: not told, or none
   std::int64_t collectives = 0;        ///< all together
@@ -59,6 +67,13 @@ struct TracedStep {
 
 /// Whether these have the same sizes and shapes in the same order.
 bool same_layout(const std::vector<TracedGradient>& a, const std::vector<TracedGradient>& b);
+
+/// Collectives of a kind, or messages, of a whole trace.
+struct HeldCollectives {
+  std::string kind;  ///< "all-gather"
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;  ///< together; 0: not told
+};
 
 struct Imported {
   /// "PyTorch profiler", "PyTorch execution trace", "Chakra execution trace"
@@ -80,6 +95,10 @@ struct Imported {
   // Of Chakra traces.
   std::int64_t collectives = 0;     ///< nodes of collectives
   std::int64_t cpu_duplicates = 0;  ///< of these, those of the CPU
+  // Of execution traces, PyTorch's and Chakra's.
+  std::vector<HeldCollectives> held = {};
+  bool is_generated = false;         ///< by a generator of workloads: no operator is PyTorch's
+  std::string sparse_operator = {};  ///< that makes a sparse gradient; empty: there is none
 };
 
 /// What of a trace's text is kept, so that memory does not grow with it: its beginning, made
