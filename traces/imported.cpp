@@ -512,7 +512,8 @@ ImportedModel sharded_model(const Imported& trace, const std::vector<NamedShardi
     model.optimizer_s = sharding.optimizer_s.value_or(0);
   } else {
     for (models::Gradient& gradient : model.gradients) gradient.ready_s = 0;
-    diagnostics.emplace_back("the model has no times: give the tools `compute_time`");
+    diagnostics.emplace_back(
+        "the model has no times: give hipress-plan and hipress-sim `compute_time`");
   }
   check_time(model.forward_s + model.optimizer_s, "forward with the optimizer");
   Steps used;
@@ -595,7 +596,8 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
     model.forward_s = std::max(0.0, *forward);
   } else {
     for (models::Gradient& gradient : model.gradients) gradient.ready_s = 0;
-    diagnostics.emplace_back("the model has no times: give the tools `compute_time`");
+    diagnostics.emplace_back(
+        "the model has no times: give hipress-plan and hipress-sim `compute_time`");
   }
   check_time(model.forward_s, "forward");
   imported.traced = traced_of(steps);

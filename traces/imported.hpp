@@ -11,15 +11,11 @@
 #include "models/traced.hpp"
 #include "traces/kernel_classes.hpp"
 #include "traces/sharded.hpp"
+#include "traces/tensors.hpp"
 
 /// What a trace of a training job that another tool recorded tells; docs/traces.md has the
 /// definitions.
 namespace hipress::traces {
-
-/// What a sparse gradient holds; 0: the trace does not tell.
-struct SparseSize {
-  std::int64_t indices = 0, values = 0;
-};
 
 /// A gradient of one step, or a bucket of several that one collective carries.
 struct TracedGradient {

@@ -232,7 +232,7 @@ std::optional<Imported> NodeTrace::finish() {
   if (imported.is_generated) return imported;
   imported.not_told.emplace_back(
       "times: execution traces have none that gradients could be ready at; import the profiler's "
-      "trace, or give the tools `compute_time`");
+      "trace, or give hipress-plan and hipress-sim `compute_time`");
   return imported;
 }
 

@@ -115,9 +115,8 @@ void ProfilerTrace::add(const ProfilerEvent& event) {
       return;
   }
   if (lasts && event.length_ns < 0) {
-    throw io::InputError(fmt::format("ends {} before it begins (dur {}us): record the trace again",
-                                     io::format_duration(-to_seconds(event.length_ns)),
-                                     static_cast<double>(event.length_ns) / 1000));
+    throw io::InputError(fmt::format("ends {} before it begins; record the trace again",
+                                     io::format_duration(-to_seconds(event.length_ns))));
   }
   extent_.begin = std::min(extent_.begin, event.start_ns);
   extent_.end = std::max(extent_.end, event.start_ns + event.length_ns);

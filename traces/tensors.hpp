@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "traces/imported.hpp"
 #include "traces/json_trace.hpp"
 
 /// What traces say of a tensor.
@@ -13,6 +12,11 @@ namespace hipress::traces {
 
 /// The product of its dimensions; 0 for none, and for what is no shape.
 std::int64_t elements_or_none(std::span<const std::int64_t> shape);
+
+/// What a sparse tensor holds; 0: the trace does not tell.
+struct SparseSize {
+  std::int64_t indices = 0, values = 0;
+};
 
 /// Whether the operator of that name handles a sparse tensor's indices and values.
 bool is_of_sparse_tensors(std::string_view name);
