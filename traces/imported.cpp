@@ -194,10 +194,13 @@ void refuse_sparse(const TracedStep& step) {
   }
   if (trace.is_generated) refuse_generated(trace);
   throw io::Unmet(fmt::format(
-      "no model: none of the {} steps has an AccumulateGrad or an all-reduce ({} events, {} "
-      "collectives in {}), so nothing says what the gradients are: trace backward, on the CPU too "
-      "(ProfilerActivity.CPU)",
-      trace.steps.size(), trace.events, step.collectives, step.name));
+      "no model: none of the {} steps has an AccumulateGrad or an all-reduce ({} events, {}), so "
+      "nothing says what the gradients are: {}",
+      trace.steps.size(), trace.events,
+      trace.held.empty() ? fmt::format("{} collectives in {}", step.collectives, step.name)
+                         : described(trace.held),
+      trace.has_times() ? "trace backward, on the CPU too (ProfilerActivity.CPU)"
+                        : "record all of a training step, its backward pass, too"));
 }
 
 /// The step that has most to say.
@@ -547,7 +550,11 @@ void Imported::tell(std::string sentence) {
   not_told.push_back(not_told.size() < kMost ? std::move(sentence) : "and more of the same");
 }
 
-std::optional<std::int64_t> TracedStep::collective_elements() const { return total_of(buckets); }
+std::optional<std::int64_t> TracedStep::collective_elements() const {
+  const bool sparse = std::ranges::any_of(
+      gradients, [](const TracedGradient& gradient) { return gradient.sparse.has_value(); });
+  return sparse ? std::nullopt : total_of(buckets);
+}
 
 ImportedModel model_of(const Imported& trace, const std::string& name, const ImportOptions& options,
                        std::vector<std::string>& diagnostics) {

@@ -57,7 +57,7 @@ struct TracedStep {
   /// Of a step that reduces to shards.
   std::optional<ShardedStep> sharded = {};
 
-  /// Of the buckets; none if one of them does not tell.
+  /// Of the buckets; none if one of them does not tell, or carries a sparse gradient.
   std::optional<std::int64_t> collective_elements() const;
 };
 

@@ -267,6 +267,9 @@ TEST_CASE("sparse gradients are refused, with what travels") {
   // An embedding of 1000 rows of 16, 40 of which a step looks up: 40·16 values, 40 indices.
   for (const char* file : {"sparse_bag.json.gz", "sparse_execution.json.gz"}) {
     CAPTURE(file);
+    for (const TracedStep& step : read_trace(kWild + file).steps) {
+      CHECK_FALSE(step.collective_elements());
+    }
     CHECK_THAT(refusal_of(read_trace(kWild + file)),
                Contains("gradient2 of") && Contains("is sparse: 640 values and 40 indices") &&
                    Contains("not 16000 elements"));
@@ -341,6 +344,10 @@ TEST_CASE("generated traces say what they hold") {
              Contains("1 receive, 1 send"));
   CHECK_THAT(refusal_of(read(metadata() + collective(1, 2, kMib) + collective(2, 7, kMib))),
              Contains("sharded job") && Contains("'layer'") && Contains("`schedule` fsdp"));
+  // Of PyTorch's, without AccumulateGrad.
+  CHECK_THAT(refusal_of(read(metadata() + collective(1, 2, kMib) +
+                             chakra_node(2, "aten::mm", chakra::kComputation))),
+             Contains("2 events, 1 all-gather (1MiB)") && Contains("its backward pass, too"));
   CHECK_THROWS_WITH(read(metadata() + chakra_node(1, "gemm", chakra::kComputation)),
                     Contains("Chakra execution trace of 1 nodes, of which none communicates"));
 }
