@@ -11,6 +11,7 @@
 
 #include "io/environment.hpp"
 #include "io/error.hpp"
+#include "io/file_kind.hpp"
 #include "io/utf8.hpp"
 
 namespace hipress::io {
@@ -63,6 +64,7 @@ std::vector<fs::path> data_roots() {
 
 std::vector<std::string> read_lines(const std::string& path) {
   const std::string content = read_file(path);
+  refuse_kind(path, content);
   std::string_view rest = content;
   constexpr std::string_view kByteOrderMark =
       "\xef\xbb\xbf";  // some editors and spreadsheets put it

@@ -12,6 +12,7 @@
 
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "io/file_kind.hpp"
 #include "io/input_file.hpp"
 #include "io/quantity.hpp"
 #include "io/suggestion.hpp"
@@ -147,6 +148,7 @@ YamlNode YamlNode::load(const std::string& path) {
 }
 
 YamlNode YamlNode::parse(const std::string& text, const std::string& name) {
+  refuse_kind(name, text);
   require_text(text, name);
   YAML::Node root;
   try {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 /// Numbers of Chakra's messages: schema/protobuf/et_def.proto of mlcommons/chakra.
 namespace hipress::traces::chakra {
@@ -33,14 +34,18 @@ enum AttributeField : std::uint32_t {
 inline constexpr std::uint32_t kListValues = 1;
 
 enum NodeType : std::uint64_t {
+  kMetadataNode = 1,
   kComputation = 4,
   kSendNode = 5,
   kReceiveNode = 6,
   kCollectiveNode = 7,
 };
 
-/// Of the attribute comm_type.
+/// Of the attribute comm_type, and the names of all by number.
 inline constexpr std::uint64_t kAllReduceType = 0, kReduceScatterType = 7;
+inline constexpr std::string_view kCollectiveNames[] = {
+    "all-reduce", "reduce",     "all-gather",     "gather",         "scatter",
+    "broadcast",  "all-to-all", "reduce-scatter", "reduce-scatter", "barrier"};
 
 /// The attribute of GlobalMetadata that marks a graph of ours.
 inline constexpr char kOurGraph[] = "hipress_graph";

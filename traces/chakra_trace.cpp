@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 #include "io/error.hpp"
 #include "traces/chakra_schema.hpp"
 #include "traces/node_trace.hpp"
 #include "traces/protobuf.hpp"
+#include "traces/trace_reader.hpp"
 
 namespace hipress::traces {
 namespace {
@@ -29,6 +32,11 @@ void read_attribute(std::string_view message, Attributes& attributes) {
   if (name == "comm_size") attributes.bytes = value;
 }
 
+/// Where a node should stand, metadata do: another trace begins.
+struct SecondTrace : io::InputError {
+  SecondTrace() : io::InputError("another trace begins") {}
+};
+
 /// "Tensor(float)" of "['Tensor(float)', 'Int']".
 std::string first_type(std::string_view text) {
   const std::size_t open = text.find('\'');
@@ -50,7 +58,22 @@ void read_inputs(std::string_view message, TraceNode& node, InputShapes& shapes)
   }
 }
 
-void read_node(std::string_view message, NodeTrace& trace, Imported& counts) {
+/// How a node communicates; empty: it does not, as far as it says.
+std::string_view communication_in(std::uint64_t type, const Attributes& attributes) {
+  if (type == chakra::kSendNode) return "send";
+  if (type == chakra::kReceiveNode) return "receive";
+  if (type != chakra::kCollectiveNode) return {};
+  const bool known = attributes.type && *attributes.type < std::size(chakra::kCollectiveNames);
+  return known ? chakra::kCollectiveNames[*attributes.type] : "collective of unknown kind";
+}
+
+/// What the nodes of a file come to.
+struct Counts {
+  std::int64_t nodes = 0, collectives = 0, cpu_duplicates = 0;
+  bool all_typed = true;  ///< every node has a type of the schema
+};
+
+void read_node(std::string_view message, NodeTrace& trace, Counts& counts) {
   TraceNode node;
   InputShapes shapes;
   Attributes attributes;
@@ -60,6 +83,7 @@ void read_node(std::string_view message, NodeTrace& trace, Imported& counts) {
   while (const auto field = fields.next()) {
     switch (field->number) {
       case chakra::kId:
+        if (field->is_delimited) throw SecondTrace();
         node.id = static_cast<std::int64_t>(field->integer);
         break;
       case chakra::kName:
@@ -82,13 +106,18 @@ void read_node(std::string_view message, NodeTrace& trace, Imported& counts) {
     }
   }
   if (!callers.empty()) node.parent = static_cast<std::int64_t>(callers.front());
+  ++counts.nodes;
+  counts.all_typed =
+      counts.all_typed && type >= chakra::kMetadataNode && type <= chakra::kCollectiveNode;
+  node.communication = communication_in(type, attributes);
+  node.bytes = static_cast<std::int64_t>(attributes.bytes.value_or(0) & INT64_MAX);
+  node.is_cpu = attributes.is_cpu;
   if (type == chakra::kCollectiveNode) {
     ++counts.collectives;
     counts.cpu_duplicates += attributes.is_cpu ? 1 : 0;
     if (attributes.type == chakra::kAllReduceType && attributes.bytes) {
-      node.all_reduce_bytes = static_cast<std::int64_t>(*attributes.bytes & INT64_MAX);
+      node.all_reduce_bytes = node.bytes;
     }
-    node.is_cpu = attributes.is_cpu;
     node.is_reduce_scatter = attributes.type == chakra::kReduceScatterType;
   }
   trace.add(node);
@@ -118,7 +147,7 @@ void check_metadata(std::string_view message, const std::string& file) {
 Imported read_chakra_trace(ByteStream& bytes) {
   MessageStream messages(bytes);
   NodeTrace trace;
-  Imported counts;
+  Counts counts;
   const auto no_chakra = [&](const std::string& why) {
     return io::InputError(
         bytes.name(), 0,
@@ -138,11 +167,22 @@ Imported read_chakra_trace(ByteStream& bytes) {
   while (const auto message = messages.next()) {
     try {
       read_node(*message, trace, counts);
+    } catch (const SecondTrace&) {
+      messages.fail(
+          "begins another trace, as where the traces of several ranks are put into one file; give "
+          "one rank's file");
     } catch (const io::InputError& error) {
       messages.fail(fmt::format("is no node: {}; copy or export the file again", error.what()));
     }
   }
-  auto imported = trace.finish();
+  auto imported = finish_in(bytes.name(), [&] { return trace.finish(); });
+  if (!imported && counts.nodes > 0 && counts.all_typed) {
+    throw io::InputError(
+        bytes.name(), 0,
+        fmt::format("is a Chakra execution trace of {} nodes, of which none communicates or is "
+                    "PyTorch's, so nothing in it is a gradient; give the trace of a training step",
+                    counts.nodes));
+  }
   if (!imported) throw no_chakra("no node of it is PyTorch's");
   imported->format = "Chakra execution trace";
   imported->collectives = counts.collectives;

@@ -118,6 +118,22 @@ CollectiveKind collective_named(std::string_view name) {
   return find_collective(name).value_or(CollectiveKind::kOther);
 }
 
+std::string_view text_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return "all-reduce";
+    case CollectiveKind::kReduceScatter:
+      return "reduce-scatter";
+    case CollectiveKind::kAllGather:
+      return "all-gather";
+    case CollectiveKind::kReduce:
+      return "reduce";
+    case CollectiveKind::kOther:
+      break;
+  }
+  return "other collective";
+}
+
 std::optional<CollectiveKind> communication_of(std::string_view kernel) {
   const std::string own = own_name(kernel);
   for (const std::string_view computing : kComputing) {

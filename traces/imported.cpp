@@ -14,6 +14,7 @@
 #include "io/utf8.hpp"
 #include "models/shape.hpp"
 #include "traces/accounting.hpp"
+#include "traces/communication.hpp"
 #include "traces/intervals.hpp"
 #include "traces/low_rank.hpp"
 #include "traces/sharded_steps.hpp"
@@ -112,6 +113,70 @@ constexpr PartsRow kGradients{&TracedStep::gradients, "gradient", "gradients"};
 constexpr PartsRow kBuckets{&TracedStep::buckets, "bucket", "buckets"};
 constexpr PartsRow kAllReduces{&TracedStep::other_all_reduces, "bucket", "all-reduces"};
 
+/// "2 all-gathers (2MiB), 1 barrier".
+std::string described(const std::vector<HeldCollectives>& held) {
+  std::vector<std::string> parts;
+  for (const HeldCollectives& one : held) {
+    parts.push_back(
+        fmt::format("{} {}{}{}", one.count, one.kind, one.count == 1 ? "" : "s",
+                    one.bytes > 0 ? fmt::format(" ({})", io::format_size(one.bytes)) : ""));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+bool is_all_reduce(const HeldCollectives& one) {
+  return one.kind == text_of(CollectiveKind::kAllReduce);
+}
+
+/// Says which collectives of an execution trace are not in its model.
+void say_left_out(const Imported& trace, std::vector<std::string>& diagnostics) {
+  std::vector<HeldCollectives> others = trace.held;
+  std::erase_if(others, is_all_reduce);
+  if (others.empty()) return;
+  diagnostics.push_back(
+      fmt::format("the model leaves out what the job communicates besides "
+                  "all-reduces: {}",
+                  described(others)));
+}
+
+/// Refuses a generated trace without an all-reduce.
+[[noreturn]] void refuse_generated(const Imported& trace) {
+  const auto holds = [&](CollectiveKind kind) {
+    return std::ranges::find(trace.held, text_of(kind), &HeldCollectives::kind) != trace.held.end();
+  };
+  const bool sharded = holds(CollectiveKind::kAllGather) && holds(CollectiveKind::kReduceScatter);
+  throw io::Unmet(fmt::format(
+      "no model: the trace is a generator's, not PyTorch's, and holds {}, but no all-reduce; {}",
+      described(trace.held),
+      sharded ? "as the collectives of a sharded job they have no names that tell layers: write "
+                "its layers into a model YAML (key 'layer' of gradients), which hipress-plan takes "
+                "with `schedule` fsdp"
+              : "gradients are averaged by all-reduces: give hipress-plan a list of the job's "
+                "gradients, lines name,elements, as `input`"));
+}
+
+/// Refuses a step whose gradients are sparse, which all-reduces of dense ones are not.
+void refuse_sparse(const TracedStep& step) {
+  std::vector<std::size_t> sparse;
+  for (std::size_t g = 0; g < step.gradients.size(); ++g) {
+    if (step.gradients[g].sparse) sparse.push_back(g);
+  }
+  if (sparse.empty()) return;
+  const TracedGradient& gradient = step.gradients[sparse.front()];
+  const SparseSize& size = *gradient.sparse;
+  const std::string travels =
+      size.values > 0
+          ? fmt::format(
+                ": {} values and {} indices travel{}", size.values, size.indices,
+                gradient.elements > 0 ? fmt::format(", not {} elements", gradient.elements) : "")
+          : "";
+  throw io::Unmet(fmt::format(
+      "no model: gradient{} of {} is sparse{}{}, and only dense gradients are planned; trace the "
+      "job with sparse=False in its embeddings",
+      sparse.front(), step.name,
+      sparse.size() > 1 ? fmt::format(", as {} others are", sparse.size() - 1) : "", travels));
+}
+
 /// Why a trace has no sizes that could be the model's.
 [[noreturn]] void refuse_sizes(const Imported& trace, const TracedStep& step) {
   if (!step.gradients.empty()) {
@@ -121,6 +186,7 @@ constexpr PartsRow kAllReduces{&TracedStep::other_all_reduces, "bucket", "all-re
         "PyTorch 2 on with NCCL)",
         step.gradients.size(), step.name, step.buckets.size()));
   }
+  if (!step.no_gradients.empty()) throw io::Unmet("no model: not told are " + step.no_gradients);
   if (!step.other_all_reduces.empty()) {
     if (total_of(step.other_all_reduces)) {
       throw io::Unmet(fmt::format(
@@ -132,11 +198,15 @@ constexpr PartsRow kAllReduces{&TracedStep::other_all_reduces, "bucket", "all-re
         "no model: {} has no AccumulateGrad, and of its {} all-reduces not all have sizes",
         step.name, step.other_all_reduces.size()));
   }
+  if (trace.is_generated) refuse_generated(trace);
   throw io::Unmet(fmt::format(
-      "no model: none of the {} steps has an AccumulateGrad or an all-reduce ({} events, {} "
-      "collectives in {}), so nothing says what the gradients are: trace backward, on the CPU too "
-      "(ProfilerActivity.CPU)",
-      trace.steps.size(), trace.events, step.collectives, step.name));
+      "no model: none of the {} steps has an AccumulateGrad or an all-reduce ({} events, {}), so "
+      "nothing says what the gradients are: {}",
+      trace.steps.size(), trace.events,
+      trace.held.empty() ? fmt::format("{} collectives in {}", step.collectives, step.name)
+                         : described(trace.held),
+      trace.has_times() ? "trace backward, on the CPU too (ProfilerActivity.CPU)"
+                        : "record all of a training step, its backward pass, too"));
 }
 
 /// The step that has most to say.
@@ -158,7 +228,13 @@ const PartsRow& choose_parts(const Imported& trace, const TracedStep& step,
         trace.has_times() ? ": record with record_shapes=True" : ""));
     return kBuckets;
   }
-  if (options.every_all_reduce && total_of(step.other_all_reduces)) return kAllReduces;
+  if (options.every_all_reduce && total_of(step.other_all_reduces)) {
+    if (trace.sparse_operator.empty()) return kAllReduces;
+    throw io::Unmet(fmt::format(
+        "no model: {} makes a sparse gradient, and nothing says which all-reduce carries it; only "
+        "dense gradients are planned: trace the job with sparse=False in its embeddings",
+        trace.sparse_operator));
+  }
   refuse_sizes(trace, step);
 }
 
@@ -252,7 +328,7 @@ void check_communication(const Imported& trace, const Steps& steps,
     if (gathers_parameters(last)) {
       diagnostics.push_back(fmt::format(
           "{} also gathers {} elements, all parameters (ZeRO-1, -2): the model averages gradients "
-          "alone; with `schedule` fsdp it gathers, too",
+          "alone; with hipress-plan `schedule` fsdp it gathers, too",
           last.name, last.gathered_elements));
     }
     return;
@@ -499,6 +575,12 @@ std::int64_t ranks_of(const Sharding& sharding) {
   return sharding.ranks * std::max<std::int64_t>(1, sharding.replicas);
 }
 
+/// Whether its types are those of the baselines that gather in one and reduce in another.
+bool is_mixed(const ShardedLayer& layer) {
+  return layer.gathered_dtype == models::to_string(models::Dtype::kBfloat16) &&
+         layer.reduced_dtype == models::to_string(models::Dtype::kFloat32);
+}
+
 /// What is true of a sharded job and not of its model.
 void say_assumed(const Sharding& sharding, std::vector<std::string>& diagnostics) {
   const ShardedLayer& layer = sharding.layers.front();
@@ -506,9 +588,11 @@ void say_assumed(const Sharding& sharding, std::vector<std::string>& diagnostics
     diagnostics.emplace_back("types of reductions are not told, and taken for float32");
   } else if (!layer.gathered_dtype.empty() && layer.gathered_dtype != layer.reduced_dtype) {
     diagnostics.push_back(fmt::format(
-        "parameters are gathered in {} and gradients reduced in {}: the model has the latter; of "
-        "the baselines, `fsdp2_mixed` and `hsdp_mixed` gather in bf16 and reduce in fp32",
-        layer.gathered_dtype, layer.reduced_dtype));
+        "parameters are gathered in {} and gradients reduced in {}: the model has the latter{}",
+        layer.gathered_dtype, layer.reduced_dtype,
+        is_mixed(layer) ? "; of the baselines of hipress-plan, fsdp2_mixed and hsdp_mixed gather "
+                          "in bf16 and reduce in fp32"
+                        : ""));
   }
   if (sharding.passes > 1) {
     diagnostics.push_back(fmt::format(
@@ -520,7 +604,7 @@ void say_assumed(const Sharding& sharding, std::vector<std::string>& diagnostics
             : ""));
   }
   diagnostics.push_back(
-      fmt::format("the job trained with {} on {} ranks: give the tools `schedule`",
+      fmt::format("the job trained with {} on {} ranks: give hipress-plan and hipress-sim `schedule`",
                   sharding.schedule, ranks_of(sharding)));
 }
 
@@ -593,7 +677,8 @@ ImportedModel sharded_model(const Imported& trace, const std::vector<NamedShardi
     model.forward_s = *sharding.forward_s;
   } else {
     for (models::Gradient& gradient : model.gradients) gradient.ready_s = 0;
-    diagnostics.emplace_back("the model has no times: give the tools `compute_time`");
+    diagnostics.emplace_back(
+        "the model has no times: give hipress-plan and hipress-sim `compute_time`");
   }
   Steps used;
   JobAccount& job = imported.account;
@@ -637,7 +722,11 @@ void Imported::tell(std::string sentence) {
   not_told.push_back(not_told.size() < kMost ? std::move(sentence) : "and more of the same");
 }
 
-std::optional<std::int64_t> TracedStep::collective_elements() const { return total_of(buckets); }
+std::optional<std::int64_t> TracedStep::collective_elements() const {
+  const bool sparse = std::ranges::any_of(
+      gradients, [](const TracedGradient& gradient) { return gradient.sparse.has_value(); });
+  return sparse ? std::nullopt : total_of(buckets);
+}
 
 ImportedModel model_of(const Imported& trace, const std::string& name, const ImportOptions& options,
                        std::vector<std::string>& diagnostics) {
@@ -648,8 +737,12 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
   diagnostics.insert(diagnostics.end(), trace.assumed.begin(), trace.assumed.end());
   const std::vector<NamedSharding> shardings = shardings_of(trace);
   if (!shardings.empty()) return sharded_model(trace, shardings, name, diagnostics);
+  for (const TracedStep& step : trace.steps) {
+    if (!step.no_gradients.empty()) refuse_sizes(trace, step);
+  }
   const Steps whole = whole_steps(trace, options, diagnostics);
   if (whole.empty()) refuse_sizes(trace, fullest(trace));
+  for (const TracedStep* step : whole) refuse_sparse(*step);
   const TracedStep& last = *whole.back();
   check_communication(trace, whole, diagnostics);
   check_carried(last);
@@ -684,7 +777,8 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
     model.forward_s = std::max(0.0, *forward);
   } else {
     for (models::Gradient& gradient : model.gradients) gradient.ready_s = 0;
-    diagnostics.emplace_back("the model has no times: give the tools `compute_time`");
+    diagnostics.emplace_back(
+        "the model has no times: give hipress-plan and hipress-sim `compute_time`");
   }
   imported.account = account_of(trace, steps, row.parts, model);
   check_accounts(imported.account, diagnostics);
@@ -710,6 +804,7 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
       fmt::format("names: PyTorch records none, so the model's are {0}0 to {0}{1}", row.name,
                   model.gradients.size() - 1));
   add_mix(trace, model, diagnostics);
+  say_left_out(trace, diagnostics);
   return imported;
 }
 

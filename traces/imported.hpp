@@ -12,6 +12,7 @@
 #include "traces/accounting.hpp"
 #include "traces/kernel_classes.hpp"
 #include "traces/sharded.hpp"
+#include "traces/tensors.hpp"
 
 /// What a trace of a training job that another tool recorded tells; docs/traces.md has the
 /// definitions.
@@ -25,6 +26,7 @@ struct TracedGradient {
   bool assumed = false;  ///< the type is, since the trace tells bytes alone
   std::optional<std::int64_t> ranks = {};  ///< of a bucket: its process group's
   std::optional<double> ready_s;           ///< after the start of backward
+  std::optional<SparseSize> sparse = {};   ///< none: it is dense
 };
 
 /// One iteration.
@@ -65,13 +67,15 @@ struct TracedStep {
   /// Those behind backward that carry no gradients: elements, and what carries most of them.
   std::int64_t behind_elements = 0;
   std::string behind = {};
+  /// Why gradients that it has are not told: a sentence; empty: they are, or it has none.
+  std::string no_gradients = {};
   std::int64_t reduce_scatters = 0;
   std::int64_t gathered_elements = 0;  ///< what comes out of all-gathers; 0: not told, or none
   std::int64_t collectives = 0;        ///< all together
   /// Of a step that reduces to shards.
   std::optional<ShardedStep> sharded = {};
 
-  /// Of the buckets; none if one of them does not tell.
+  /// Of the buckets; none if one of them does not tell, or carries a sparse gradient.
   std::optional<std::int64_t> collective_elements() const;
   /// What carries the gradients.
   const std::vector<TracedGradient>& carriers() const {
@@ -81,6 +85,13 @@ struct TracedStep {
 
 /// Whether these have the same sizes and shapes in the same order.
 bool same_layout(const std::vector<TracedGradient>& a, const std::vector<TracedGradient>& b);
+
+/// Collectives of a kind, or messages, of a whole trace.
+struct HeldCollectives {
+  std::string kind;  ///< "all-gather"
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;  ///< together; 0: not told
+};
 
 struct Imported {
   /// "PyTorch profiler", "PyTorch execution trace", "Chakra execution trace"
@@ -104,6 +115,10 @@ struct Imported {
   // Of Chakra traces.
   std::int64_t collectives = 0;     ///< nodes of collectives
   std::int64_t cpu_duplicates = 0;  ///< of these, those of the CPU
+  // Of execution traces, PyTorch's and Chakra's.
+  std::vector<HeldCollectives> held = {};
+  bool is_generated = false;         ///< by a generator of workloads: no operator is PyTorch's
+  std::string sparse_operator = {};  ///< that makes a sparse gradient; empty: there is none
 };
 
 /// What of a trace's text is kept, so that memory does not grow with it: its beginning, made

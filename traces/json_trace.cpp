@@ -116,6 +116,7 @@ enum class Key : std::uint8_t {
   kArguments,
   kCorrelation,
   kExternalId,
+  kDeviceNumber,
   kCollective,
   kInElements,
   kOutElements,
@@ -132,6 +133,7 @@ enum class Key : std::uint8_t {
   kDevices,
   kDistributed,
   kWorldSize,
+  kRank,
 };
 
 struct KeyRow {
@@ -152,6 +154,10 @@ constexpr KeyRow kKeys[] = {
     {Place::kEvent, "pid", Key::kProcess},
     {Place::kEvent, "tid", Key::kThread},
     {Place::kEvent, "args", Key::kArguments},
+    {Place::kEvent, "traceEvents", Key::kEvents},
+    {Place::kEvent, "nodes", Key::kNodes},
+    {Place::kArguments, "name", Key::kName},
+    {Place::kArguments, "device", Key::kDeviceNumber},
     {Place::kArguments, "correlation", Key::kCorrelation},
     {Place::kArguments, "External id", Key::kExternalId},
     {Place::kArguments, "external id", Key::kExternalId},
@@ -175,6 +181,7 @@ constexpr KeyRow kKeys[] = {
     {Place::kInputs, "types", Key::kInputTypes},
     {Place::kDevice, "name", Key::kName},
     {Place::kDistributed, "world_size", Key::kWorldSize},
+    {Place::kDistributed, "rank", Key::kRank},
 };
 
 Key key_of(Place place, std::string_view text) {
@@ -225,6 +232,7 @@ class Reader : public nlohmann::json_sax<Json> {
         if (key_ == Key::kCollective) event_.collective = value;
         if (key_ == Key::kDtype) event_.dtype = value;
         if (key_ == Key::kGroup) event_.group = value;
+        if (key_ == Key::kName) event_.label = value;
         break;
       case Place::kTypes:
         if (inputs_seen_ == 0) (in_node_ ? node_.input_type : event_.input_type) = value;
@@ -249,7 +257,7 @@ class Reader : public nlohmann::json_sax<Json> {
 
   bool start_object(std::size_t) override { return open(inner(false)); }
   bool end_object() override {
-    if (place() == Place::kEvent) on_event_(event_);
+    if (place() == Place::kEvent) hand_out();
     if (place() == Place::kNode) on_node_(node_);
     return close();
   }
@@ -276,6 +284,18 @@ class Reader : public nlohmann::json_sax<Json> {
     const char* const where = std::strstr(error.what(), "at line ");
     int line = 0;
     if (where != nullptr) std::sscanf(where, "at line %d", &line);
+    const bool no_more = std::strstr(error.what(), "unexpected end of input") != nullptr;
+    if (no_more && stack_.size() == 1 && place() == Place::kEvents) {
+      header_.is_open = true;
+      return false;
+    }
+    if (stack_.empty() && (header_.has_events || header_.has_nodes)) {
+      throw io::InputError(
+          bytes_.name(), line,
+          fmt::format("holds more than one JSON document, as where the traces of several ranks are "
+                      "put into one file; the second begins at about byte {}. Give one rank's file",
+                      position));
+    }
     if (characters_.at_end()) {
       throw io::InputError(bytes_.name(), line,
                            fmt::format("ends at byte {} in the middle of the JSON: the trace was "
@@ -298,10 +318,19 @@ class Reader : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  [[noreturn]] bool bad_time() const {
+  [[noreturn]] void bad_event(std::string_view why) const {
     throw io::InputError(bytes_.name(), 0,
-                         fmt::format("event {} before byte {}: ts and dur must be microseconds",
-                                     io::quote(event_.name), characters_.position()));
+                         fmt::format("event {} before byte {}: {}", io::quote(event_.name),
+                                     characters_.position(), why));
+  }
+  [[noreturn]] bool bad_time() const { bad_event("ts and dur must be microseconds"); }
+
+  void hand_out() const {
+    try {
+      on_event_(event_);
+    } catch (const io::InputError& error) {
+      bad_event(error.what());
+    }
   }
 
   bool time(std::string_view text) {
@@ -312,7 +341,7 @@ class Reader : public nlohmann::json_sax<Json> {
       has_start_ = true;
     } else {
       event_.length_ns = *value;
-      has_length_ = *value >= 0;
+      has_length_ = true;
     }
     event_.has_times = has_start_ && has_length_;
     return ended();
@@ -337,6 +366,7 @@ class Reader : public nlohmann::json_sax<Json> {
         break;
       case Place::kDistributed:
         if (key_ == Key::kWorldSize) header_.world_size = value;
+        if (key_ == Key::kRank && header_.ranks.size() < 2) header_.ranks.insert(value);
         break;
       default:
         break;
@@ -379,7 +409,9 @@ class Reader : public nlohmann::json_sax<Json> {
 
   void add_thread(std::string_view text) {
     // In whichever order the two come.
-    event_.thread += mixed(key_ == Key::kProcess ? 1 : 2, text);
+    const std::uint64_t part = mixed(key_ == Key::kProcess ? 1 : 2, text);
+    event_.thread += part;
+    if (key_ == Key::kProcess) event_.process = part;
   }
 
   void argument(std::int64_t value) {
@@ -389,6 +421,9 @@ class Reader : public nlohmann::json_sax<Json> {
         break;
       case Key::kExternalId:
         event_.external_id = value;
+        break;
+      case Key::kDeviceNumber:
+        event_.device = value;
         break;
       case Key::kInElements:
         event_.in_elements = value;
@@ -465,7 +500,10 @@ class Reader : public nlohmann::json_sax<Json> {
       case Place::kDevices:
         return array ? Place::kElsewhere : Place::kDevice;
       case Place::kEvent:
+        if (array && (key_ == Key::kEvents || key_ == Key::kNodes)) refuse_list();
         return !array && key_ == Key::kArguments ? Place::kArguments : Place::kElsewhere;
+      case Place::kDistributed:  // of several ranks
+        return array ? Place::kElsewhere : Place::kDistributed;
       case Place::kNode:
         if (!array && key_ == Key::kInputs) return Place::kInputs;
         return array ? inner_of_inputs() : Place::kElsewhere;
@@ -488,7 +526,14 @@ class Reader : public nlohmann::json_sax<Json> {
       return Place::kNodes;
     }
     if (array && key_ == Key::kDevices) return Place::kDevices;
-    return !array && key_ == Key::kDistributed ? Place::kDistributed : Place::kElsewhere;
+    return key_ == Key::kDistributed ? Place::kDistributed : Place::kElsewhere;
+  }
+
+  [[noreturn]] void refuse_list() const {
+    throw io::InputError(bytes_.name(), 0,
+                         fmt::format("is a list of several traces, by what stands before byte {}; "
+                                     "give one rank's trace as a file of its own",
+                                     characters_.position()));
   }
 
   Place inner_of_inputs() const {
@@ -561,12 +606,14 @@ void ProfilerEvent::clear() {
   collective.clear();
   dtype.clear();
   group.clear();
+  label.clear();
   input_type.clear();
   input_shape.clear();
   shapes.clear();
   start_ns = length_ns = 0;
   has_times = has_input_shape = false;
-  thread = 0;
+  process = thread = 0;
+  device.reset();
   correlation.reset();
   external_id.reset();
   in_elements.reset();

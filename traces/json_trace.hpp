@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,10 +27,12 @@ struct ProfilerEvent {
   std::string phase, category, name;
   std::int64_t start_ns = 0, length_ns = 0;  ///< of phase "X"
   bool has_times = false;
-  std::uint64_t thread = 0;  ///< of pid and tid
+  std::uint64_t process = 0, thread = 0;  ///< of pid; of pid and tid
   // Of "args".
   std::optional<std::int64_t> correlation, external_id, in_elements, out_elements, group_size;
+  std::optional<std::int64_t> device;
   std::string collective, dtype, group, input_type;
+  std::string label;                      ///< of a process, in the event that names it
   std::vector<std::int64_t> input_shape;  ///< of the first input
   bool has_input_shape = false;
   InputShapes shapes;
@@ -52,14 +55,19 @@ struct ExecutionNode {
 /// What else the object around the events says.
 struct TraceHeader {
   bool has_events = false, has_nodes = false;
+  /// The array of events, which is all that the file holds, has no closing bracket. Chrome's format
+  /// allows that, and Horovod never writes it.
+  bool is_open = false;
   std::optional<std::int64_t> world_size;
-  std::string device;  ///< of the first device
+  std::set<std::int64_t> ranks;  ///< that say to have recorded it; of more than two, two
+  std::string device;            ///< of the first device
 };
 
 /// Reads a JSON trace in one pass and hands out its events or nodes one by one; memory is bounded,
 /// whatever the file holds. io::InputError with file and line for JSON that is malformed or ends
-/// too early, values of more than 16 MiB, nesting of more than 64 levels, and events whose times
-/// are not numbers.
+/// too early, several documents, lists of traces, values of more than 16 MiB, nesting of more than
+/// 64 levels, events whose times are not numbers, and events that `on_event` throws io::InputError
+/// for.
 TraceHeader read_json_trace(ByteStream& bytes,
                             const std::function<void(const ProfilerEvent&)>& on_event,
                             const std::function<void(const ExecutionNode&)>& on_node);

@@ -56,11 +56,18 @@ void NodeTrace::add(const TraceNode& node) {
   } else if (name.starts_with("ProfilerStep#")) {
     kept.role = Role::kStep;
     kept.name = short_text(name);
+    ranks_.add_step(kept.name);
   } else if (name.starts_with("Optimizer.step#")) {
     ++optimizer_steps_;
+  } else if (name.starts_with("[pytorch|profiler|execution_") && name.ends_with("|process]")) {
+    ++roots_;
   }
+  keep_communication(node, name);
+  keep_sparse(node, name);
   keep_sharded(node, name);
-  is_of_pytorch_ = is_of_pytorch_ || kept.role != Role::kOther || name.starts_with("aten::");
+  const bool by_itself = node.all_reduce_bytes || node.is_reduce_scatter;
+  is_of_pytorch_ =
+      is_of_pytorch_ || name.starts_with("aten::") || (kept.role != Role::kOther && !by_itself);
   links_.insert_or_assign(node.id, Link{node.parent, kept.role});
   if (kept.role == Role::kOther || kept.role == Role::kEvaluate) return;
   TracedGradient& gradient = kept.gradient;
@@ -78,6 +85,68 @@ void NodeTrace::add(const TraceNode& node) {
     gradient.elements = each == 0 ? 0 : *node.all_reduce_bytes / each;
   }
   kept_.push_back(std::move(kept));
+}
+
+/// Counts what it communicates, by what it says of itself or by its name.
+void NodeTrace::keep_communication(const TraceNode& node, std::string_view name) {
+  constexpr std::string_view kC10d = "c10d::";
+  const bool is_call = node.communication.empty();
+  if (is_call && !name.starts_with(kC10d)) return;
+  const std::string kind(is_call ? text_of(collective_named(name)) : node.communication);
+  Held& held = (is_call ? called_ : held_)[kind];
+  HeldCollectives& part = node.is_cpu ? held.cpu : held.gpu;
+  ++part.count;
+  part.bytes += std::min(node.bytes, INT64_MAX - part.bytes);
+}
+
+/// What the trace holds; where the GPU's are recorded, the CPU's are the same once more.
+std::vector<HeldCollectives> NodeTrace::held() const {
+  const bool has_nodes = !held_.empty();
+  const auto& all = has_nodes ? held_ : called_;
+  const bool has_gpu =
+      std::ranges::any_of(all, [](const auto& one) { return one.second.gpu.count > 0; });
+  std::vector<HeldCollectives> found;
+  for (const auto& [kind, held] : all) {
+    const HeldCollectives& part = has_gpu ? held.gpu : held.cpu;
+    if (part.count > 0) found.push_back({kind, part.count, part.bytes});
+  }
+  return found;
+}
+
+void NodeTrace::keep_sparse(const TraceNode& node, std::string_view name) {
+  if (name.starts_with("aten::") && name.find("sparse_backward") != std::string_view::npos) {
+    sparse_operator_ = short_text(name);
+  }
+  if (!is_of_sparse_tensors(name)) return;
+  sparse_.emplace_back(node.id, node.shapes ? sparse_size_of(name, *node.shapes) : SparseSize());
+}
+
+/// By the node of AccumulateGrad, of the gradients that are sparse.
+std::map<std::int64_t, SparseSize> NodeTrace::sparse_gradients() const {
+  std::map<std::int64_t, SparseSize> found;
+  SparseSize made;  // the last that tells
+  for (const auto& [id, size] : sparse_) {
+    if (size.values > 0) made = size;
+    auto at = links_.find(id);
+    for (int depth = 0; at != links_.end() && depth < kDeepestCall; ++depth) {
+      if (at->second.role == Role::kAccumulate) {
+        found[at->first] = made;
+        break;
+      }
+      at = links_.find(at->second.parent);
+    }
+  }
+  return found;
+}
+
+/// Throws io::InputError for the traces of several ranks.
+void NodeTrace::check_ranks() {
+  if (roots_ > 1) ranks_.add_reason(fmt::format("{} nodes are of processes", roots_));
+  const auto twice = std::ranges::adjacent_find(kept_, {}, &Kept::id);
+  if (twice != kept_.end()) {
+    ranks_.add_reason(fmt::format("node {} occurs more than once", twice->id));
+  }
+  ranks_.require_one();
 }
 
 /// Whether a node was called, directly or not, by one of that role.
@@ -139,9 +208,18 @@ void NodeTrace::add_steps(Imported& imported) const {
 }
 
 std::optional<Imported> NodeTrace::finish() {
-  if (!is_of_pytorch_) return std::nullopt;
+  if (!is_of_pytorch_ && held_.empty()) return std::nullopt;
   Imported imported{.format = "PyTorch execution trace", .events = nodes_};
+  imported.is_generated = !is_of_pytorch_;
+  imported.held = held();
+  imported.sparse_operator = sparse_operator_;
   std::ranges::stable_sort(kept_, {}, &Kept::id);
+  check_ranks();
+  std::ranges::stable_sort(sparse_, {}, [](const auto& one) { return one.first; });
+  for (const auto& [id, size] : sparse_gradients()) {
+    const auto at = std::ranges::lower_bound(kept_, id, {}, &Kept::id);
+    if (at != kept_.end() && at->id == id) at->gradient.sparse = size;
+  }
   std::ranges::stable_sort(started_, {}, &Start::id);
   imported.has_steps = has(Role::kStep) || optimizer_steps_ <= 1;
   if (!imported.has_steps) {
@@ -151,9 +229,10 @@ std::optional<Imported> NodeTrace::finish() {
                     optimizer_steps_));
   }
   add_steps(imported);
+  if (imported.is_generated) return imported;
   imported.not_told.emplace_back(
       "times: execution traces have none that gradients could be ready at; import the profiler's "
-      "trace, or give the tools `compute_time`");
+      "trace, or give hipress-plan and hipress-sim `compute_time`");
   return imported;
 }
 

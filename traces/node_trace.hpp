@@ -1,16 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "traces/byte_stream.hpp"
 #include "traces/imported.hpp"
 #include "traces/json_trace.hpp"
+#include "traces/ranks.hpp"
 #include "traces/sharded_ranges.hpp"
 
 namespace hipress::traces {
@@ -27,6 +30,9 @@ struct TraceNode {
   std::optional<std::int64_t> all_reduce_bytes = {};
   bool is_cpu = false;  ///< of these: the CPU's record
   bool is_reduce_scatter = false;
+  /// "all-gather" …, of a node that communicates by what it says of itself, and what it moves.
+  std::string_view communication = {};
+  std::int64_t bytes = 0;
   const InputShapes* shapes = nullptr;  ///< of all inputs; null: not told
 };
 
@@ -35,7 +41,9 @@ struct TraceNode {
 class NodeTrace {
  public:
   void add(const TraceNode& node);
-  /// Sizes of gradients and buckets; to be called once. None if no node was PyTorch's.
+  /// Sizes of gradients and buckets; to be called once. None if no node was PyTorch's, nor
+  /// communicates by what it says of itself. io::InputError, without the file's name, for the
+  /// traces of several ranks.
   std::optional<Imported> finish();
 
  private:
@@ -55,6 +63,10 @@ class NodeTrace {
     TracedGradient gradient = {};
     std::string name = {};  ///< of a step
   };
+  /// Of one kind, by the CPU's records and by the GPU's.
+  struct Held {
+    HeldCollectives cpu, gpu;
+  };
   struct Link {
     std::int64_t parent = -1;
     Role role = Role::kOther;
@@ -67,6 +79,11 @@ class NodeTrace {
     StepCollective what = {};
   };
 
+  void keep_communication(const TraceNode& node, std::string_view name);
+  void keep_sparse(const TraceNode& node, std::string_view name);
+  std::vector<HeldCollectives> held() const;
+  std::map<std::int64_t, SparseSize> sparse_gradients() const;
+  void check_ranks();
   void keep_sharded(const TraceNode& node, std::string_view name);
   void find_callers(Start& start) const;
   std::optional<ShardedStep> sharded_between(std::int64_t first, std::int64_t end) const;
@@ -83,8 +100,13 @@ class NodeTrace {
   std::int64_t optimizer_steps_ = 0;
   bool is_of_pytorch_ = false;
   std::unordered_map<std::int64_t, FsdpRange> ranges_;
-  std::set<std::int64_t> evaluations_;  // of functions of backward
-  std::vector<Start> started_;          // sorted by finish()
+  std::set<std::int64_t> evaluations_;                       // of functions of backward
+  std::vector<Start> started_;                               // sorted by finish()
+  std::map<std::string, Held> held_, called_;                // by nodes, and by c10d's operators
+  std::vector<std::pair<std::int64_t, SparseSize>> sparse_;  // operators of sparse tensors
+  std::string sparse_operator_;                              // that makes a gradient
+  RankEvidence ranks_;
+  std::int64_t roots_ = 0;  // nodes of processes
 };
 
 /// The numbers of the first innermost list in "[[[2049000], []], []]", which is how Python writes

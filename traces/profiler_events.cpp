@@ -9,6 +9,8 @@
 #include <system_error>
 #include <utility>
 
+#include "io/error.hpp"
+#include "io/quantity.hpp"
 #include "models/model.hpp"
 #include "traces/profiler_trace.hpp"
 #include "traces/sharded_ranges.hpp"
@@ -97,13 +99,15 @@ std::int64_t number_in(std::string_view range, std::string_view key) {
 void ProfilerTrace::add(const ProfilerEvent& event) {
   ++events_;
   if (event.phase != "X" || !event.has_times) return;
+  bool lasts = false;  // its length is used
   switch (category_of(event.category)) {
     case Category::kKernel:
     case Category::kMemory:
       add_activity(event);
+      lasts = true;
       break;
     case Category::kOperator:
-      add_operator(event);
+      lasts = add_operator(event);
       break;
     case Category::kCall:
       if (event.correlation) {
@@ -113,6 +117,10 @@ void ProfilerTrace::add(const ProfilerEvent& event) {
     case Category::kOther:
       count_unknown(event.category);
       return;
+  }
+  if (lasts && event.length_ns < 0) {
+    throw io::InputError(fmt::format("ends {} before it begins; record the trace again",
+                                     io::format_duration(-to_seconds(event.length_ns))));
   }
   extent_.begin = std::min(extent_.begin, event.start_ns);
   extent_.end = std::max(extent_.end, event.start_ns + event.length_ns);
@@ -188,6 +196,7 @@ void ProfilerTrace::add_activity(const ProfilerEvent& event) {
   if (communicates) {
     activity.collective = static_cast<int>(collectives_.size());
     collectives_.push_back(collective_in(event));
+    if (event.device) ranks_.add_device(*event.device);
   }
   if (activity.computes) kernels_.add(event.name, event.length_ns);
   activities_.push_back(activity);
@@ -205,12 +214,26 @@ bool ProfilerTrace::add_range_of_fsdp(const ProfilerEvent& event) {
   return true;
 }
 
-void ProfilerTrace::add_operator(const ProfilerEvent& event) {
+/// Keeps what tells forward from backward, products, copies, and uses of sparse tensors.
+void ProfilerTrace::add_tensor_operator(const ProfilerEvent& event) {
+  forward_.push_back({event.thread, event.start_ns});
+  if (std::ranges::find(kProducts, event.name) != std::end(kProducts)) {
+    products_.push_back({event.thread, event.start_ns});
+  } else if (event.name == "aten::_chunk_cat") {
+    copies_.push_back({event.start_ns, event.shapes.first});
+  } else if (is_of_sparse_tensors(event.name)) {
+    sparse_.push_back({event.thread, event.start_ns, sparse_size_of(event.name, event.shapes)});
+  }
+}
+
+/// Whether it is kept with its length.
+bool ProfilerTrace::add_operator(const ProfilerEvent& event) {
   const std::string_view name = event.name;
   const Operator plain{.time = {event.start_ns, event.start_ns + event.length_ns},
                        .thread = event.thread};
   if (name.starts_with(kStep)) {
     steps_.push_back({short_text(event.name), plain.time, plain.thread});
+    ranks_.add_step(steps_.back().name);
   } else if (name.starts_with(kOptimizerStep)) {
     optimizer_steps_.push_back(plain.time);
   } else if (name.starts_with(kSubmit)) {
@@ -230,24 +253,23 @@ void ProfilerTrace::add_operator(const ProfilerEvent& event) {
   } else if (name.starts_with(kC10d)) {
     c10d_calls_.push_back({plain, collective_in(event)});
   } else if (add_range_of_fsdp(event)) {
-    return;
+    return true;
   } else if (name.starts_with(kGloo)) {
     const CollectiveKind kind = collective_named(name);
-    if (kind != CollectiveKind::kOther) {
-      library_calls_.push_back(
-          {plain.time, kind, elements_or_none(event.input_shape), short_text(event.input_type)});
-    }
-    return;
+    if (kind == CollectiveKind::kOther) return false;
+    library_calls_.push_back(
+        {plain.time, kind, elements_or_none(event.input_shape), short_text(event.input_type)});
+    return true;
   } else if (name.starts_with("aten::")) {
-    if (std::ranges::find(kProducts, name) != std::end(kProducts)) {
-      products_.push_back({plain.thread, plain.time.begin});
-    }
-    if (name == "aten::_chunk_cat") copies_.push_back({plain.time.begin, event.shapes.first});
-    forward_.push_back({plain.thread, plain.time.begin});
+    add_tensor_operator(event);
+    is_of_pytorch_ = true;
+    return false;
   } else {
-    return;
+    return false;
   }
+  ranks_.add_process(event.process);
   is_of_pytorch_ = true;
+  return true;
 }
 
 }  // namespace hipress::traces

@@ -81,6 +81,25 @@ const ProfilerTrace::Operator* ProfilerTrace::inside(const Operator& outer) cons
   return is_inside ? &*at : nullptr;
 }
 
+/// What the gradient holds that an AccumulateGrad adds if it is sparse; none: it is dense.
+std::optional<SparseSize> ProfilerTrace::sparse_in(const Operator& accumulate) const {
+  const auto place = [](const SparseUse& one) { return std::pair(one.thread, one.ns); };
+  const auto first = std::ranges::lower_bound(
+      sparse_, std::pair(accumulate.thread, accumulate.time.begin), {}, place);
+  const auto end = std::ranges::upper_bound(
+      first, sparse_.end(), std::pair(accumulate.thread, accumulate.time.end), {}, place);
+  if (first == end) return std::nullopt;
+  // Where it is added to another, it was made a little before.
+  constexpr int kMost = 32;
+  int looked = 0;
+  for (auto at = end; at != sparse_.begin() && looked < kMost; ++looked) {
+    --at;
+    if (at->thread != accumulate.thread) break;
+    if (at->size.values > 0) return at->size;
+  }
+  return SparseSize();
+}
+
 /// What an AccumulateGrad communicates, in the order in which it is launched.
 std::vector<const ProfilerTrace::Collective*> ProfilerTrace::collectives_of(
     const Operator& accumulate) const {
@@ -109,6 +128,7 @@ std::vector<const ProfilerTrace::Collective*> ProfilerTrace::collectives_of(
 
 /// The AccumulateGrads of a step that add a gradient, all on one thread; none if that cannot be.
 std::vector<const ProfilerTrace::Operator*> ProfilerTrace::gradients_of(const Window& window,
+                                                                        TracedStep& step,
                                                                         Imported& imported) const {
   const auto start = [](const Operator& one) { return one.time.begin; };
   auto at = std::ranges::lower_bound(accumulates_, window.time.begin, {}, start);
@@ -137,11 +157,12 @@ std::vector<const ProfilerTrace::Operator*> ProfilerTrace::gradients_of(const Wi
       return found;
     }
   }
-  imported.tell(
-      fmt::format("the gradients of {}: AccumulateGrad runs {} times on one thread and {} "
-                  "times on {} others, as with several GPUs in one process; trace one process "
-                  "per GPU",
-                  window.name, most->second, others, threads.size() - 1));
+  step.no_gradients = fmt::format(
+      "the gradients of {}: AccumulateGrad runs {} times on one thread and {} "
+      "times on {} others, as with several GPUs in one process, or the traces of "
+      "several ranks in one file; trace one process per GPU, and give one rank's file",
+      window.name, most->second, others, threads.size() - 1);
+  imported.tell(step.no_gradients);
   return {};
 }
 
@@ -224,6 +245,7 @@ void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
       gradient.dtype = dtype_of(inner->dtype);
       gradient.elements = inner->shape.empty() ? 1 : elements_or_none(gradient.shape);
     }
+    if (inner != nullptr) gradient.sparse = sparse_in(*inner);
     pass.gradients.push_back(std::move(gradient));
     for (const Collective* what : collectives_of(*at)) {
       if (what->kind() == CollectiveKind::kAllReduce && counts(what->dtype)) continue;
@@ -341,7 +363,7 @@ void ProfilerTrace::take_medians(std::vector<Pass>& passes) {
 
 void ProfilerTrace::add_gradients(const Window& window, TracedStep& step,
                                   Imported& imported) const {
-  const std::vector<const Operator*> accumulates = gradients_of(window, imported);
+  const std::vector<const Operator*> accumulates = gradients_of(window, step, imported);
   if (accumulates.empty()) return;
   std::vector<Pass> passes = passes_of(window, accumulates);
   for (Pass& pass : passes) read_pass(window, pass);

@@ -7,11 +7,35 @@
 #include <unordered_map>
 
 #include "io/error.hpp"
+#include "io/quantity.hpp"
 
 namespace hipress::traces {
 namespace {
 
 constexpr double kBehind = 0.005;  // of a step: what a launch may take
+/// How far the clocks of CPU and GPU may be apart: profilers bring them together to microseconds.
+constexpr std::int64_t kClocks_ns = 10'000'000;
+constexpr double kShortestStep_s = 1e-6;
+
+/// Throws io::InputError for a step with a time that its events cannot have taken.
+void require_times(const TracedStep& step) {
+  const bool works =
+      !step.gradients.empty() || step.collectives > 0 || step.compute_s.value_or(0) > 0;
+  if (works && step.length_s.value_or(1) >= 0 && step.length_s.value_or(1) < kShortestStep_s) {
+    throw io::InputError(
+        fmt::format("{} takes {}, which is too short: ts and dur must be "
+                    "microseconds",
+                    step.name, io::format_duration(*step.length_s)));
+  }
+  for (const auto& time : {step.length_s, step.forward_s, step.compute_s, step.communication_s,
+                           step.exposed_communication_s, step.idle_s}) {
+    if (time.value_or(0) >= 0) continue;
+    throw io::InputError(
+        fmt::format("{} would take {}: what it launched runs before it, so its times are wrong; "
+                    "record the trace again",
+                    step.name, io::format_duration(*time)));
+  }
+}
 
 }  // namespace
 
@@ -26,6 +50,14 @@ void ProfilerTrace::find_launches() {
         call != calls_.begin() && std::prev(call)->correlation == activity.correlation;
     if (is_before) --call;
     if (call == calls_.end() || call->correlation != activity.correlation) continue;
+    if (activity.time.begin < call->start_ns - kClocks_ns) {
+      throw io::InputError(
+          fmt::format("an activity of the GPU (correlation {}) begins {} before the CPU launches "
+                      "it: the clocks "
+                      "of the two differ; record the trace again",
+                      activity.correlation,
+                      io::format_duration(to_seconds(call->start_ns - activity.time.begin))));
+    }
     activity.launch_ns = call->start_ns;
     activity.thread = call->thread;
     launches_.emplace_back(call->thread, call->start_ns);
@@ -87,7 +119,10 @@ void ProfilerTrace::join() {
   std::ranges::stable_sort(backwards_, {}, start);
   std::ranges::stable_sort(collective_calls_, {}, start_of_call);
   std::ranges::stable_sort(steps_, {}, [](const Window& step) { return step.time.begin; });
+  check_steps();
   std::ranges::sort(optimizer_steps_, {}, &Interval::begin);
+  std::ranges::sort(sparse_, {},
+                    [](const SparseUse& one) { return std::pair(one.thread, one.ns); });
   find_forward();
   described_ = c10d_calls_;
   if (collective_calls_.empty()) {
@@ -121,6 +156,20 @@ void ProfilerTrace::join() {
     if (what.elements == 0 && found != called.end()) what = *found->second;
   }
   join_sharded();
+}
+
+/// Throws io::InputError for a step that ends well within the next.
+void ProfilerTrace::check_steps() const {
+  for (std::size_t i = 0; i + 1 < steps_.size(); ++i) {
+    const Interval& time = steps_[i].time;
+    const Window& next = steps_[i + 1];
+    const std::int64_t over_ns = time.end - next.time.begin;
+    if (over_ns <= kClocks_ns && 2 * over_ns <= time.end - time.begin) continue;
+    throw io::InputError(fmt::format(
+        "{} ends {} after {} begins: their times are wrong, or they are of several ranks; record "
+        "the trace again, and give one rank's file",
+        steps_[i].name, io::format_duration(to_seconds(over_ns)), next.name));
+  }
 }
 
 /// Leaves of the operators those outside of backward.
@@ -277,6 +326,8 @@ std::string ProfilerTrace::why_no_gpu() const {
 
 std::optional<Imported> ProfilerTrace::finish(const TraceHeader& header) {
   if (!is_of_pytorch_) return std::nullopt;
+  for (const std::int64_t rank : header.ranks) ranks_.add_rank(rank);
+  ranks_.require_one();
   join();
   Imported imported{
       .format = "PyTorch profiler", .hardware = short_text(header.device), .events = events_};
@@ -291,6 +342,8 @@ std::optional<Imported> ProfilerTrace::finish(const TraceHeader& header) {
     const Carried carried = add_collectives(steps[i], step);
     add_sharded(steps[i], step, imported);
     add_exposed(times[i], carried, step);
+    tell_reductions(steps[i], step, imported);
+    require_times(step);
     imported.steps.push_back(std::move(step));
   }
   if (!header.world_size) take_world_size_of_gradients(imported);
@@ -305,6 +358,11 @@ std::optional<Imported> ProfilerTrace::finish(const TraceHeader& header) {
   if (!has_gpu()) {
     imported.tell(fmt::format("times of computation{}: {}",
                               waits_.empty() ? " and communication" : "", why_no_gpu()));
+  }
+  if (header.is_open) {
+    imported.tell(
+        "whether events are missing at its end: its array of events has no closing bracket, which "
+        "the format allows, and a file that was cut off looks the same");
   }
   return imported;
 }

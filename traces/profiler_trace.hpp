@@ -13,6 +13,7 @@
 #include "traces/intervals.hpp"
 #include "traces/json_trace.hpp"
 #include "traces/kernel_classes.hpp"
+#include "traces/ranks.hpp"
 
 namespace hipress::traces {
 
@@ -25,8 +26,10 @@ namespace hipress::traces {
 /// hipress::wait(...).
 class ProfilerTrace {
  public:
+  /// io::InputError, without the file's name, for an event that ends before it begins.
   void add(const ProfilerEvent& event);
-  /// To be called once, after the last event. None if no event was PyTorch's.
+  /// To be called once, after the last event. None if no event was PyTorch's. io::InputError,
+  /// without the file's name, for the traces of several ranks, and for times that cannot be.
   std::optional<Imported> finish(const TraceHeader& header);
 
  private:
@@ -101,6 +104,12 @@ class ProfilerTrace {
     std::int64_t ns = 0;
     std::vector<std::vector<std::int64_t>> shapes;
   };
+  /// Of a sparse tensor, in the operator that adds it to a gradient or makes it.
+  struct SparseUse {
+    std::uint64_t thread = 0;
+    std::int64_t ns = 0;
+    SparseSize size = {};  ///< 0: not told
+  };
   /// A collective, when and where the CPU starts it, and when it runs.
   struct Started {
     Collective what;
@@ -122,9 +131,11 @@ class ProfilerTrace {
   static TracedGradient traced_of(const Collective& what);
   static Collective bucket_in(std::string_view range);
   void add_activity(const ProfilerEvent& event);
-  void add_operator(const ProfilerEvent& event);
+  bool add_operator(const ProfilerEvent& event);
+  void add_tensor_operator(const ProfilerEvent& event);
   void join();
   void find_launches();
+  void check_steps() const;
   void find_times();
   std::vector<Interval> times_of_hooks() const;
   std::int64_t hooks_before(std::int64_t ns, std::int64_t since_ns) const;
@@ -135,7 +146,8 @@ class ProfilerTrace {
   bool is_behind(const Window& window) const;
   void add_times(const Interval& window, TracedStep& step) const;
   void add_gradients(const Window& window, TracedStep& step, Imported& imported) const;
-  std::vector<const Operator*> gradients_of(const Window& window, Imported& imported) const;
+  std::vector<const Operator*> gradients_of(const Window& window, TracedStep& step,
+                                            Imported& imported) const;
   bool launches(const Operator& accumulate) const;
   std::vector<Pass> passes_of(const Window& window,
                               const std::vector<const Operator*>& accumulates) const;
@@ -159,6 +171,7 @@ class ProfilerTrace {
                                          const std::vector<WindowWork>& works, Imported& imported);
   std::vector<Window> whole_steps(const std::vector<Window>& windows, Imported& imported) const;
   const Operator* inside(const Operator& outer) const;
+  std::optional<SparseSize> sparse_in(const Operator& accumulate) const;
   std::vector<const Collective*> collectives_of(const Operator& accumulate) const;
   void add_world_size(const TraceHeader& header, Imported& imported) const;
   static void take_world_size_of_gradients(Imported& imported);
@@ -209,6 +222,8 @@ class ProfilerTrace {
   Operators waits_;
   std::vector<Collective> collectives_;    // of activities
   std::vector<Interval> optimizer_steps_;  // sorted, once joined
+  std::vector<SparseUse> sparse_;          // by thread and time, once joined
+  RankEvidence ranks_;
   Interval extent_{INT64_MAX, INT64_MIN};
   TimeSet computing_, communicating_, active_;
   TimeSet waiting_;  // in hooks, for what they have submitted

@@ -1,7 +1,5 @@
 #include "traces/tensors.hpp"
 
-#include <string_view>
-
 #include "io/error.hpp"
 #include "models/shape.hpp"
 
@@ -14,6 +12,21 @@ std::int64_t elements_or_none(std::span<const std::int64_t> shape) {
   } catch (const io::InputError&) {
     return 0;
   }
+}
+
+namespace {
+
+constexpr std::string_view kMakesSparse = "aten::_sparse_coo_tensor_unsafe";
+
+}  // namespace
+
+bool is_of_sparse_tensors(std::string_view name) {
+  return name == kMakesSparse || name == "aten::_indices" || name == "aten::_values";
+}
+
+SparseSize sparse_size_of(std::string_view name, const InputShapes& shapes) {
+  if (name != kMakesSparse || shapes.first.empty() || shapes.second.empty()) return {};
+  return {elements_or_none(shapes.first.front()), elements_or_none(shapes.second.front())};
 }
 
 std::string dtype_of(const std::string& whole) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "traces/byte_stream.hpp"
@@ -13,5 +15,9 @@ namespace hipress::traces {
 /// that names the file if it has none of these formats, is damaged or was cut off.
 Imported read_trace(ByteStream& bytes);
 Imported read_trace(const std::string& path);
+
+/// What `finish` makes; its io::InputError gets the file's name.
+std::optional<Imported> finish_in(const std::string& file,
+                                  const std::function<std::optional<Imported>()>& finish);
 
 }  // namespace hipress::traces

@@ -6,6 +6,7 @@
 
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "io/file_kind.hpp"
 #include "io/utf8.hpp"
 
 namespace hipress::compll {
@@ -23,6 +24,7 @@ Source read_source(const std::string& path) {
   if (source.text.size() > kLongestSource) {
     throw io::InputError(path, 0, "is longer than 1 MiB, which no program needs");
   }
+  io::refuse_kind(path, source.text);
   return source;
 }
 

@@ -202,7 +202,7 @@ std::string remedy_of(const QuantityRow& quantity, double given) {
     return "the compute time is not known: give `compute_time`";
   }
   if (quantity.whole && given < quantity.may_be.least) {
-    return "one node has no other to send to: give `nodes`, 2 or more";
+    return "one node has no other to send to: give `nnodes`, 2 or more";
   }
   return fmt::format("the given value, {}, is not between {} and {}: give one that is",
                      quantity.text(given), quantity.text(quantity.may_be.least),

@@ -484,7 +484,8 @@ TEST_CASE("what is no trace is refused with the reason") {
   refused("[]", "none of its events is PyTorch's");
   refused(R"({"nodes": []})", "none of its nodes is PyTorch's");
   refused(R"([{"ph":"X","name":"aten::add","ts":"soon","dur":1}])", "must be microseconds");
-  refused("name: vgg19\ngradients:\n", "neither JSON nor a Chakra execution trace");
+  refused("name: vgg19\ngradients:\n", "is a model or a plan, and no trace");
+  refused("\x02\x03\x03\x01", "neither JSON nor a Chakra execution trace");
   refused("[{\"ph\":\"X\",\n \"name\" \"aten::add\"}]", "memory:2: is no JSON at byte");
   refused(std::string(100, '['), "nested deeper than 64 levels");
   json events;
@@ -503,7 +504,7 @@ TEST_CASE("files that are cut off or damaged are refused", "[tool]") {
   place.write("plan.txt", "fc6,4096,y,2\n");
   for (const auto& [name, why] : {std::pair("half.gz", "cut off"),
                                   {"sum.gz", "gzip data is damaged"},
-                                  {"plan.txt", "neither JSON nor"},
+                                  {"plan.txt", "is a plan, and no trace"},
                                   {"none", "No such file"}}) {
     const ToolRun run = place.run(fmt::format("hipress-import {} --output model.yaml", name));
     CHECK(run.status == 2);

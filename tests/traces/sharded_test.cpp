@@ -379,7 +379,10 @@ TEST_CASE("mixed precision has the reductions' type, and says so") {
   CHECK(one.model().gradients.front().dtype == models::Dtype::kFloat32);
   CHECK(one.sharding().all_gather.bytes == 2 * (28000 + 24000));
   CHECK_THAT(one.said, Contains("gathered in bfloat16 and gradients reduced in float32") &&
-                           Contains("`fsdp2_mixed`"));
+                           Contains("hipress-plan, fsdp2_mixed and hsdp_mixed"));
+  // Of another type, no baseline gathers.
+  CHECK_THAT(read({.gathered = "Half"}).said,
+             Contains("gathered in float16") && !Contains("fsdp2_mixed"));
   const Read half = read({.gathered = "BFloat16", .reduced = "BFloat16"});
   CHECK(half.model().gradients.front().dtype == models::Dtype::kBfloat16);
   CHECK_THAT(half.said, !Contains("gathered in"));
