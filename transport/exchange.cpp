@@ -506,6 +506,7 @@ PeerError ExchangeState::error() const {
 }
 
 PeerError ExchangeState::stall() {
+  if (const auto silent = host_.silence()) return *silent;
   int culprit = host_.rank();
   for (int peer = host_.size() - 1; peer >= 0; --peer) {
     if (other(peer).unsent > 0) culprit = peer;
