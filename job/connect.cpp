@@ -48,17 +48,19 @@ void allow_connections(const transport::TransportRow& row, int ranks, int collec
 std::unique_ptr<transport::Endpoint> connect_rank(const std::string& transport,
                                                   const transport::JobOptions& options,
                                                   int collectives) {
-  const transport::TransportRow& row = transport::find_transport(transport);
-  const transport::Descriptors each = row.descriptors(options.size);
-  const std::int64_t needed = each.connected + collectives * each.collective;
-  // A rank that notices only when it connects is lost for others, who may blame another one.
-  if (const std::int64_t allowed = io::allow_descriptors(needed); allowed < needed) {
-    throw io::InputError(
-        fmt::format("rank {} needs {} open files for its connections, and it may have {}: raise "
-                    "the limit (ulimit -n), or start fewer ranks",
-                    options.rank, needed, allowed));
-  }
-  return as_rank(options.rank, [&] { return row.connect(options); });
+  return or_refuse(options, [&] {
+    const transport::TransportRow& row = transport::find_transport(transport);
+    const transport::Descriptors each = row.descriptors(options.size);
+    const std::int64_t needed = each.connected + collectives * each.collective;
+    // A rank that notices only when it connects is lost for others, who may blame another one.
+    if (const std::int64_t allowed = io::allow_descriptors(needed); allowed < needed) {
+      throw io::InputError(
+          fmt::format("rank {} needs {} open files for its connections, and it may have {}: raise "
+                      "the limit (ulimit -n), or start fewer ranks",
+                      options.rank, needed, allowed));
+    }
+    return row.connect(options);
+  });
 }
 
 void run_thread_ranks(const std::string& transport, int ranks, double timeout_s,

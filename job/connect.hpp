@@ -1,17 +1,32 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "job/exhaustion.hpp"
 #include "transport/endpoint.hpp"
 
 /// How ranks become a job.
 namespace hipress::job {
 
+/// Calls `work`, which this rank has to do before it meets the others: they are told what it
+/// throws.
+template <class Work>
+auto or_refuse(const transport::JobOptions& options, const Work& work) {
+  try {
+    return as_rank(options.rank, work);
+  } catch (const std::exception& error) {
+    transport::refuse(options, error.what());
+    throw;
+  }
+}
+
 /// Connects this process as one rank of a job, over the named transport, with descriptors for
 /// `collectives` collectives. Errors as TransportRow::connect; also io::InputError if the process
-/// may not open enough connections, and Exhausted. Both name the rank.
+/// may not open enough connections, and Exhausted. Both name the rank. The ranks that come to the
+/// rendezvous are told the error of one that does not.
 std::unique_ptr<transport::Endpoint> connect_rank(const std::string& transport,
                                                   const transport::JobOptions& options,
                                                   int collectives);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -28,7 +29,28 @@ using runtime::guarded;
 using runtime::required;
 using runtime::text_of;
 
+namespace {
+
+/// Sentences that threads of the transport leave, until somebody asks for them.
+struct News {
+  std::mutex mutex;
+  std::string lines;
+
+  void add(const std::string& sentence) {
+    const std::lock_guard lock(mutex);
+    lines += sentence + "\n";
+  }
+  std::string take() {
+    const std::lock_guard lock(mutex);
+    return std::exchange(lines, {});
+  }
+};
+
+}  // namespace
+
 struct hipress_engine {
+  const std::shared_ptr<News> news = std::make_shared<News>();
+  std::string told;  // what hipress_news() returned last
   std::unique_ptr<transport::Endpoint> endpoint;
   std::unique_ptr<runtime::Device> device;
   std::unique_ptr<runtime::Engine> engine;
@@ -68,12 +90,13 @@ void check(const hipress_options& options) {
         "{} ranks: at most {}, since every rank meets every other; let each host be one rank",
         options.ranks, kMostRanks));
   }
-  if (!(options.timeout_s >= transport::kMinTimeout_s &&
-        options.timeout_s <= transport::kMaxTimeout_s)) {
-    throw std::invalid_argument(fmt::format("timeout_s is {}; it may be from {} to {}",
-                                            options.timeout_s, transport::kMinTimeout_s,
-                                            transport::kMaxTimeout_s));
-  }
+  const auto require = [](std::string_view name, double given_s) {
+    if (given_s >= transport::kMinTimeout_s && given_s <= transport::kMaxTimeout_s) return;
+    throw std::invalid_argument(fmt::format("{} is {}; it may be from {} to {}", name, given_s,
+                                            transport::kMinTimeout_s, transport::kMaxTimeout_s));
+  };
+  require("timeout_s", options.timeout_s);
+  require("silence_s", options.silence_s);
   constexpr std::size_t kShortest = 16;
   if (options.group_bytes < 0) {
     throw std::invalid_argument(
@@ -125,15 +148,18 @@ class ForeignStore : public transport::Store {
   const hipress_store store_;
 };
 
-std::unique_ptr<transport::Endpoint> connect(const hipress_options& options,
-                                             const runtime::Compiled& compiled) {
-  transport::JobOptions rank{.rank = options.rank,
-                             .size = options.ranks,
-                             .job = text_of(options.job),
-                             .plan = fmt::format("{}, seed {}", compiled.fingerprint, options.seed),
-                             .rendezvous = text_of(options.rendezvous),
-                             .interface = text_of(options.network),
-                             .timeout_s = options.timeout_s};
+/// This rank's part of the job, but for the plan.
+transport::JobOptions job_of(const hipress_options& options, const std::shared_ptr<News>& news) {
+  transport::JobOptions rank{
+      .rank = options.rank,
+      .size = options.ranks,
+      .job = text_of(options.job),
+      .plan = {},
+      .rendezvous = text_of(options.rendezvous),
+      .interface = text_of(options.network),
+      .timeout_s = options.timeout_s,
+      .silence_s = options.silence_s,
+      .notice = [news](const std::string& sentence) { news->add(sentence); }};
   if (options.secret != nullptr) {
     rank.secret.assign(static_cast<const char*>(options.secret), options.secret_bytes);
   }
@@ -141,26 +167,38 @@ std::unique_ptr<transport::Endpoint> connect(const hipress_options& options,
     rank.store = std::make_shared<ForeignStore>(*options.store);
     if (rank.rendezvous.empty()) rank.rendezvous = "the caller's store";
   }
-  return job::connect_rank(text_of(options.transport), rank,
-                           runtime::collectives_of(compiled.graph));
+  return rank;
 }
 
+/// Does what needs no other rank, then meets them. They are told of an error, either way.
 std::unique_ptr<hipress_engine> open_engine(const hipress_options& options,
-                                            std::vector<runtime::Gradient> gradients) {
-  const auto compiled = runtime::compile(
-      std::move(gradients), runtime::PlanChoice{.plan = text_of(options.plan),
-                                                .strategy = text_of(options.strategy),
-                                                .nodes = static_cast<std::uint32_t>(options.ranks),
-                                                .algorithm = text_of(options.algorithm),
-                                                .trust = {},
-                                                .group_bytes = options.group_bytes});
+                                            const hipress_gradient* gradients, std::size_t count) {
   auto made = std::make_unique<hipress_engine>();
-  if (options.device >= 0) made->device = runtime::make_cuda_device(options.device);
-  made->endpoint = connect(options, *compiled);
-  made->engine = std::make_unique<runtime::Engine>(
-      *made->endpoint, compiled,
-      runtime::EngineOptions{
-          .seed = options.seed, .timeout_s = options.timeout_s, .device = made->device.get()});
+  transport::JobOptions rank = job_of(options, made->news);
+  const auto compiled = job::or_refuse(rank, [&] {
+    const runtime::PlanChoice choice{.plan = text_of(options.plan),
+                                     .strategy = text_of(options.strategy),
+                                     .nodes = static_cast<std::uint32_t>(options.ranks),
+                                     .algorithm = text_of(options.algorithm),
+                                     .trust = {},
+                                     .group_bytes = options.group_bytes};
+    if (options.device >= 0) made->device = runtime::make_cuda_device(options.device);
+    return runtime::compile(gradients_of(gradients, count, options.fragments), choice);
+  });
+  rank.plan = fmt::format("{}, seed {}", compiled->fingerprint, options.seed);
+  made->endpoint =
+      job::connect_rank(text_of(options.transport), rank, runtime::collectives_of(compiled->graph));
+  try {
+    made->engine = job::as_rank(options.rank, [&] {
+      return std::make_unique<runtime::Engine>(
+          *made->endpoint, compiled,
+          runtime::EngineOptions{
+              .seed = options.seed, .timeout_s = options.timeout_s, .device = made->device.get()});
+    });
+  } catch (const std::exception& error) {
+    made->endpoint->abort(options.rank, fmt::format("rank {}: {}", options.rank, error.what()));
+    throw;
+  }
   made->notes = made->engine->notes();
   return made;
 }
@@ -182,6 +220,7 @@ void hipress_options_init(hipress_options* options) {
   options->network = "";
   options->job = "hipress";
   options->timeout_s = 30;
+  options->silence_s = transport::kDefaultSilence_s;
   options->seed = 1;
   options->device = -1;
 }
@@ -193,7 +232,7 @@ hipress_status hipress_open(const hipress_options* options, const hipress_gradie
     required(engine, "engine");
     check(required(options, "options"));
     *engine = job::as_rank(options->rank, [&] {
-                return open_engine(*options, gradients_of(gradients, count, options->fragments));
+                return open_engine(*options, gradients, count);
               }).release();
   });
 }
@@ -291,6 +330,12 @@ hipress_status hipress_discard(hipress_engine* engine, const uint32_t* gradients
 
 const char* hipress_notes(const hipress_engine* engine) {
   return engine == nullptr ? "" : engine->notes.c_str();
+}
+
+const char* hipress_news(hipress_engine* engine) {
+  if (engine == nullptr) return "";
+  engine->told = engine->news->take();
+  return engine->told.c_str();
 }
 
 hipress_status hipress_save_state(hipress_engine* engine, const char* path) {

@@ -97,7 +97,8 @@ typedef struct hipress_options {
                                  at the rendezvous */
   size_t secret_bytes;
   double timeout_s;         /**< a job without progress for so long ends, default 30; also the longest wait for a rank
-                                 to connect, or to submit what the others have submitted */
+                                 to connect, or to submit what the others have submitted. A rank that is only late
+                                 still sends beats: see silence_s */
   uint64_t seed;            /**< of random draws; default 1 */
   int device;               /**< the GPU on which tensors may lie, as CUDA counts; default -1: none */
   const hipress_store* store; /**< where ranks meet, instead of `rendezvous`, which then only names it in messages; used
@@ -108,6 +109,9 @@ typedef struct hipress_options {
   const uint32_t* fragments;  /**< per gradient, the fragment of the model that it belongs to, where parts of a model are
                                    averaged at different times (docs/local-updates.md): no bulk group has gradients of
                                    two. Copied; default null: all are of one */
+  double silence_s;           /**< a rank that sends nothing for so long, not even the beats that a thread of the
+                                   library sends once a second, is lost, whether or not it is waited for; default 300.
+                                   hipress_news() tells of silence before that */
 } hipress_options;
 
 /** Values in memory that the caller lends until the work is done. */
@@ -137,7 +141,8 @@ HIPRESS_API void hipress_free_model(hipress_model* model);
 HIPRESS_API void hipress_options_init(hipress_options* options);
 
 /** Connects to the other ranks, which takes until all have come, and leaves the engine in `*engine` (null after an
- * error). The place of a gradient in the list is its number; the list is best in the order in which gradients become
+ * error). An error of one rank before it meets the others, such as a plan that cannot be read, is HIPRESS_INVALID on all
+ * of them, with its reason, unless they meet in a shared folder: there they wait for it. The place of a gradient in the list is its number; the list is best in the order in which gradients become
  * ready. */
 HIPRESS_API hipress_status hipress_open(const hipress_options* options, const hipress_gradient* gradients, size_t count,
                                         hipress_engine** engine);
@@ -179,6 +184,11 @@ HIPRESS_API hipress_status hipress_discard(hipress_engine* engine, const uint32_
 /** What whoever trains with the plan must know, a line each, such as that an algorithm with momentum does not average;
  * empty: nothing. It lives until hipress_close(). */
 HIPRESS_API const char* hipress_notes(const hipress_engine* engine);
+
+/** What has happened since the last call, a line each: ranks that have been silent for 10 seconds, and those that are
+ * back; empty: nothing. For callers who wait for works, to tell their users. It lives until the next call, or
+ * hipress_close(); one thread at a time calls it. */
+HIPRESS_API const char* hipress_news(hipress_engine* engine);
 
 /** Writes what encoders keep between iterations (residuals, factors, counts of iterations) to a file, which appears at
  * once and complete. A checkpoint is such a file of every rank. Waits for what is under way. Not while another thread

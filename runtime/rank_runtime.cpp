@@ -167,7 +167,8 @@ void FallibleRuntime::end_if_stalled(std::unique_lock<std::mutex>& lock,
                                      const std::function<bool(std::uint32_t index)>& undone,
                                      std::uint32_t busy) {
   if (quiet < std::chrono::duration<double>(timeout_s_)) return;
-  const Stall stall = find_stall(program_, timeout_s_, undone, busy);
+  Stall stall = find_stall(program_, timeout_s_, undone, busy);
+  if (const auto silent = endpoint_.silence()) stall = {named(*silent), {}};
   if (quiet < stall.patience) return;
   lock.unlock();
   // Before unwinding destroys the exchange, which would tell all that this rank gave up.

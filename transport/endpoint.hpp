@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -160,14 +161,22 @@ class Endpoint {
   /// Tells every reachable rank that `culprit` ended the job, and why; their pending calls then
   /// throw PeerError naming the same culprit.
   virtual void abort(int culprit, const std::string& reason) noexcept = 0;
+  /// The error of a rank that sends not even beats, if there is one: it explains better than
+  /// lateness why this rank has waited for JobOptions::timeout_s.
+  virtual std::optional<PeerError> silence() const { return std::nullopt; }
 };
 
 /// Shorter timeouts take busy ranks for dead ones; longer ones are as good as none.
 inline constexpr double kMinTimeout_s = 0.1, kMaxTimeout_s = 1e6;
+/// Outlasts the restart of a switch and the move of a virtual machine.
+inline constexpr double kDefaultSilence_s = 300;
+/// Silence that JobOptions::notice is told of, if it is not more than half of the limit.
+inline constexpr double kNotedSilence_s = 10;
 
 class Store;  // store.hpp
 
-/// What a job is: ranks with another job id, size, plan or timeout do not connect.
+/// What a job is: ranks with another job id, size, plan, timeout or limit for silence do not
+/// connect.
 struct JobOptions {
   int rank = 0;
   int size = 1;
@@ -178,10 +187,16 @@ struct JobOptions {
   /// (threads). A Redis may have a user and a password: "redis://user:password@host:port".
   std::string rendezvous;
   std::string interface;  ///< network interface or address to bind to; empty: loopback
-  /// A rank that dies or stalls ends the job on every rank within this time: a rank that is silent
-  /// for half of it counts as dead. Also the longest wait for a rank to connect, or to send an
-  /// awaited message. From kMinTimeout_s to kMaxTimeout_s.
+  /// The longest wait for a rank to connect, or to send an awaited message: a rank that is later
+  /// ends the job on every rank. From kMinTimeout_s to kMaxTimeout_s.
   double timeout_s = 30;
+  /// A rank that sends nothing for so long counts as dead, whether or not it is waited for. Every
+  /// rank sends a beat at least once a second, also while its caller computes: only a process that
+  /// is stopped, a machine or a network is silent. From kMinTimeout_s to kMaxTimeout_s.
+  double silence_s = kDefaultSilence_s;
+  /// Told in a sentence of ranks that have become silent, and of those that are back. A thread
+  /// calls it that sends the beats, so it must return at once and throw nothing. Null: nobody is.
+  std::function<void(const std::string& sentence)> notice = nullptr;
   /// Bytes that only this job's ranks know, the same on every rank. Connections, and items left at
   /// the rendezvous, prove knowledge of them. Empty: rank 0 makes a secret for the connections, and
   /// leaves it at the rendezvous, where everybody with read access finds it.
@@ -218,6 +233,10 @@ struct TransportRow {
   std::unique_ptr<Endpoint> (*connect)(const JobOptions& options);
 };
 std::span<const TransportRow> transports();
+/// Tells the ranks that come to the rendezvous that this one does not take part, and why: their
+/// connect() then throws io::InputError with that reason, instead of waiting for it. Has no effect
+/// in a shared folder, nor once this rank has come to the rendezvous, nor where that fails.
+void refuse(const JobOptions& options, const std::string& reason) noexcept;
 /// Every row's name and help, for the help of an option: "tcp (…); gloo (…)".
 std::string describe_transports();
 /// io::InputError, which lists the names, when there is no such transport.

@@ -199,9 +199,9 @@ void ExchangeState::finish() {
     if (Clock::now() < deadline) {
       changed_.wait_until(lock, deadline);
     } else {
-      const PeerError stalled = stall();
+      const PeerError late = stall();
       lock.unlock();
-      host_.fail(stalled);
+      host_.fail(host_.silence().value_or(late));
       lock.lock();
     }
   }

@@ -230,11 +230,11 @@ class GlooWire : public Wire {
   explicit GlooWire(const JobOptions& options)
       : rank_(options.rank),
         size_(options.size),
-        rendezvous_(options),
         timeout_(static_cast<std::int64_t>(1000 * options.timeout_s) + 1),
         device_(open_device(options)),
         upward_(make_pairs()),
-        downward_(make_pairs()) {}
+        downward_(make_pairs()),
+        rendezvous_(options) {}
 
   std::unique_ptr<Window> expose(int peer, int slot, std::span<std::byte> memory) override {
     return std::make_unique<GlooWindow>(
@@ -269,14 +269,14 @@ class GlooWire : public Wire {
 
   const int rank_;
   const int size_;
-  Rendezvous rendezvous_;
   const std::chrono::milliseconds timeout_;
   std::shared_ptr<gloo::transport::Device> device_;  ///< with its loop thread
   Context upward_;  ///< pairs that carry data from the lower to the higher rank
   Context downward_;
   std::mutex closing_;
   bool closed_ = false;
-  Context connecting_;  ///< of a collective that is being made
+  Context connecting_;     ///< of a collective that is being made
+  Rendezvous rendezvous_;  ///< made last: a rank that comes here lacks nothing
 };
 
 GlooWire::Context GlooWire::make_pairs() {

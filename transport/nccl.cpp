@@ -128,6 +128,7 @@ void NcclCommunicator::settle(NcclStatus status, std::span<const NcclOperation> 
 
 void NcclCommunicator::give_up(std::span<const NcclOperation> awaited) {
   if (const auto failure = known_failure()) fail(failure->culprit, failure->what(), awaited);
+  if (const auto silent = control_.silence()) fail(silent->culprit, silent->what(), awaited);
   if (awaited.empty()) {
     fail(control_.rank(),
          fmt::format("NCCL connects no ranks, for {} s; rank {} was the first to give up, and no "

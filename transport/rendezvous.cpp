@@ -25,7 +25,7 @@ namespace hipress::transport {
 namespace {
 
 /// Of the records, the card and the keys; raised when one of them changes within a release.
-constexpr int kProtocol = 5;
+constexpr int kProtocol = 6;
 
 /// Ranks with another one do not connect: they may expand a plan to another graph, or draw other
 /// numbers.
@@ -109,10 +109,13 @@ void check(const JobOptions& options) {
     throw io::InputError(fmt::format("rank {} of a job of {} ranks: ranks are 0 to {}",
                                      options.rank, options.size, options.size - 1));
   }
-  if (!(options.timeout_s >= kMinTimeout_s && options.timeout_s <= kMaxTimeout_s)) {
-    throw io::InputError(fmt::format("a timeout of {} s: it must be from {} to {} s",
-                                     options.timeout_s, kMinTimeout_s, kMaxTimeout_s));
-  }
+  const auto require = [](std::string_view what, double given_s) {
+    if (given_s >= kMinTimeout_s && given_s <= kMaxTimeout_s) return;
+    throw io::InputError(fmt::format("{} of {} s: it must be from {} to {} s", what, given_s,
+                                     kMinTimeout_s, kMaxTimeout_s));
+  };
+  require("a timeout", options.timeout_s);
+  require("a limit for silence", options.silence_s);
 }
 
 /// When to give up; io::InputError if the options make no sense.
@@ -160,14 +163,29 @@ std::uint64_t job_hash(const JobOptions& options) {
   return hash;
 }
 
-Rendezvous::Rendezvous(const JobOptions& options)
+void refuse(const JobOptions& options, const std::string& reason) noexcept {
+  constexpr double kLongest_s = 5;  // for a rendezvous that does not answer
+  try {
+    // A file would stay in the way of the next job of this name, which may follow at once.
+    if (!options.store && options.rendezvous.starts_with("file:")) return;
+    JobOptions shortly = options;
+    shortly.timeout_s = std::clamp(options.timeout_s, kMinTimeout_s, kLongest_s);
+    shortly.silence_s = kDefaultSilence_s;
+    if (options.size > 1) Rendezvous(shortly, reason);
+  } catch (const std::exception&) {  // it has left a card, or the rendezvous is what fails
+  }
+}
+
+Rendezvous::Rendezvous(const JobOptions& options) : Rendezvous(options, {}) {}
+
+Rendezvous::Rendezvous(const JobOptions& options, const std::string& refusal)
     : options_(options),
       place_(without_password(options.rendezvous)),
       deadline_(checked_deadline(options)),
       nonce_(io::to_hex(io::random_bytes(16))),
       seal_(given_secret(options)),
       store_(open_store(options, deadline_)) {
-  leave_card();
+  leave_card(refusal);
 }
 
 std::string Rendezvous::name_of(int rank, const std::string& key) const {
@@ -208,16 +226,19 @@ void Rendezvous::agree_on_secret() {
   secret_.assign(all.begin(), all.end());
 }
 
-void Rendezvous::leave_card() {
-  const nlohmann::json card{{"rank", options_.rank},
-                            {"version", own_version()},
-                            {"size", options_.size},
-                            {"plan", options_.plan},
-                            {"nonce", nonce_},
-                            {"timeout", options_.timeout_s},
-                            {"host", io::host_name()},
-                            {"boot", io::boot_id()},
-                            {"loopback", loopback(options_.interface)}};
+void Rendezvous::leave_card(const std::string& refusal) {
+  nlohmann::json card{{"rank", options_.rank},
+                      {"version", own_version()},
+                      {"size", options_.size},
+                      {"plan", options_.plan},
+                      {"nonce", nonce_},
+                      {"timeout", options_.timeout_s},
+                      {"silence", options_.silence_s},
+                      {"host", io::host_name()},
+                      {"boot", io::boot_id()},
+                      {"loopback", loopback(options_.interface)}};
+  constexpr std::size_t kLongestRefusal = 4096;
+  if (!refusal.empty()) card["refused"] = refusal.substr(0, kLongestRefusal);
   // A host's name may be any bytes; an error for that would be no help.
   publish("card", card.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
           Keep::kForGood);
@@ -246,6 +267,11 @@ void Rendezvous::publish(const std::string& key, std::string_view text, Keep kee
 }
 
 void Rendezvous::compare(int rank, const nlohmann::json& card) const {
+  if (const std::string reason = card.is_object() ? text_of(card, "refused") : "";
+      !reason.empty()) {
+    throw io::InputError(reason.starts_with("rank ") ? reason
+                                                     : fmt::format("rank {}: {}", rank, reason));
+  }
   const auto differs = [&](const char* what, const auto& mine) {
     const auto theirs = card.is_object() ? card.value(what, nlohmann::json()) : nlohmann::json();
     if (theirs == nlohmann::json(mine)) return;
@@ -260,6 +286,7 @@ void Rendezvous::compare(int rank, const nlohmann::json& card) const {
   differs("size", options_.size);
   differs("plan", options_.plan);
   differs("timeout", options_.timeout_s);
+  differs("silence", options_.silence_s);
   if (card.value("rank", nlohmann::json()) != nlohmann::json(rank) ||
       (rank == options_.rank && text_of(card, "nonce") != nonce_)) {
     throw io::InputError(

@@ -50,6 +50,9 @@ class Rendezvous {
   /// below, if the store fails (with the store's own message) or does not answer until the
   /// deadline; std::system_error if this process may open no more files.
   explicit Rendezvous(const JobOptions& options);
+  /// The same, with a card that says why this rank takes no part; empty: it does. meet() of the
+  /// others then throws io::InputError with that reason.
+  Rendezvous(const JobOptions& options, const std::string& refusal);
   ~Rendezvous() = default;
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
@@ -72,7 +75,7 @@ class Rendezvous {
 
  private:
   std::string name_of(int rank, const std::string& key) const;
-  void leave_card();
+  void leave_card(const std::string& refusal);
   void publish(const std::string& key, std::string_view text, Keep keep);
   void agree_on_secret();
   void compare(int rank, const nlohmann::json& card) const;

@@ -25,9 +25,10 @@ nanoseconds seconds(double s) {
 Session::Session(const JobOptions& options, std::unique_ptr<Wire> wire)
     : options_(options),
       timeout_(seconds(options.timeout_s)),
-      silence_(timeout_ / 2),
-      // Several beats must fit into the silence; more than one a second tells nobody more.
-      beat_(std::clamp(timeout_ / 8, nanoseconds(std::chrono::milliseconds(5)),
+      silence_(seconds(options.silence_s)),
+      noted_(std::min(silence_ / 2, seconds(kNotedSilence_s))),
+      // Several beats must fit into either; more than one a second tells nobody more.
+      beat_(std::clamp(std::min(timeout_, silence_) / 8, nanoseconds(std::chrono::milliseconds(5)),
                        nanoseconds(std::chrono::seconds(1)))),
       // An abort waits behind the data that is under way; a peer that stalls would take for ever.
       grace_(std::min(timeout_ / 4, nanoseconds(std::chrono::seconds(1)))),
@@ -127,6 +128,8 @@ std::vector<std::string> Session::all_gather(const std::string& mine) {
       lock.unlock();
       if (peer.left) {
         fail(peer.rank, fmt::format("rank {} left before an all_gather", peer.rank), Loss::kLeft);
+      } else if (const auto silent = silence()) {
+        fail(*silent);
       } else {
         fail(peer.rank, fmt::format("rank {} did not take part in an all_gather for {} s",
                                     peer.rank, options_.timeout_s));
@@ -451,6 +454,7 @@ class SessionEndpoint : public Endpoint {
   void abort(int culprit, const std::string& reason) noexcept override {
     session_->fail(culprit, reason);
   }
+  std::optional<PeerError> silence() const override { return session_->silence(); }
 
  private:
   std::shared_ptr<Session> session_;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "transport/endpoint.hpp"
@@ -57,6 +58,7 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
   int rank() const override { return options_.rank; }
   int size() const override { return options_.size; }
   double timeout_s() const override { return options_.timeout_s; }
+  std::optional<PeerError> silence() const override;
   Wire& wire() override { return *wire_; }
   Outbound& to(int peer) override { return peers_[static_cast<std::size_t>(peer)]->out; }
   int new_slot(int peer) override { return ++peers_[static_cast<std::size_t>(peer)]->last_slot; }
@@ -73,7 +75,9 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
     Inbound in;
     std::thread receiver;
     std::atomic<Clock::time_point> heard = Clock::now();
-    Clock::time_point broken_since = Clock::time_point::max();  ///< watchdog only
+    // Of the watchdog only.
+    Clock::time_point broken_since = Clock::time_point::max();
+    Clock::time_point silent_since = Clock::time_point::max();  ///< as was noted
     int last_slot = kRingSlot;
     // Guarded by Session::mutex_.
     bool greeted = false;           ///< its hello is here
@@ -86,6 +90,12 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
   void for_peers(const Action& action) {
     for (const auto& peer : peers_) {
       if (peer) action(*peer);
+    }
+  }
+  template <typename Action>
+  void for_peers(const Action& action) const {
+    for (const auto& peer : peers_) {
+      if (peer) action(std::as_const(*peer));
     }
   }
 
@@ -106,6 +116,10 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
 
   void guard();
   void look_after(Peer& peer, Clock::time_point now);
+  /// The error of the rank that has been silent for longest, if that is longer than `limit`.
+  std::optional<PeerError> silence(std::chrono::nanoseconds limit, Clock::time_point now) const;
+  /// Tells JobOptions::notice who has become silent, and who is back.
+  void note_silence(Clock::time_point now);
   void end_job(std::unique_lock<std::mutex>& lock);
   void close();
   void fail(Failure failure);
@@ -117,6 +131,7 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
   const JobOptions options_;
   const std::chrono::nanoseconds timeout_;
   const std::chrono::nanoseconds silence_;  ///< of a peer that means that it is dead
+  const std::chrono::nanoseconds noted_;    ///< silence that is worth a notice
   const std::chrono::nanoseconds beat_;     ///< between two records to a peer, at most
   const std::chrono::nanoseconds grace_;    ///< to hear of a failure
   std::unique_ptr<Wire> wire_;

@@ -13,13 +13,19 @@ namespace {
 /// What fits into an abort, which has to find space in a ring's reserve.
 constexpr std::size_t kReasonBytes = 1024;
 
+using std::chrono::nanoseconds;
+
+double to_s(nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }
+
 }  // namespace
 
 void Session::throw_cause(const std::string& otherwise) {
   {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, silence_ + grace_, [this] { return failure_ || closed_; });
+    // Who knows has waited as long, and may need more patience to be sure.
+    changed_.wait_for(lock, timeout_ / 2 + grace_, [this] { return failure_ || closed_; });
   }
+  if (const auto silent = silence()) fail(*silent);
   fail(rank(), otherwise);
   const std::lock_guard lock(mutex_);
   throw_failure();
@@ -57,8 +63,10 @@ void Session::guard() {
       const auto now = Clock::now();
       // If this process itself was stopped or starved, its receivers need a chance to catch up
       // before silence proves anything.
-      if (now > next_beat + silence_ / 2) for_peers([now](Peer& peer) { peer.heard = now; });
+      if (now > next_beat + noted_) for_peers([now](Peer& peer) { peer.heard = now; });
       for_peers([&](Peer& peer) { look_after(peer, now); });
+      if (const auto dead = silence(silence_, now)) fail(*dead);
+      note_silence(now);
       next_beat = now + beat_;
       lock.lock();
     }
@@ -71,15 +79,65 @@ void Session::look_after(Peer& peer, Clock::time_point now) {
     if (peer.left) return;
   }
   peer.out.post({.type = RecordType::kBeat}, {}, Outbound::Space::kKeepSomeForAborts);
-  if (now - peer.heard.load() > silence_) {
-    const double silence_s = std::chrono::duration<double>(silence_).count();
-    return fail(peer.rank, fmt::format("rank {} was silent for {} s", peer.rank, silence_s));
-  }
   // Its receiver knows better why, a little later; unless only this direction is broken.
   if (peer.out.broken()) peer.broken_since = std::min(peer.broken_since, now);
   if (peer.broken_since != Clock::time_point::max() && now - peer.broken_since > grace_) {
     fail(peer.rank, fmt::format("rank {} does not take data any more", peer.rank));
   }
+}
+
+std::optional<PeerError> Session::silence() const {
+  // Beats come at least eight times in a timeout.
+  return silence(timeout_ / 4, Clock::now());
+}
+
+std::optional<PeerError> Session::silence(nanoseconds limit, Clock::time_point now) const {
+  const Peer* longest = nullptr;
+  bool all = size() > 2;
+  {
+    const std::lock_guard lock(mutex_);
+    for_peers([&](const Peer& peer) {
+      if (peer.left) return;
+      all = all && now - peer.heard.load() > limit / 2;
+      if (longest == nullptr || peer.heard.load() < longest->heard.load()) longest = &peer;
+    });
+  }
+  if (longest == nullptr || now - longest->heard.load() <= limit) return std::nullopt;
+  // Users know the limit, and of anything else want to know how long it was.
+  const double silent_s = to_s(limit == silence_ ? limit : now - longest->heard.load());
+  if (all) {
+    return PeerError(rank(), fmt::format("rank {} has heard of no other rank for {:.3g} s: its "
+                                         "network is down, or all of theirs are",
+                                         rank(), silent_s));
+  }
+  return PeerError(longest->rank,
+                   fmt::format("rank {} was silent for {:.3g} s: its machine or network is down, "
+                               "or its process was stopped",
+                               longest->rank, silent_s));
+}
+
+void Session::note_silence(Clock::time_point now) {
+  if (!options_.notice) return;
+  for_peers([&](Peer& peer) {
+    const bool was_noted = peer.silent_since != Clock::time_point::max();
+    const bool is_silent = now - peer.heard.load() > noted_;
+    if (is_silent == was_noted) return;
+    {
+      const std::lock_guard lock(mutex_);
+      if (peer.left || failure_) return;
+    }
+    if (is_silent) {
+      peer.silent_since = peer.heard;
+      options_.notice(fmt::format(
+          "rank {} has been silent for {:.3g} s: its machine or network is down, or its process "
+          "was stopped; after {:.3g} s of silence the job ends",
+          peer.rank, to_s(now - peer.silent_since), to_s(silence_)));
+    } else {
+      options_.notice(fmt::format("rank {} is back, after {:.3g} s of silence", peer.rank,
+                                  to_s(peer.heard.load() - peer.silent_since)));
+      peer.silent_since = Clock::time_point::max();
+    }
+  });
 }
 
 void Session::end_job(std::unique_lock<std::mutex>& lock) {

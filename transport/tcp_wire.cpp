@@ -137,8 +137,8 @@ class TcpWire : public Wire {
  public:
   explicit TcpWire(const JobOptions& options)
       : options_(options),
-        rendezvous_(options),
-        gate_(std::make_shared<Gate>(options.rank, options.interface)) {
+        gate_(std::make_shared<Gate>(options.rank, options.interface)),
+        rendezvous_(options) {
     for (int peer = 0; peer < options.size; ++peer) {
       if (peer != options.rank) pairs_.try_emplace(peer);
     }
@@ -169,7 +169,6 @@ class TcpWire : public Wire {
   void use_gate(std::shared_ptr<Gate> gate);
 
   const JobOptions options_;
-  Rendezvous rendezvous_;
   std::map<int, Pair> pairs_;  ///< by the other rank
   Sender sender_;
   std::uint32_t collectives_ = 0;
@@ -177,6 +176,7 @@ class TcpWire : public Wire {
   std::mutex closing_;
   bool closed_ = false;
   std::shared_ptr<Gate> gate_;  ///< the one that lets others in at present, if any
+  Rendezvous rendezvous_;       ///< made last: a rank that comes here lacks nothing
 };
 
 void TcpWire::connect() {

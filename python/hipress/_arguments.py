@@ -32,12 +32,13 @@ def whole(name: str, value: Any, *, least: int, most: Optional[int] = None) -> i
     return int(value)
 
 
-def job(*, seed: Any, timeout: Any = None, **texts: Any) -> None:
-    """InvalidRequest for what ranks cannot be joined with: a seed of other than 64 bits, a timeout out of range, a text that is
+def job(*, seed: Any, timeout: Any = None, silence: Any = None, **texts: Any) -> None:
+    """InvalidRequest for what ranks cannot be joined with: a seed of other than 64 bits, a time out of range, a text that is
     none."""
     whole("seed", seed, least=0, most=(1 << 64) - 1)
-    if timeout is not None:
-        number("timeout", timeout, above=0, most=MOST_SECONDS)
+    for name, seconds in (("timeout", timeout), ("silence", silence)):
+        if seconds is not None:
+            number(name, seconds, above=0, most=MOST_SECONDS)
     for name, text in texts.items():
         if text is not None and (not isinstance(text, str) or "\0" in text):
             raise InvalidRequest(f"{name} must be a text, got {text!r}")

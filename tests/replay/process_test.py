@@ -414,13 +414,13 @@ class Exec(unittest.TestCase):
         self.assertEqual(ranks[2].returncode, -signal.SIGKILL)
 
     def test_survivors_of_a_stopped_rank_whose_links_are_full_name_it_and_the_task(self):
-        # Rank 2 is stopped before the gradient is ready; 32 MB to and from it then fill every buffer. Half of the
-        # timeout is the silence that tells that it is dead.
+        # Rank 2 is stopped before the gradient is ready; 32 MB to and from it then fill every buffer. Its silence tells
+        # that it is dead.
         model = self.write("late.yaml", "name: late\ngradients:\n"
                            "- {name: early, elements: 64, ready: 0ms}\n"
                            "- {name: large, elements: 8000000, ready: 2000ms}\n")
         timeout_s = 8
-        ranks = self.start_ranks(4, "--verbose", "--timeout", str(timeout_s), model=model, plan="none")
+        ranks = self.start_ranks(4, "--verbose", "--timeout", str(timeout_s), "--silence", "4", model=model, plan="none")
         wait_for(ranks[2].stderr, "iteration 0")
         time.sleep(0.5)
         ranks[2].send_signal(signal.SIGSTOP)
@@ -439,7 +439,8 @@ class Exec(unittest.TestCase):
 
     def test_ranks_with_another_backward_or_timeout_are_refused_by_all(self):
         for option, values, said in (("--backward", ("idle", "spin"), ("backward idle", "backward spin")),
-                                     ("--timeout", ("50", "60"), ("50.0", "60.0"))):
+                                     ("--timeout", ("50", "60"), ("50.0", "60.0")),
+                                     ("--silence", ("40", "45"), ("40.0", "45.0"))):
             with self.subTest(option):
                 ranks = [self.start_rank(rank, 2, "torchrun", option, value, "--job", option)
                          for rank, value in enumerate(values)]

@@ -38,8 +38,8 @@ namespace {
 
 /// Far longer than anything takes here, also under a sanitizer on a busy machine.
 constexpr double kGenerousTimeout_s = 120;
-/// Of schedules in which a rank falls silent, which takes half of it to notice: longer than a busy
-/// machine silences any other.
+/// Of schedules in which a rank falls silent, of which half is the limit for silence: longer than a
+/// busy machine silences any other.
 constexpr double kSilentTimeout_s = 16;
 /// What a schedule may take beyond its timeout: it takes milliseconds, but many of them share a
 /// machine, which may be busy besides.
@@ -193,7 +193,8 @@ void run_rank(const Schedule& schedule, int rank, End& end) {
                                       .plan = {},
                                       .rendezvous = "local:" + name,
                                       .interface = {},
-                                      .timeout_s = schedule.timeout_s};
+                                      .timeout_s = schedule.timeout_s,
+                                      .silence_s = schedule.timeout_s / 2};
   ReplayOptions replayed{.warmup = kIterations - 1,
                          .iterations = 1,
                          .timeout_s = schedule.timeout_s,

@@ -1,10 +1,15 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <condition_variable>
 #include <future>
 #include <map>
+#include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/transport/faulty_wire.hpp"
 #include "tests/transport/ranks.hpp"
@@ -244,6 +249,66 @@ TEST_CASE("a rank that falls silent is named on every other") {
                                    [&](Endpoint& endpoint) { run_for_ever(endpoint, {300'000}); });
   require_culprit(outcomes, 1);
   CHECK_THAT(outcomes[0].peer_error->what(), Contains("rank 1 was silent for 1 s"));
+}
+
+TEST_CASE("a rank that is late because it is silent is named as silent") {
+  JobOptions job = thread_job(3, kShort);
+  job.silence_s = kGenerous;  // so the timeout is what ends the job
+  const auto strike = [messages = 0, silent = false](Put& put) mutable {
+    if (is_message(put) && ++messages == 5) silent = true;
+    if (silent) put.copies = 0;
+  };
+  const auto outcomes = run_struck(job, {{1, strike}},
+                                   [&](Endpoint& endpoint) { run_for_ever(endpoint, {300'000}); });
+  require_culprit(outcomes, 1);
+  CHECK_THAT(outcomes[0].peer_error->what(), Contains("rank 1 was silent for"));
+}
+
+TEST_CASE("a rank that hears of nobody blames itself, and not the first of the others") {
+  JobOptions job = thread_job(3);
+  job.silence_s = 1;
+  const auto strike = [messages = 0, deaf = false](Put& put) mutable {
+    if (is_message(put) && ++messages == 5) deaf = true;
+    if (deaf && put.peer == 1) put.copies = 0;
+  };
+  const auto outcomes = run_struck(job, {{0, strike}, {2, strike}},
+                                   [&](Endpoint& endpoint) { run_for_ever(endpoint, {300'000}); });
+  require_culprit(outcomes, 1);
+  CHECK_THAT(outcomes[1].peer_error->what(), Contains("rank 1 has heard of no other rank for 1 s"));
+}
+
+TEST_CASE("silence is noted before it is fatal, and so is its end", "[slow]") {
+  constexpr double kSilence_s = 6;  // noted after half of it
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::string> notices;
+  const auto await_notice = [&](const std::string& start) {
+    std::unique_lock lock(mutex);
+    const auto is_it = [&](const std::string& notice) { return notice.starts_with(start); };
+    return changed.wait_for(lock, std::chrono::duration<double>(kGenerous),
+                            [&] { return std::ranges::any_of(notices, is_it); });
+  };
+  JobOptions job = thread_job(2);
+  job.silence_s = kSilence_s;
+  job.notice = [&](const std::string& sentence) {
+    const std::lock_guard lock(mutex);
+    notices.push_back(sentence);
+    changed.notify_all();
+  };
+  std::atomic<bool> noted = false, is_back = false;
+  // Rank 1 sends nothing, not even beats, from its third message until rank 0 has noted that.
+  const auto strike = [&, messages = 0](Put& put) mutable {
+    if (is_message(put) && ++messages == 3) noted = await_notice("rank 1 has been silent for");
+  };
+  const auto outcomes = run_struck(job, {{1, strike}}, [&](Endpoint& endpoint) {
+    Traffic traffic(endpoint, {10});
+    for (unsigned i = 0; i < 5; ++i) traffic.run(i, i);
+    if (endpoint.rank() == 0) is_back = await_notice("rank 1 is back, after");
+    endpoint.all_gather("done");
+  });
+  CHECK(errors(outcomes) == "");
+  CHECK(noted);
+  CHECK(is_back);
 }
 
 TEST_CASE("a rank that lives but does not send is named when the timeout has passed", "[slow]") {

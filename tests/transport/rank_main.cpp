@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   job.job = "processes";
   job.rendezvous = arguments.at(2);
   job.timeout_s = std::stod(arguments.at(3));
+  job.silence_s = job.timeout_s / 2;
   std::vector<std::size_t> bytes;
   for (std::size_t i = 4; i < arguments.size(); ++i) bytes.push_back(std::stoul(arguments[i]));
   try {

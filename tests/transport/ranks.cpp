@@ -25,6 +25,7 @@ JobOptions thread_job(int size, double timeout_s) {
   job.plan = "none";
   job.rendezvous = fresh_rendezvous();
   job.timeout_s = timeout_s;
+  job.silence_s = timeout_s / 2;
   return job;
 }
 

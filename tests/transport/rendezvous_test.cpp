@@ -89,10 +89,11 @@ std::string item_name(const JobOptions& job, int rank, const std::string& key) {
                                                const nlohmann::json& different) {
   const auto store = shared_by_name<LocalStore>(job.rendezvous);
   nlohmann::json card = {{"rank", rank},
-                         {"version", io::release() + ", protocol 5"},
+                         {"version", io::release() + ", protocol 6"},
                          {"size", job.size},
                          {"plan", job.plan},
                          {"timeout", job.timeout_s},
+                         {"silence", job.silence_s},
                          {"nonce", "theirs"}};
   card.update(different);
   const std::string name = item_name(job, rank, "card");
@@ -297,7 +298,7 @@ TEST_CASE("what an earlier job left in a folder stops only a job with the same t
   CHECK_THROWS_AS(find_transport("gloo").connect(job), PeerError);  // rank 1 never comes: leftovers
   REQUIRE(folder.files() > 0);
 
-  job.timeout_s = kGenerous;
+  job.timeout_s = job.silence_s = kGenerous;
   CHECK_THAT(refusal("gloo", job), Contains("rank 0 of job 'first' is taken") &&
                                        Contains("left its files") && Contains("its own text"));
   job.job = "second";
@@ -334,6 +335,34 @@ TEST_CASE("ranks with another plan or size are told so, on both sides") {
                                       [](JobOptions& o) { o.timeout_s = kGenerous + o.rank; });
   CHECK_THAT(of_timeout[0].other_error, Contains("has timeout 121.0, rank 0 has 120.0"));
   CHECK_THAT(of_timeout[1].other_error, Contains("has timeout 120.0, rank 1 has 121.0"));
+}
+
+TEST_CASE("a rank that takes no part tells the others why, where they meet") {
+  const std::string transport = any_transport();
+  const std::string why =
+      GENERATE(as<std::string>(), "plan.yaml: cannot be read", "rank 1 lacks memory");
+  CAPTURE(transport, why);
+  const JobOptions job = thread_job(3);
+  const auto store = shared_by_name<LocalStore>(job.rendezvous);  // also while no rank uses it
+  const auto outcomes = connect_all(transport, job, [&](JobOptions& o) {
+    if (o.rank != 1) return;
+    refuse(o, why);
+    throw io::InputError("refused");
+  });
+  for (const std::size_t rank : {0, 2}) {
+    // A reason that names the rank needs no second name.
+    CHECK(outcomes[rank].other_error == (why.starts_with("rank 1") ? why : "rank 1: " + why));
+  }
+}
+
+TEST_CASE("a refusal leaves nothing in a folder, where it would stop the next job", "[slow]") {
+  const Folder folder;
+  JobOptions job = thread_job(2, kShort);
+  job.rendezvous = folder.rendezvous();
+  refuse(job, "no plan");
+  CHECK(folder.files() == 0);
+  job.timeout_s = job.silence_s = kGenerous;
+  CHECK(errors(connect_all("tcp", job, [](JobOptions&) {})) == "");
 }
 
 TEST_CASE("loopback between hosts is refused, and told which rank listens there", "[slow]") {

@@ -76,9 +76,8 @@ void declare(CLI::App& app, CommandLine& line) {
                                 "redis://host:port or, with TLS, rediss://host:port",
                   .interface = "Network interface or address to use (default: loopback)"});
   app.add_option("--timeout", line.replay.timeout_s,
-                 "Seconds without progress after which the job ends; a rank that is silent for "
-                 "half of them counts as dead. If given, it also limits how long the C++ compiler "
-                 "may take for a program (x.pse), which is else 120 seconds")
+                 "Seconds without progress after which the job ends. If given, it also limits how "
+                 "long the C++ compiler may take for a program (x.pse), which is else 120 seconds")
       ->each([&](const std::string&) { line.timeout_given = true; })
       ->check(tools::number_from(transport::kMinTimeout_s, transport::kMaxTimeout_s))
       ->capture_default_str();

@@ -6,6 +6,7 @@
 
 #include "io/error.hpp"
 #include "tools/frame.hpp"
+#include "tools/validators.hpp"
 #include "transport/secret_file.hpp"
 
 namespace hipress::tools {
@@ -26,6 +27,7 @@ void JobOptions::warn_of_unused(const std::optional<io::Launch>& launch,
   check("--job", name != untouched.name);
   check("--secret-file", secret_file.has_value());
   check("--interface", interface != untouched.interface && !nccl);
+  check("--silence", silence_s != untouched.silence_s);
   check("--insecure", insecure);
 }
 
@@ -35,6 +37,8 @@ void JobOptions::apply(transport::JobOptions& job) const {
   job.interface = interface;
   job.secret = secret;
   job.insecure = insecure;
+  job.silence_s = silence_s;
+  job.notice = warn;
 }
 
 void declare(CLI::App& app, JobOptions& options, const JobHelp& help) {
@@ -45,6 +49,11 @@ void declare(CLI::App& app, JobOptions& options, const JobHelp& help) {
   app.add_option("--secret-file", options.secret_file,
                  "File with a secret of at least 16 bytes (mode 0600), the same for every rank "
                  "(default: rank 0 leaves a secret at the rendezvous)");
+  app.add_option("--silence", options.silence_s,
+                 "Seconds after which a process that sends nothing, not even the beats that it "
+                 "sends while it computes, counts as dead")
+      ->check(number_from(transport::kMinTimeout_s, transport::kMaxTimeout_s))
+      ->capture_default_str();
   app.add_flag("--insecure", options.insecure,
                "Let --transport gloo, which authenticates nobody, listen beyond loopback; only for "
                "networks that nobody else can reach");

@@ -21,6 +21,7 @@ struct JobOptions {
   std::string rendezvous = {}, interface = {};
   std::optional<std::string> secret_file = {};
   bool insecure = false;
+  double silence_s = transport::kDefaultSilence_s;
   std::string secret = {};  ///< what the file holds
 
   /// Reads the file, if one is given: to be called before any work. io::InputError with the remedy
