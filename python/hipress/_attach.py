@@ -60,8 +60,8 @@ def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "oneb
 
     InvalidRequest for what cannot be trained so, RankLost if another rank of a DistributedDataParallel fails, Error for what else
     goes wrong."""
-    _arguments.job(seed=seed, timeout=timeout, silence=silence, topology=topology, rendezvous=rendezvous, network=network, plan=str(plan),
-                   algorithm=str(algorithm))
+    _arguments.job(seed=seed, timeout=timeout, silence=silence, topology=topology, rendezvous=rendezvous, network=network,
+                   plan=str(plan), algorithm=str(algorithm))
     inner = _ddp.uncompiled(ddp)
     of_ddp = {"topology": topology, "model": model, "timeout": timeout, "silence": silence, "rendezvous": rendezvous,
               "network": network}

@@ -151,8 +151,8 @@ class LocalUpdates:
                  topology: Optional[str] = None, timeout: Optional[float] = None, silence: Optional[float] = None, seed: int = 1,
                  rendezvous: Optional[str] = None, network: Optional[str] = None,
                  process_group: Optional[dist.ProcessGroup] = None) -> None:
-        _arguments.job(seed=seed, timeout=timeout, silence=silence, topology=topology, rendezvous=rendezvous, network=network, schedule=schedule,
-                       plan=str(plan), algorithm=str(algorithm))
+        _arguments.job(seed=seed, timeout=timeout, silence=silence, topology=topology, rendezvous=rendezvous, network=network,
+                       schedule=schedule, plan=str(plan), algorithm=str(algorithm))
         model = _module_of(model)
         if not (dist.is_available() and dist.is_initialized()):
             raise InvalidRequest("the ranks do not know each other yet: call torch.distributed.init_process_group() first")
