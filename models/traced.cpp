@@ -7,6 +7,7 @@
 
 #include "io/quantity.hpp"
 #include "io/yaml.hpp"
+#include "models/bound_by.hpp"
 
 namespace hipress::models {
 
@@ -51,18 +52,13 @@ std::string most_gain(const Traced& traced) {
       "communication that no computation hides",
       100 * share, io::format_duration(traced.exposed_communication_s),
       io::format_duration(traced.step_s));
-  const double idle = traced.idle_s / traced.step_s;
-  if (traced.idle_s > traced.compute_s && traced.idle_s > traced.exposed_communication_s) {
-    text += fmt::format(
-        "; it is bound by launches: its GPU does nothing for {:.0f} % of a step, waiting for the "
-        "CPU",
-        100 * idle);
-  } else if (traced.compute_s > traced.exposed_communication_s) {
-    text += fmt::format("; it is bound by computation, {:.0f} % of a step",
-                        100 * traced.compute_s / traced.step_s);
-  } else {
-    text += "; it is bound by communication";
-  }
+  const double compute = traced.compute_s / traced.step_s, idle = traced.idle_s / traced.step_s;
+  const Gain gains[] = {
+      {"computation", compute / 2}, {"communication", share / 2}, {"launches", idle / 2}};
+  text += fmt::format(
+      "; it is bound by {}: its GPU computes for {:.0f} % of a step, and for {:.0f} % it does "
+      "nothing, waiting for the CPU",
+      bound_by(gains), 100 * compute, 100 * idle);
   return text;
 }
 

@@ -181,9 +181,6 @@ void tell_origin(const Options& options, const Hosts& hosts, costs::Profile& pro
   }
 }
 
-/// How the note begins of a machine that never stayed as it was.
-constexpr std::string_view kMoved = "the machine's speed changed";
-
 /// Each says how fast the machine was when what it stands for was measured: of a part that is kept,
 /// the base's.
 costs::Probes probes_of(const Options& options, const costs::Probes& now) {
@@ -225,10 +222,11 @@ costs::Profile measure_while_steady(const Options& options, const Progress& prog
       probe,
       [&] {
         if (times++ > 0) {
-          progress(fmt::format(
-              "all of it again, which took {:.0f} s (`again` 0: not): the machine's speed changed "
-              "meanwhile",
-              took.count()));
+          progress(
+              fmt::format("all of it again, since the machine's speed varied meanwhile: {:.0f} s "
+                          "more (`again` 0: "
+                          "no second attempt)",
+                          took.count()));
         }
         const auto start = std::chrono::steady_clock::now();
         profile = measure(options, progress);
@@ -239,11 +237,9 @@ costs::Profile measure_while_steady(const Options& options, const Progress& prog
   profile.probes = probes_of(options, watched.probes);
   profile.spread = replay::widened(*profile.spread, watched.moved);
   if (watched.moved > 0) {
-    std::erase_if(profile.notes, [](const std::string& note) { return note.starts_with(kMoved); });
-    profile.notes.push_back(
-        fmt::format("{} by {:.0f} % while this was measured, the last of {} "
-                    "times: its spread is wide",
-                    kMoved, 100 * std::expm1(watched.moved), watched.times));
+    std::erase_if(profile.notes,
+                  [](const std::string& note) { return note.starts_with(replay::kMoved); });
+    profile.notes.push_back(replay::describe_movement(watched, "profiling"));
   }
   return profile;
 }

@@ -84,15 +84,15 @@ bool is_beyond(const Drift& drift, const costs::Spread& spread) {
       kProbes, [&](const ProbeRow& row) { return is_beyond(drift.*row.ratio, spread); });
 }
 
-std::vector<std::string> describe(const Drift& drift, const costs::Spread& spread) {
-  std::vector<std::string> sentences;
+std::string describe(const Drift& drift, const costs::Spread& spread) {
+  std::string speeds;
   for (const ProbeRow& row : kProbes) {
     if (!is_beyond(drift.*row.ratio, spread)) continue;
-    sentences.push_back(
-        fmt::format("{} is {:.2g} times as fast as when this was profiled: profile again", row.does,
-                    *(drift.*row.ratio)));
+    speeds += fmt::format("{}{} {:.2g} times as fast", speeds.empty() ? "" : ", ", row.does,
+                          *(drift.*row.ratio));
   }
-  return sentences;
+  if (speeds.empty()) return {};
+  return fmt::format("the machine is not as it was when profiled ({}): profile it again", speeds);
 }
 
 Watched watch(const std::function<costs::Probes()>& probe,
@@ -115,13 +115,17 @@ costs::Spread widened(costs::Spread spread, double moved) {
   return spread;
 }
 
-std::string describe_movement(const Watched& watched) {
+std::string describe_movement(const Watched& watched, std::string_view during) {
   if (watched.moved == 0) return {};
-  return fmt::format(
-      "the machine's speed changed by {:.0f} % while this was measured{}: intervals are wide, "
-      "measure again when it is steadier",
-      100 * std::expm1(watched.moved),
-      watched.times > 1 ? fmt::format(", the last of {} times", watched.times) : "");
+  constexpr std::array<std::string_view, 3> kLater = {"second", "third", "fourth"};
+  std::string attempt;
+  if (watched.times > 1) {
+    const auto later = static_cast<std::size_t>(watched.times) - 2;
+    attempt = later < kLater.size() ? fmt::format(" ({} attempt)", kLater[later])
+                                    : fmt::format(" (attempt {})", watched.times);
+  }
+  return fmt::format("{} by {:.0f} % during {}{}, so the intervals are wide", kMoved,
+                     100 * std::expm1(watched.moved), during, attempt);
 }
 
 costs::Profile as_fast_as_now(const costs::Profile& profile, const Drift& drift) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "costs/profile.hpp"
@@ -32,9 +33,9 @@ double explained(const costs::Spread& spread);
 /// Whether one of the ratios is beyond that.
 bool is_beyond(const Drift& drift, const costs::Spread& spread);
 
-/// A sentence for each such ratio, with the remedy: "copying is 1.7 times as fast as when this was
-/// profiled: profile again".
-std::vector<std::string> describe(const Drift& drift, const costs::Spread& spread);
+/// A sentence about such ratios, with the remedy: "the machine is not as it was when
+/// profiled (copying 1.7 times as fast): profile it again". Empty without any.
+std::string describe(const Drift& drift, const costs::Spread& spread);
 
 /// What was measured between probes.
 struct Watched {
@@ -52,8 +53,11 @@ Watched watch(const std::function<costs::Probes()>& probe,
 /// The spread where so much movement was left: no less than it.
 costs::Spread widened(costs::Spread spread, double moved);
 
-/// A sentence about movement that was left after so many times; empty without any.
-std::string describe_movement(const Watched& watched);
+/// How the sentence begins of a machine that changed its speed while something was done.
+inline constexpr std::string_view kMoved = "the machine's speed varied";
+/// A sentence about movement that was left: "the machine's speed varied by 33 % during profiling
+/// (second attempt), so the intervals are wide". Empty without any.
+std::string describe_movement(const Watched& watched, std::string_view during);
 
 /// The profile with its host costs as the drift says: codecs by the codec's ratio, merges by that
 /// of copies, the CPU time of transfers, and links where they are loopback, by that of transfers.

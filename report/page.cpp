@@ -139,6 +139,11 @@ std::string answer_sentence(const Json& plan) {
   const std::optional<double> probability = number(plan, "advice_probability");
   if (!planned_s) return "Not known: the plan could not be simulated.";
   const std::string planned = io::format_duration(*planned_s);
+  if (advice == "too uncertain") {
+    return fmt::format("Too uncertain: an iteration may take from {} to {} with this plan.",
+                       io::format_duration(number(plan, "predicted_iteration_s_p10").value_or(0)),
+                       io::format_duration(number(plan, "predicted_iteration_s_p90").value_or(0)));
+  }
   if (advice == "do not compress") {
     const double alone_s = std::min(*planned_s, raw_s.value_or(*planned_s));
     return fmt::format("Do not compress: an iteration takes {} as it is{}.",

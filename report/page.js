@@ -607,6 +607,13 @@ function inQuantity(value, unit) {
 }
 function factor(times) { return String(Number(times.toPrecision(DIGITS))) + ' ×'; }
 
+/** Round speed-ups between two, closer to each other around 1. */
+function speedups(from, to) {
+  const found = [.8, .9, 1.1, 1.25, 1.5];
+  for (let power = Math.floor(Math.log10(from)); power <= Math.log10(to); ++power) found.push(...[1, 2, 5].map(digit => digit * Math.pow(10, power)));
+  return found.filter(one => one >= from && one <= to).sort((a, b) => a - b).map(one => Number(one.toPrecision(3)));
+}
+
 /** Speed-ups in proportion: 2 is as far above 1 as 1/2 is below. */
 function drawBreakEven(found, curve, width) {
   const high = 270, left = 48, right = 14, top = 12, foot = 44;
@@ -617,7 +624,7 @@ function drawBreakEven(found, curve, width) {
   const made = svg('svg', {viewBox: `0 0 ${width} ${high}`, role: 'img',
                            'aria-label': `Speed-up by compression over ${found.quantity}. ` + found.sentences.join('. ')});
   let free = Infinity;
-  for (const step of [.1, .25, .5, .8, .9, 1, 1.1, 1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32].filter(one => one >= y0 && one <= y1)) {
+  for (const step of speedups(y0, y1)) {
     made.append(svg('line', {class: step === 1 ? 'mark' : 'grid', x1: left, x2: width - right, y1: y(step), y2: y(step)}));
     if (free - y(step) < 16 && step !== 1) continue;
     free = y(step);
@@ -743,7 +750,7 @@ function showGrounds() {
       ...entry('Their source', profile.source), ...entry('Hardware', profile.hardware || 'not said'),
       ...entry('Measurements', profile.samples ? `${plural(profile.samples, 'sample')} in the profile` : 'none in the profile',
                profile.shared_host ? ', all ranks on one machine' : ''),
-      ...entry('Intervals', profile.spread_measured ? 'from the measured spread of runs' : 'from an assumed spread of runs, since the profile has none'),
+      ...entry('Intervals', profile.spread_in_words),
       ...entry('Model', `${model.name || 'without a name'}: `, shown(model.gradients, count => plural(count, 'gradient')), ', ', shown(model.elements, count => whole(count) + ' elements')),
       ...entry('Its source', model.source || 'not said'),
       ...entry('Computation', 'forward ', shown(model.forward_s, duration), ', backward ', shown(model.backward_s, duration), model.forward_s + model.backward_s === 0 ? ' (not known)' : ''),

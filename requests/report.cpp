@@ -36,6 +36,22 @@ Json model_json(const models::Model& model) {
           {"backward_s", models::backward_s(model)}};
 }
 
+/// "from the measured spread of runs", or what else intervals come from.
+std::string spread_in_words(const costs::Profile& profile) {
+  const std::string_view origin = costs::origin_of(profile);
+  const bool is_measured = origin == "measured";
+  if (profile.spread && is_measured) return "from the measured spread of runs";
+  if (profile.spread) {
+    return fmt::format("from a spread of runs that the profile assumes (it is {}, not measured)",
+                       origin);
+  }
+  return is_measured ? "from an assumed spread of runs, since the profile states none"
+                     : fmt::format(
+                           "from an assumed spread of runs, a wide one, since the costs are "
+                           "{}, not measured",
+                           origin);
+}
+
 Json profile_json(const costs::Profile& profile) {
   std::size_t samples = 0;
   for (const costs::Profile::Series& series : profile.samples) samples += series.samples.size();
@@ -50,7 +66,7 @@ Json profile_json(const costs::Profile& profile) {
           {"fingerprint", profile.fingerprint},
           {"shared_host", profile.shared_host},
           {"samples", samples},
-          {"spread_measured", profile.spread.has_value()},
+          {"spread_in_words", spread_in_words(profile)},
           {"spread",
            {{"host", spread.host},
             {"links", spread.links},

@@ -228,7 +228,10 @@ void take_advised(ScheduleAnswer& answer, const std::vector<casync::Schedule>& s
   const Problem& problem = answer.prepared.problem;
   const ScheduledPlan& fastest = answer.plans[answer.chosen];
   if (answer.request.request.writes_fastest()) return;
-  if (answer.baselines.empty() || answer.verdict.answer != Answer::kDoNotCompress) return;
+  const auto advises_against = [](const Verdict& verdict) {
+    return verdict.answer == Answer::kDoNotCompress || verdict.answer == Answer::kTooUncertain;
+  };
+  if (answer.baselines.empty() || !advises_against(answer.verdict)) return;
   if (!compresses(fastest.plan, problem.model)) return;
   look_for_interrupt(hooks);
   const std::int64_t memory_bytes = memory_limit(answer.request).value_or(INT64_MAX);
@@ -236,7 +239,7 @@ void take_advised(ScheduleAnswer& answer, const std::vector<casync::Schedule>& s
   const std::size_t chosen = choose_schedule(plain, problem.tolerance, memory_bytes);
   const double saved = 1 - fastest.iteration_s / plain[chosen].iteration_s;
   const Verdict verdict = verdict_on(plain[chosen], answer);
-  if (saved > problem.tolerance || verdict.answer != Answer::kDoNotCompress) return;
+  if (saved > problem.tolerance || !advises_against(verdict)) return;
   inform(hooks,
          fmt::format("the plan compresses nothing{}, as advised: the fastest that does would "
                      "save {:.1f} % (`write` fastest writes it)",

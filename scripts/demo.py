@@ -49,8 +49,8 @@ NETWORK_NAME, NETWORK_PLANS = "1 Gbit/s", (PLANNED, "ddp", "ddp_fp16", "ddp_powe
 #: Bytes of gradients that the model is scaled to there, its times with it: a second without compression.
 NETWORK_BYTES = 100e6
 #: GiB of memory that are touched first, at most, so that what a host lends to this machine it has lent before anything is
-#: timed.
-WARM_GIB = 6
+#: timed; in pieces of so many bytes, for so many seconds at most.
+WARM_GIB, WARM_BYTES, WARM_S = 6, 64 << 20, 10
 #: How hipress-profile's note begins of a machine that changed its speed all the time.
 MOVED = "the machine's speed varied"
 
@@ -272,8 +272,8 @@ def model_bytes(text: str) -> int:
 
 
 def warm_memory(most_gib: float) -> None:
-    """Touches every page of so much memory, half of what is there at most, in a process of its own: where there is less, the
-    kernel ends that one."""
+    """Touches every page of so much memory, half of what is there at most, as far as there is time, in a process of its own:
+    where there is less, the kernel ends that one."""
     size = min(int(most_gib * (1 << 30)), memory_kb("MemAvailable") * 1024 // 2) // mmap.PAGESIZE * mmap.PAGESIZE
     if size == 0:
         return
@@ -281,7 +281,12 @@ def warm_memory(most_gib: float) -> None:
     if child == 0:
         try:
             memory = mmap.mmap(-1, size)
-            memory[::mmap.PAGESIZE] = bytes(size // mmap.PAGESIZE)
+            end_s = time.monotonic() + WARM_S
+            for begin in range(0, size, WARM_BYTES):
+                pages = range(begin, min(begin + WARM_BYTES, size), mmap.PAGESIZE)
+                memory[pages.start:pages.stop:mmap.PAGESIZE] = bytes(len(pages))
+                if time.monotonic() > end_s:
+                    break
         finally:
             os._exit(0)
     os.waitpid(child, 0)

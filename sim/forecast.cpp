@@ -78,12 +78,20 @@ double step_of(double deviation) { return std::exp(std::max(deviation, kMinStep)
 
 }  // namespace
 
-void slow_host(double factor, costs::Profile& profile, costs::Cluster& cluster) {
+void slow_kernels(double factor, costs::Profile& profile) {
   for (auto& [name, codec] : profile.codecs) codec = codec.times(factor);
   profile.merge = profile.merge.times(factor);
+}
+
+void slow_transfers(double factor, costs::Profile& profile, costs::Cluster& cluster) {
   slow_cores(profile.link, factor);
   slow_cores(cluster.link, factor);
   if (cluster.host_link) slow_cores(*cluster.host_link, factor);
+}
+
+void slow_host(double factor, costs::Profile& profile, costs::Cluster& cluster) {
+  slow_kernels(factor, profile);
+  slow_transfers(factor, profile, cluster);
 }
 
 void slow_links(double factor, costs::Profile&, costs::Cluster& cluster) {

@@ -28,10 +28,19 @@ struct Interval {
   double p10_s = 0, p90_s = 0;
 };
 
+/// An interval that ends at more than this many times its start says too little to decide by.
+inline constexpr double kWidestInterval = 3;
+inline bool too_uncertain(const Interval& interval) {
+  return interval.p90_s > kWidestInterval * interval.p10_s;
+}
+
 /// Of what takes `seconds` less because it leaves out so much computation (forward, backward).
 Response without_compute(const Response& response, double seconds);
 
-/// Makes host work, or links, take `factor` times as long.
+// Each makes something take `factor` times as long: codecs and merges; the CPU's part of transfers;
+// both of them; links.
+void slow_kernels(double factor, costs::Profile& profile);
+void slow_transfers(double factor, costs::Profile& profile, costs::Cluster& cluster);
 void slow_host(double factor, costs::Profile& profile, costs::Cluster& cluster);
 void slow_links(double factor, costs::Profile& profile, costs::Cluster& cluster);
 

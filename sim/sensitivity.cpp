@@ -1,8 +1,10 @@
 #include "sim/sensitivity.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "casync/folding.hpp"
+#include "sim/forecast.hpp"
 
 namespace hipress::sim {
 namespace {
@@ -66,11 +68,13 @@ void hurry_decode(Scenario& scenario) {
 
 void hurry_merge(Scenario& scenario) { hurry(scenario.profile.merge); }
 
-void hurry_compute(Scenario& scenario) {
-  hurry(scenario.model.forward_s);
-  hurry(scenario.model.optimizer_s);
-  for (models::Gradient& gradient : scenario.model.gradients) hurry(gradient.ready_s);
+void hurry_compute_by(double factor, Scenario& scenario) {
+  scenario.model.forward_s /= factor;
+  scenario.model.optimizer_s /= factor;
+  for (models::Gradient& gradient : scenario.model.gradients) gradient.ready_s /= factor;
 }
+
+void hurry_compute(Scenario& scenario) { hurry_compute_by(kFaster, scenario); }
 
 void cut_transfer_work(Scenario& scenario) {
   const auto cut = [](costs::LinkCosts& link) {
@@ -102,8 +106,19 @@ constexpr std::array kImprovements = {
                 cut_transfer_work},
 };
 
-/// Only computation is part of the graph; everything else is what the graph's tasks cost.
-bool changes_graph(const Improvement& improvement) { return improvement.apply == hurry_compute; }
+/// What bounds a job, twice as fast.
+struct Doubling {
+  std::string_view what;
+  void (*apply)(Scenario& scenario);
+  bool changes_graph = false;  ///< everything but computation is what the graph's tasks cost
+};
+constexpr std::array kDoublings = {
+    Doubling{"computation", [](Scenario& scenario) { hurry_compute_by(2, scenario); }, true},
+    Doubling{"the network",
+             [](Scenario& scenario) { slow_links(0.5, scenario.profile, scenario.cluster); }},
+    Doubling{"codecs and merges", [](Scenario& scenario) { slow_kernels(0.5, scenario.profile); }},
+    Doubling{"the CPU's part of transfers",
+             [](Scenario& scenario) { slow_transfers(0.5, scenario.profile, scenario.cluster); }}};
 
 /// The graph of a changed scenario, folded as the one before the change, if it still can be: ready
 /// times decide what bulk groups hold.
@@ -112,6 +127,12 @@ casync::TaskGraph expand_again(const Scenario& changed, const casync::TaskGraph&
   const bool folds = before.folded &&
                      casync::foldable(changed.model, changed.plan).kind != Foldability::kImpossible;
   return expand(changed, folds ? casync::Folding::kFolded : casync::Folding::kNone);
+}
+
+Picoseconds changed_time(const Scenario& changed, const casync::TaskGraph& graph,
+                         bool changes_graph) {
+  return changes_graph ? iteration_time(changed, expand_again(changed, graph))
+                       : iteration_time(changed, graph);
 }
 
 }  // namespace
@@ -124,12 +145,23 @@ std::vector<Sensitivity> sensitivities(const Scenario& scenario, const casync::T
   for (const Improvement& improvement : kImprovements) {
     Scenario better = scenario;
     improvement.apply(better);
-    const Picoseconds changed = changes_graph(improvement)
-                                    ? iteration_time(better, expand_again(better, graph))
-                                    : iteration_time(better, graph);
+    const Picoseconds changed = changed_time(better, graph, improvement.apply == hurry_compute);
     rows.push_back({improvement.name, changed, changed - iteration});
   }
   return rows;
+}
+
+std::vector<models::Gain> gains(const Scenario& scenario, const casync::TaskGraph& graph,
+                                Picoseconds iteration) {
+  std::vector<models::Gain> found;
+  for (const Doubling& doubling : kDoublings) {
+    Scenario better = scenario;
+    doubling.apply(better);
+    const Picoseconds changed = changed_time(better, graph, doubling.changes_graph);
+    const double saved = 1 - casync::to_seconds(changed) / casync::to_seconds(iteration);
+    found.push_back({doubling.what, iteration.count() > 0 ? std::max(0.0, saved) : 0.0});
+  }
+  return found;
 }
 
 }  // namespace hipress::sim

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/bound_by.hpp"
 #include "sim/scenario.hpp"
 
 namespace hipress::sim {
@@ -28,5 +29,11 @@ struct Sensitivity {
 /// simulations. `graph` and `iteration` are the scenario's own.
 std::vector<Sensitivity> sensitivities(const Scenario& scenario, const casync::TaskGraph& graph,
                                        Picoseconds iteration);
+
+/// The share of the iteration that is saved if computation, the network, codecs and merges, or the
+/// CPU's part of transfers were twice as fast: four more simulations. What is worth less than
+/// nothing counts as nothing.
+std::vector<models::Gain> gains(const Scenario& scenario, const casync::TaskGraph& graph,
+                                Picoseconds iteration);
 
 }  // namespace hipress::sim

@@ -16,13 +16,20 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kWidest = 64;  // the range is from 1/64 to 64 times the given value
-constexpr double kMostNodes = 512;
-constexpr double kSlow_s = 5;   // with more nodes plans take several times as long
-constexpr int kBisections = 6;  // of a factor of two: to 1.1 %
-constexpr int kOfInterval = 4;  // to 4.4 %
+constexpr double kWidest = 64;         // the range is from 1/64 to 64 times the given value
+constexpr double kManyNodes = 512;     // or, of nodes, up to these
+constexpr double kWider = 4;           // without a turn there, the range grows by such factors
+constexpr double kSlow_s = 5;          // plans for wider ranges take no longer
+constexpr double kNear = 1.011;        // the factor to which bisections bring two values
+constexpr double kNearEnough = 1.045;  // for the ends of what is sure
 
 std::string seconds_text(double value) { return fmt::format("{:.12g}s", value); }
+
+std::string bandwidth_text(double value) {
+  constexpr double kTerabit = 1e12 / 8;
+  return value >= kTerabit ? fmt::format("{:.4g} Tbit/s", value / kTerabit)
+                           : costs::describe_bandwidth(value);
+}
 
 double compute_s(const models::Model& model) {
   return models::before_backward_s(model) + models::backward_s(model);
@@ -30,25 +37,45 @@ double compute_s(const models::Model& model) {
 
 constexpr std::array kRows = {
     QuantityRow{
-        "bandwidth", "bandwidth", "B/s", false, io::kMinBandwidth, io::kMaxBandwidth,
+        "bandwidth",
+        "bandwidth",
+        "B/s",
+        false,
+        {io::kMinBandwidth, io::kMaxBandwidth},
+        {1e6 / 8, 1e14 / 8},
         [](const PreparedRequest& prepared) { return prepared.machines->cluster.link.bandwidth; },
         [](double value, Request& request) {
           request.machines.bandwidth = fmt::format("{:.12g}B/s", value);
         },
-        [](double value) { return costs::describe_bandwidth(value); }},
+        bandwidth_text},
     QuantityRow{
-        "latency", "latency", "s", false, 1e-9, 10,
+        "latency",
+        "latency",
+        "s",
+        false,
+        {1e-9, 10},
+        {1e-8, 1},
         [](const PreparedRequest& prepared) { return prepared.machines->cluster.link.latency_s; },
         [](double value, Request& request) { request.machines.latency = seconds_text(value); },
         [](double value) { return io::format_duration(value); }},
     QuantityRow{
-        "nodes", "number of nodes", "nodes", true, 2, kMostNodes,
+        "nodes",
+        "number of nodes",
+        "nodes",
+        true,
+        {2, 8192},
+        {2, 2048},
         [](const PreparedRequest& prepared) {
           return static_cast<double>(prepared.machines->cluster.nodes);
         },
         [](double value, Request& request) { request.nodes = static_cast<std::uint32_t>(value); },
         [](double value) { return fmt::format("{:.0f} nodes", value); }},
-    QuantityRow{"compute-time", "compute time", "s", false, 1e-6, 1e4,
+    QuantityRow{"compute-time",
+                "compute time",
+                "s",
+                false,
+                {1e-6, 1e4},
+                {1e-5, 1e3},
                 [](const PreparedRequest& prepared) { return compute_s(prepared.model); },
                 [](double value, Request& request) {
                   request.times.compute_time = seconds_text(value);
@@ -98,13 +125,13 @@ double middle(const QuantityRow& quantity, double low, double high) {
   return quantity.whole ? std::round(between) : between;
 }
 
-/// The last value with `low`'s sign of `side`, and the first with the other, as near as `steps`
-/// bisections bring them.
+/// The last value with `low`'s sign of `side`, and the first with the other, no more than a factor
+/// of `near` apart.
 std::pair<double, double> bisect(WhatIf& what_if, const QuantityRow& quantity, double low,
-                                 double high, int steps,
+                                 double high, double near,
                                  const std::function<bool(const Elsewhere&)>& side) {
   const bool at_low = side(what_if.at(quantity, low));
-  for (int step = 0; step < steps; ++step) {
+  while (high > near * low) {
     const double between = middle(quantity, low, high);
     if (between <= low || between >= high) break;
     const Elsewhere& at = what_if.at(quantity, between);
@@ -115,8 +142,10 @@ std::pair<double, double> bisect(WhatIf& what_if, const QuantityRow& quantity, d
 }
 
 std::vector<double> grid(const QuantityRow& quantity, double given) {
-  const double least = std::max(quantity.least, quantity.whole ? 2 : given / kWidest);
-  const double most = std::min(quantity.most, quantity.whole ? kMostNodes : given * kWidest);
+  const double least =
+      quantity.whole ? quantity.may_be.least : std::max(quantity.may_be.least, given / kWidest);
+  const double most = quantity.whole ? std::max(kManyNodes, given)
+                                     : std::min(quantity.may_be.most, given * kWidest);
   std::vector<double> values = {given};
   for (double value = given / 2; value >= least; value /= 2) {
     values.push_back(quantity.whole ? std::round(value) : value);
@@ -128,15 +157,18 @@ std::vector<double> grid(const QuantityRow& quantity, double given) {
   return values;
 }
 
-/// The nearest value to a turn, on the side of `step`, at which the advice is sure; between grid
-/// points by bisection.
+bool is_sure(const Elsewhere& at, bool compresses) {
+  if (at.answer == Answer::kTooUncertain) return false;
+  const double probability = at.saving->probability;
+  return compresses ? probability >= kSure : probability <= 1 - kSure;
+}
+
+/// The nearest value to a turn, below or above it, at which the advice is sure: the first of those
+/// `looked_at`, or between it and its neighbour, by bisection.
 std::optional<double> sure_from(WhatIf& what_if, const QuantityRow& quantity,
                                 const std::vector<double>& looked_at, double turn, bool below,
                                 bool compresses) {
-  const auto sure = [&](const Elsewhere& at) {
-    const double probability = at.saving->probability;
-    return compresses ? probability >= kSure : probability <= 1 - kSure;
-  };
+  const auto sure = [&](const Elsewhere& at) { return is_sure(at, compresses); };
   if (sure(what_if.at(quantity, turn))) return turn;
   double nearer = turn;
   const auto visit = [&](double value) -> std::optional<double> {
@@ -147,7 +179,7 @@ std::optional<double> sure_from(WhatIf& what_if, const QuantityRow& quantity,
       return std::nullopt;
     }
     const double low = std::min(value, nearer), high = std::max(value, nearer);
-    const auto [left, right] = bisect(what_if, quantity, low, high, kOfInterval, sure);
+    const auto [left, right] = bisect(what_if, quantity, low, high, kNearEnough, sure);
     return below ? left : right;
   };
   if (below) {
@@ -169,55 +201,138 @@ std::string remedy_of(const QuantityRow& quantity, double given) {
   if (quantity.name == "compute-time" && given == 0) {
     return "the compute time is not known: give `compute_time`";
   }
-  if (quantity.whole && given < quantity.least) {
+  if (quantity.whole && given < quantity.may_be.least) {
     return "one node has no other to send to: give `nodes`, 2 or more";
   }
   return fmt::format("the given value, {}, is not between {} and {}: give one that is",
-                     quantity.text(given), quantity.text(quantity.least),
-                     quantity.text(quantity.most));
+                     quantity.text(given), quantity.text(quantity.may_be.least),
+                     quantity.text(quantity.may_be.most));
 }
 
-/// The grid's values at which there is something to compare; what had nothing is noted. More nodes
-/// than could be simulated are not looked at, nor, unless evaluations are counted, more than take
-/// long.
-std::vector<double> comparable(WhatIf& what_if, const QuantityRow& quantity,
-                               BreakEvenPoint& point) {
-  std::vector<double> values;
-  std::optional<double> first;
-  for (const double value : grid(quantity, point.given)) {
-    const auto begin = std::chrono::steady_clock::now();
-    if (what_if.at(quantity, value).saving) {
-      values.push_back(value);
-      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-      const bool slow = quantity.whole && !what_if.prepared().request.evaluations &&
-                        took.count() > kSlow_s && 2 * value <= quantity.most;
-      if (!slow || value < point.given) continue;
-      point.diagnostic = fmt::format(
-          "`break_even` {}: more than {} were not looked at, as their plans would take long to "
-          "search: `evaluations` has them looked at, however long that takes",
-          quantity.name, quantity.text(value));
-      break;
+/// Looks at values of a quantity, and says what kept some from being looked at.
+class Look {
+ public:
+  Look(WhatIf& what_if, BreakEvenPoint& point)
+      : what_if_(what_if),
+        quantity_(*point.quantity),
+        point_(point),
+        tolerance_(what_if.prepared().problem.tolerance) {}
+
+  bool compresses(double value) { return margin(what_if_.at(quantity_, value), tolerance_) > 0; }
+
+  /// Values in ascending order at which there is something to compare: of the grid, and, if the
+  /// answer is the same at all of these, of a range that grows until it is not.
+  std::vector<double> values() {
+    std::vector<double> found = of_grid();
+    const auto same = [&](double value) { return compresses(value) == compresses(found.front()); };
+    if (found.empty() || !std::ranges::all_of(found, same)) return found;
+    const auto far = [&](double value) {
+      return std::abs(margin(what_if_.at(quantity_, value), tolerance_));
+    };
+    // The side on which the answer is nearer to turning comes first.
+    const bool below_first = far(found.front()) < far(found.back());
+    for (const bool below : {below_first, !below_first}) {
+      if (widened(found, below)) break;
     }
-    if (!first) first = value;
-    point.diagnostic = fmt::format(
-        "`break_even` {}: nothing could be compared with {}{}: no plan that may compress, or none "
-        "without, could be simulated",
-        quantity.name, quantity.text(*first),
-        value == first ? "" : fmt::format(" to {}", quantity.text(value)));
-    if (quantity.whole && value > point.given) break;
+    return found;
   }
-  return values;
+
+ private:
+  /// More nodes than could be simulated are not looked at, nor, unless evaluations are counted,
+  /// more than take long.
+  std::vector<double> of_grid() {
+    std::vector<double> values;
+    std::optional<double> first;
+    for (const double value : grid(quantity_, point_.given)) {
+      bool slow = false;
+      if (comparable(value, slow)) {
+        values.push_back(value);
+        if (!quantity_.whole || !slow || value < point_.given) continue;
+        tell_slow(value);
+        break;
+      }
+      if (!first) first = value;
+      point_.diagnostic = fmt::format(
+          "`break_even` {}: nothing could be compared with {}{}: no plan that may compress, or "
+          "none without, could be simulated",
+          quantity_.name, quantity_.text(*first),
+          value == first ? "" : fmt::format(" to {}", quantity_.text(value)));
+      if (quantity_.whole && value > point_.given) break;
+    }
+    slow_ = !point_.diagnostic.empty();
+    return values;
+  }
+
+  /// Appends values on one side, as far as the quantity makes sense. Whether the answer turned.
+  bool widened(std::vector<double>& values, bool below) {
+    const Span& sense = quantity_.makes_sense;
+    const double factor = quantity_.whole ? 2 : kWider;
+    const bool first = compresses(values.front());
+    for (bool slow = slow_; !slow;) {
+      const double edge = below ? values.front() : values.back();
+      const double next =
+          below ? std::max(edge / factor, sense.least) : std::min(edge * factor, sense.most);
+      if (below ? next >= edge : next <= edge) return false;
+      if (!comparable(next, slow)) return false;
+      values.insert(below ? values.begin() : values.end(), next);
+      if (compresses(next) != first) return true;
+      if (slow) tell_slow(next);
+    }
+    return false;
+  }
+
+  /// Whether something could be compared; `slow`: that took long, and nothing says that it may.
+  bool comparable(double value, bool& slow) {
+    const auto begin = std::chrono::steady_clock::now();
+    if (!what_if_.at(quantity_, value).saving) return false;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    slow = !what_if_.prepared().request.evaluations && took.count() > kSlow_s;
+    return true;
+  }
+
+  void tell_slow(double value) {
+    point_.diagnostic = fmt::format(
+        "`break_even` {}: nothing beyond {} was looked at, as such plans take long to search: "
+        "`evaluations` has them looked at, however long that takes",
+        quantity_.name, quantity_.text(value));
+  }
+
+  WhatIf& what_if_;
+  const QuantityRow& quantity_;
+  BreakEvenPoint& point_;
+  const double tolerance_;
+  bool slow_ = false;  ///< the grid could not be looked at as a whole
+};
+
+/// Two values between which the answer turns.
+struct Bracket {
+  double low = 0, high = 0;
+  bool compress_below = false;
+};
+
+/// Values between two brackets, with their ends. `before`, `after`: null where there is none.
+std::vector<double> between(const std::vector<double>& values, const Bracket* before,
+                            const Bracket* after) {
+  std::vector<double> found;
+  if (before != nullptr) found.push_back(before->high);
+  for (const double value : values) {
+    if (before != nullptr && value <= before->high) continue;
+    if (after != nullptr && value >= after->low) continue;
+    found.push_back(value);
+  }
+  if (after != nullptr) found.push_back(after->low);
+  return found;
 }
 
 }  // namespace
 
 void check_break_even(const PreparedRequest& prepared, const QuantityRow& quantity) {
   const double given = quantity.of(prepared);
-  if (given < quantity.least || given > quantity.most) {
+  if (given < quantity.may_be.least || given > quantity.may_be.most) {
     throw io::InputError(
         fmt::format("`break_even` {}: {}", quantity.name, remedy_of(quantity, given)));
   }
-  const double twice = 2 * given <= quantity.most ? 2 * given : given / 2;
+  const double twice = 2 * given <= quantity.may_be.most ? 2 * given : given / 2;
   const double tried = quantity.whole ? given + 1 : twice;
   Request request = request_for(prepared, 1);
   quantity.set(tried, request);
@@ -287,17 +402,25 @@ BreakEvenPoint break_even_point(WhatIf& what_if, const QuantityRow& quantity) {
   BreakEvenPoint point{.quantity = &quantity,
                        .given = quantity.of(prepared),
                        .hides_nothing = compute_s(prepared.model) == 0};
-  const std::vector<double> values = comparable(what_if, quantity, point);
+  Look look(what_if, point);
+  const std::vector<double> values = look.values();
   const auto compresses = [&](const Elsewhere& at) { return margin(at, tolerance) > 0; };
-  std::vector<double> looked_at = values;
+  std::vector<Bracket> brackets;
   for (std::size_t i = 0; i + 1 < values.size(); ++i) {
-    const bool below = compresses(what_if.at(quantity, values[i]));
-    if (below == compresses(what_if.at(quantity, values[i + 1]))) continue;
-    const auto [low, high] =
-        bisect(what_if, quantity, values[i], values[i + 1], kBisections, compresses);
+    const bool below = look.compresses(values[i]);
+    if (below == look.compresses(values[i + 1])) continue;
+    const auto [low, high] = bisect(what_if, quantity, values[i], values[i + 1], kNear, compresses);
+    brackets.push_back({low, high, below});
+  }
+  std::vector<double> looked_at = values;
+  for (std::size_t i = 0; i < brackets.size(); ++i) {
+    const auto& [low, high, below] = brackets[i];
+    const Bracket* const before = i > 0 ? &brackets[i - 1] : nullptr;
+    const Bracket* const after = i + 1 < brackets.size() ? &brackets[i + 1] : nullptr;
+    const std::vector<double> near = between(values, before, after);
     Turn turn{.value = quantity.whole ? high : std::sqrt(low * high), .compress_below = below};
-    turn.low = sure_from(what_if, quantity, values, low, true, below);
-    turn.high = sure_from(what_if, quantity, values, high, false, !below);
+    turn.low = sure_from(what_if, quantity, near, low, true, below);
+    turn.high = sure_from(what_if, quantity, near, high, false, !below);
     point.turns.push_back(turn);
     looked_at.insert(looked_at.end(), {low, high});
   }
@@ -310,33 +433,102 @@ BreakEvenPoint break_even_point(WhatIf& what_if, const QuantityRow& quantity) {
   return point;
 }
 
-std::vector<std::string> describe(const BreakEvenPoint& point, double tolerance) {
+namespace {
+
+bool is_too_uncertain(const BreakEvenPoint& point) {
+  return std::ranges::all_of(
+      point.curve, [](const Elsewhere& at) { return at.answer == Answer::kTooUncertain; });
+}
+
+/// Where no turn is known: on which side the whole range is, and where that is sure.
+std::string describe_range(const BreakEvenPoint& point, double tolerance) {
   const auto& text = point.quantity->text;
-  if (point.curve.empty()) return {"there is no break-even: nothing could be compared"};
-  const std::string range =
-      fmt::format("from {} to {}", text(point.curve.front().value), text(point.curve.back().value));
+  const auto& curve = point.curve;
+  const bool pays = margin(curve.front(), tolerance) > 0;
+  const auto at_every = [&](const char* what) {
+    return fmt::format("no break-even between {} and {}: {} at every {} in between",
+                       text(curve.front().value), text(curve.back().value), what,
+                       point.quantity->words);
+  };
+  if (is_too_uncertain(point)) return at_every("predictions are too uncertain");
+  std::vector<const Elsewhere*> sure;
+  for (const Elsewhere& at : curve) {
+    if (is_sure(at, pays)) sure.push_back(&at);
+  }
+  if (sure.empty()) {
+    return at_every(pays ? "it is too close to call"
+                         : "compressing saves too little, but it is close");
+  }
+  const std::string answer = at_every(pays ? "compressing pays" : "compressing does not pay");
+  if (sure.size() == curve.size()) return answer;
+  const auto steps = static_cast<std::size_t>(sure.back() - sure.front()) + 1;
+  return answer + (steps == sure.size()
+                       ? fmt::format(", surely from {} to {}", text(sure.front()->value),
+                                     text(sure.back()->value))
+                       : fmt::format(", surely at {} of {} values", sure.size(), curve.size()));
+}
+
+/// A stretch from one turn to another; null: an end of the range. `verb` is what happens there, and
+/// `close` what is said if that is nowhere sure.
+std::string describe_sure(const QuantityRow& quantity, const Turn* from, const Turn* to,
+                          const char* verb, const std::string& close) {
+  const auto& text = quantity.text;
+  if (from == nullptr) {
+    return to->low ? fmt::format("{} up to {}", verb, text(*to->low)) : close;
+  }
+  if (to == nullptr) {
+    return from->high ? fmt::format("{} from {} on", verb, text(*from->high)) : close;
+  }
+  return from->high && to->low && *from->high <= *to->low
+             ? fmt::format("{} from {} to {}", verb, text(*from->high), text(*to->low))
+             : close;
+}
+
+std::string describe_place(const QuantityRow& quantity, const Turn* from, const Turn* to) {
+  const auto& text = quantity.text;
+  if (from == nullptr) return "below " + text(to->value);
+  if (to == nullptr) return "from " + text(from->value) + " on";
+  return fmt::format("between {} and {}", text(from->value), text(to->value));
+}
+
+/// The stretches in which compressing pays, each with the stretch behind it in which it does not.
+std::vector<std::string> describe_stretches(const BreakEvenPoint& point) {
+  const QuantityRow& quantity = *point.quantity;
+  const auto does_not = [&](const Turn* from, const Turn* to) {
+    return ", " + describe_sure(quantity, from, to, "surely not",
+                                "too close to call " + describe_place(quantity, from, to));
+  };
+  std::vector<const Turn*> ends = {nullptr};  // of stretches
+  for (const Turn& turn : point.turns) ends.push_back(&turn);
+  ends.push_back(nullptr);
+  std::vector<std::string> sentences;
+  const std::size_t first = point.turns.front().compress_below ? 0 : 1;
+  for (std::size_t i = first; i + 1 < ends.size(); i += 2) {
+    std::string sentence = fmt::format(
+        "compressing pays {}: {}", describe_place(quantity, ends[i], ends[i + 1]),
+        describe_sure(quantity, ends[i], ends[i + 1], "surely", "too little to be sure of it"));
+    if (i == 1) sentence += does_not(nullptr, ends[1]);
+    if (i + 2 < ends.size()) sentence += does_not(ends[i + 1], ends[i + 2]);
+    sentences.push_back(std::move(sentence));
+  }
+  return sentences;
+}
+
+}  // namespace
+
+std::vector<std::string> describe(const BreakEvenPoint& point, double tolerance) {
+  if (point.curve.empty()) return {"no break-even: nothing could be compared"};
   std::vector<std::string> sentences;
   if (point.hides_nothing) {
     sentences.emplace_back(
         "computation's time is not known, so this is as if it hid nothing of what is sent: give "
         "`compute_time`, and compressing pays less");
   }
-  if (point.turns.empty()) {
-    sentences.push_back(
-        margin(point.curve.front(), tolerance) > 0
-            ? fmt::format("compressing pays at every {} {}", point.quantity->words, range)
-            : fmt::format("compressing pays at no {} {}", point.quantity->words, range));
-  }
-  for (const Turn& turn : point.turns) {
-    const auto side = [&](const std::optional<double>& value, bool below) {
-      const char* const sure = turn.compress_below == below ? "surely" : "surely not";
-      if (!value) return fmt::format("nowhere {} {}", sure, below ? "below" : "above");
-      return below ? fmt::format("{} up to {}", sure, text(*value))
-                   : fmt::format("{} from {} on", sure, text(*value));
-    };
-    sentences.push_back(fmt::format("compress {} {} ({}, {})",
-                                    turn.compress_below ? "below" : "from", text(turn.value),
-                                    side(turn.low, true), side(turn.high, false)));
+  if (point.turns.empty() || is_too_uncertain(point)) {
+    sentences.push_back(describe_range(point, tolerance));
+  } else {
+    for (std::string& sentence : describe_stretches(point))
+      sentences.push_back(std::move(sentence));
   }
   return sentences;
 }

@@ -15,13 +15,18 @@
 /// What the advice would be if one quantity of the job or its machines were different.
 namespace hipress::planner {
 
+struct Span {
+  double least = 0, most = 0;
+};
+
 /// A quantity that can be varied. Adding one is one row in quantities().
 struct QuantityRow {
   std::string_view name;                          ///< "compute-time"
   std::string_view words;                         ///< "compute time"
   std::string_view unit;                          ///< of its values: "B/s", "s", "nodes"
   bool whole = false;                             ///< its values are whole numbers
-  double least = 0, most = 0;                     ///< the values that it may have
+  Span may_be;                                    ///< the values that it may have
+  Span makes_sense;                               ///< those at which a turn is looked for
   double (*of)(const PreparedRequest& prepared);  ///< its value in a request
   void (*set)(double value, Request& request);    ///< gives it another
   std::string (*text)(double value);              ///< "25 Gbit/s"
@@ -94,11 +99,12 @@ struct BreakEvenPoint {
 void check_break_even(const PreparedRequest& prepared, const QuantityRow& quantity);
 
 /// Looks at values from 1/64 to 64 times the given one (of nodes, from 2 to 512), by factors of
-/// two, and bisects the logarithm between those that differ.
+/// two. If the answer is the same at all of them, it looks further, as far as the quantity makes
+/// sense. It bisects the logarithm between values that differ.
 BreakEvenPoint break_even_point(WhatIf& what_if, const QuantityRow& quantity);
 
-/// One sentence per turn: "compress below 18.3 Gbit/s (surely up to 12 Gbit/s, surely not from 25
-/// Gbit/s on)"; without turns, one that says so.
+/// One sentence per stretch in which compressing pays: "compressing pays below 18.3 Gbit/s: surely
+/// up to 12 Gbit/s, surely not from 25 Gbit/s on". Without turns, one that there is no break-even.
 std::vector<std::string> describe(const BreakEvenPoint& point, double tolerance);
 
 }  // namespace hipress::planner

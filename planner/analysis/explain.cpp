@@ -16,11 +16,25 @@ using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
 
+/// Seconds by what they are spent on.
+struct WorkTimes {
+  double bytes_s = 0, latency_s = 0, codec_s = 0, local_s = 0;
+
+  Limiter most() const {
+    const std::pair<double, Limiter> all[] = {{bytes_s, Limiter::kBandwidth},
+                                              {latency_s, Limiter::kLatency},
+                                              {codec_s, Limiter::kCodec},
+                                              {local_s, Limiter::kLocal}};
+    const auto& [seconds, limiter] =
+        *std::ranges::max_element(all, {}, &std::pair<double, Limiter>::first);
+    return seconds > 0 ? limiter : Limiter::kNothing;
+  }
+};
+
 /// What the timeline says of one unit (a gradient or bulk group).
 struct UnitUse {
   Picoseconds ready{}, done{}, on_path{};
-  // One node's mean work in seconds, by what it is.
-  double codec_s = 0, bytes_s = 0, overhead_s = 0, local_s = 0;
+  WorkTimes work, path;    ///< one node's mean work; what of it is on the critical path
   std::uint32_t hops = 0;  ///< messages one after the other
 };
 
@@ -43,17 +57,14 @@ class Dissection {
     return found == units_.end() ? UnitUse{} : found->second;
   }
 
+  /// Of a unit on the critical path, what most of its stretches there are: what would shorten the
+  /// iteration. Else what most of its work is.
   Limiter limiter(std::uint32_t unit) const {
     const UnitUse of = use(unit);
-    const std::pair<double, Limiter> work[] = {
-        {of.bytes_s, Limiter::kBandwidth},
-        {of.overhead_s + of.hops * cluster_.link.latency_s, Limiter::kLatency},
-        {of.codec_s, Limiter::kCodec},
-        {of.local_s, Limiter::kLocal}};
-    const auto* most =
-        std::max_element(std::begin(work), std::end(work),
-                         [](const auto& a, const auto& b) { return a.first < b.first; });
-    return most->first > 0 ? most->second : Limiter::kNothing;
+    if (of.on_path.count() > 0) return of.path.most();
+    WorkTimes work = of.work;
+    work.latency_s += of.hops * cluster_.link.latency_s;
+    return work.most();
   }
 
  private:
@@ -74,24 +85,28 @@ class Dissection {
     count_hops(id, use);
   }
 
+  static bool is_message(const Task& task) {
+    return task.kind == Kind::kSend || task.kind == Kind::kAllReduce;
+  }
+
   void add_work(TaskId id, UnitUse& use) {
     const Task& task = graph_[id];
     const double nodes = graph_.representatives();
-    if (task.kind == Kind::kSend || task.kind == Kind::kAllReduce) {
-      use.bytes_s +=
+    if (is_message(task)) {
+      use.work.bytes_s +=
           static_cast<double>(casync::bytes_sent(graph_, task)) / cluster_.link.bandwidth / nodes;
-      use.overhead_s += cluster_.link.overhead_s / nodes;
+      use.work.latency_s += cluster_.link.overhead_s / nodes;
     } else if (casync::is_local(task)) {
-      use.local_s += length_s(id) / nodes;
+      use.work.local_s += length_s(id) / nodes;
     } else if (!casync::is_instant(task) && task.kind != Kind::kRecv) {
-      use.codec_s += length_s(id) / nodes;
+      use.work.codec_s += length_s(id) / nodes;
     }
   }
 
   /// Task ids are a topological order, so what comes before a task is counted before it.
   void count_hops(TaskId id, UnitUse& use) {
     const Task& task = graph_[id];
-    if (task.kind == Kind::kSend || task.kind == Kind::kAllReduce) ++hops_[id];
+    if (is_message(task)) ++hops_[id];
     use.hops = std::max(use.hops, hops_[id]);
     for (const TaskId next : casync::successors(graph_, id)) {
       if (graph_.unit_of(graph_[next]) == graph_.unit_of(task))
@@ -102,10 +117,31 @@ class Dissection {
   void add_path() {
     Picoseconds reached{};
     for (const TaskId id : sim::critical_path(graph_, result_.timeline)) {
-      const Picoseconds end = result_.timeline.end[id];
-      if (!casync::is_computation(graph_[id]))
-        units_[graph_.unit_of(graph_[id])].on_path += end - reached;
+      const Picoseconds start = std::max(reached, result_.timeline.start[id]);
+      const Picoseconds end = std::max(start, result_.timeline.end[id]);
+      if (!casync::is_computation(graph_[id])) {
+        UnitUse& use = units_[graph_.unit_of(graph_[id])];
+        use.on_path += end - reached;
+        add_stretch(graph_[id], casync::to_seconds(start - reached),
+                    casync::to_seconds(end - start), use.path);
+      }
       reached = end;
+    }
+  }
+
+  /// A stretch of the critical path in a task, and the time on the wire before it.
+  void add_stretch(const Task& task, double wire_s, double length_s, WorkTimes& path) const {
+    path.latency_s += wire_s;
+    if (task.kind == Kind::kRecv) {
+      path.latency_s += length_s;
+    } else if (is_message(task)) {
+      const double overhead_s = std::min(length_s, cluster_.link.overhead_s);
+      path.latency_s += overhead_s;
+      path.bytes_s += length_s - overhead_s;
+    } else if (casync::is_local(task)) {
+      path.local_s += length_s;
+    } else {
+      path.codec_s += length_s;
     }
   }
 
@@ -190,22 +226,28 @@ const char* to_string(Place place) {
 const char* to_string(Limiter limiter) {
   switch (limiter) {
     case Limiter::kBandwidth:
-      return "bandwidth-bound";
+      return "bandwidth";
     case Limiter::kLatency:
-      return "latency-bound";
+      return "latency";
     case Limiter::kCodec:
-      return "codec-bound";
+      return "codecs";
     case Limiter::kLocal:
-      return "bound by the GPUs' links";
+      return "the GPUs' links";
     case Limiter::kNothing:
       break;
   }
-  return "nothing to do";
+  return "nothing";
 }
 
 std::string GradientRow::why() const {
-  return std::string(to_string(place)) + ", " + to_string(limiter) +
-         (group.empty() ? "" : ", in " + group);
+  std::string text = to_string(place);
+  if (limiter == Limiter::kNothing) {
+    text += ", nothing to do";
+  } else {
+    text += place == Place::kCritical ? ", bound by " : ", mostly ";
+    text += to_string(limiter);
+  }
+  return text + (group.empty() ? "" : ", in " + group);
 }
 
 Explanation explain(const Problem& problem, const TimedPlan& plan) {

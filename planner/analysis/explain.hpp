@@ -18,7 +18,7 @@ enum class Place : std::uint8_t {
 };
 const char* to_string(Place place);  ///< "hidden behind backward" …
 
-/// What most of a gradient's own work is.
+/// What most of a gradient's stretches on the critical path are, or, if it has none, of its work.
 enum class Limiter : std::uint8_t {
   kNothing,    ///< it has none
   kBandwidth,  ///< bytes over the link's bandwidth
@@ -26,7 +26,7 @@ enum class Limiter : std::uint8_t {
   kCodec,      ///< encoding, decoding and merging
   kLocal,      ///< between the GPUs of a node
 };
-const char* to_string(Limiter limiter);  ///< "bandwidth-bound" …
+const char* to_string(Limiter limiter);  ///< "bandwidth" …
 
 /// Why one gradient is decided as it is.
 struct GradientRow {
@@ -40,7 +40,7 @@ struct GradientRow {
   double ready_s = 0;       ///< its Backward's end, from the iteration's start
   double done_s = 0;        ///< synchronised on every node
   double on_path_s = 0;     ///< what its messages and codec tasks have of the critical path
-  std::string why() const;  ///< "on the critical path, bandwidth-bound, in bulk0"
+  std::string why() const;  ///< "on the critical path, bound by bandwidth, in bulk0"
 };
 
 /// Gradients of as many elements.

@@ -42,6 +42,7 @@ class Judge {
       beside_uncompressed = false;  // a cast is no compression that could be advised
       made = without_compression();
     }
+    doubt_times(made);
     const bool names_rival = !beside_uncompressed && made.answer == Answer::kCompress;
     made.sentence +=
         about_default(beside_uncompressed) + about_others(names_rival, beside_uncompressed);
@@ -49,6 +50,18 @@ class Judge {
   }
 
  private:
+  /// Doubts a verdict by the plan, the fastest without compression and the fastest with it.
+  void doubt_times(Verdict& verdict) const {
+    std::string times = plan_and_time();
+    std::optional<sim::Response> planned = plan_.response, rival, compressing;
+    if (const ShardedBaseline* const raw = comparison_.fastest_uncompressed()) {
+      rival = raw->found->response;
+      times += fmt::format(", {} {}", raw->row->title, time_of(*raw->found));
+    }
+    if (const auto* const best = best_compressing()) compressing = best->found->response;
+    doubt({&planned, &rival, &compressing}, comparison_.spread, times, verdict);
+  }
+
   /// Whether it compresses nothing beyond half precision, which jobs compute in.
   bool casts_alone() const {
     const std::vector<std::string> used = plans::used_algorithms(problem_.model, plan_.plan);
@@ -170,8 +183,13 @@ class Judge {
       return fmt::format("; {} takes as long", best->row->title);
     }
     if (saved < 0) return fmt::format("; {} takes {}, less than this plan", best->row->title, time);
+    const auto is_wide = [&](const ScheduledPlan& plan) {
+      return sim::too_uncertain(sim::interval(plan.response, comparison_.spread));
+    };
     return fmt::format("; it {} ({})", what_it_saves(*best),
-                       sure(saving(plan_, *best->found).probability));
+                       is_wide(plan_) || is_wide(*best->found)
+                           ? "too uncertain"
+                           : sure(saving(plan_, *best->found).probability));
   }
 
   /// Whether it takes less than the plan, by more than the tolerance.

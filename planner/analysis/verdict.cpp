@@ -212,6 +212,21 @@ std::optional<Verdict> compress_elsewhere(const Problem& problem, const Comparis
   return Verdict{Answer::kCompress, is_known ? std::optional(probability) : std::nullopt, text};
 }
 
+/// Doubts a verdict by the plan, the fastest without compression and the fastest with it.
+void doubt_times(const Comparison& comparison, Verdict& verdict) {
+  std::string times = "this plan takes " +
+                      with_interval(*comparison.planned_s, comparison.planned, comparison.spread) +
+                      " an iteration";
+  std::optional<sim::Response> uncompressed, compressed;
+  if (const auto& raw = comparison.uncompressed) {
+    uncompressed = raw->response;
+    times += fmt::format(", {} {}", name_of(*raw),
+                         with_interval(raw->plan.iteration_s, uncompressed, comparison.spread));
+  }
+  if (comparison.compressed) compressed = comparison.compressed->response;
+  doubt({&comparison.planned, &uncompressed, &compressed}, comparison.spread, times, verdict);
+}
+
 }  // namespace
 
 std::optional<double> Comparison::gap() const {
@@ -225,6 +240,8 @@ const char* to_string(Answer answer) {
       return "compress";
     case Answer::kDoNotCompress:
       return "do not compress";
+    case Answer::kTooUncertain:
+      return "too uncertain";
     case Answer::kTooClose:
       break;
   }
@@ -245,6 +262,21 @@ std::string with_interval(double time_s, const std::optional<sim::Response>& res
   const sim::Interval range = sim::interval(*response, spread);
   return fmt::format("{} ({} to {})", time, io::format_duration(range.p10_s),
                      io::format_duration(range.p90_s));
+}
+
+void doubt(std::initializer_list<const std::optional<sim::Response>*> compared,
+           const costs::Spread& spread, const std::string& times, Verdict& verdict) {
+  const bool is_wide =
+      std::ranges::any_of(compared, [&](const std::optional<sim::Response>* response) {
+        return *response && sim::too_uncertain(sim::interval(**response, spread));
+      });
+  if (!is_wide || !verdict.probability) return;
+  verdict = {
+      .answer = Answer::kTooUncertain,
+      .sentence = fmt::format(
+          "too uncertain: {}; an interval wider than a factor of {} decides nothing: measure "
+          "the machines with hipress-profile while they are steady",
+          times, sim::kWidestInterval)};
 }
 
 void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& comparison) {
@@ -301,6 +333,7 @@ Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison
   if (verdict.answer != Answer::kCompress) {
     verdict = compress_elsewhere(problem, comparison).value_or(verdict);
   }
+  doubt_times(comparison, verdict);
   verdict.sentence += about_ddp(problem, comparison);
   return verdict;
 }

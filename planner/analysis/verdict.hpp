@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,15 +42,16 @@ struct Comparison {
   std::optional<double> gap() const;
 };
 
-enum class Answer : std::uint8_t { kCompress, kDoNotCompress, kTooClose };
-const char* to_string(Answer answer);  ///< "compress", "do not compress", "too close to call"
+enum class Answer : std::uint8_t { kCompress, kDoNotCompress, kTooClose, kTooUncertain };
+/// "compress", "do not compress", "too close to call", "too uncertain".
+const char* to_string(Answer answer);
 
 /// Whether to compress.
 struct Verdict {
   Answer answer = Answer::kTooClose;
   /// Probability that compression is faster; with the advice not to compress, that compression
   /// saves no more than Problem::tolerance. None: it is not known, since there was no time for
-  /// intervals, or there was nothing to compare.
+  /// intervals, they are too wide, or there was nothing to compare.
   std::optional<double> probability = {};
   std::string sentence;  ///< one line: the advice, times with intervals, and what DDP takes
 };
@@ -61,8 +63,14 @@ inline constexpr double kSure = 0.9;
 /// loses accuracy, so it must be worth that. It is advised if a plan that compresses (this one, or
 /// a baseline that the problem does not allow as its answer) is faster than the best plan without
 /// compression with probability kSure. It is advised against if it saves no more than
-/// Problem::tolerance.
+/// Problem::tolerance. Where an interval that decides is too wide (sim::too_uncertain()), it
+/// advises nothing.
 Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& comparison);
+
+/// Replaces a verdict that rests on intervals if one of these is too wide to decide by. `times` are
+/// what was compared, in words; a missing response counts as none.
+void doubt(std::initializer_list<const std::optional<sim::Response>*> compared,
+           const costs::Spread& spread, const std::string& times, Verdict& verdict);
 
 /// Makes a verdict to compress say first what is not known of the model's times: without ready
 /// times a range, from all communication hidden behind computation to none, which decides nothing.

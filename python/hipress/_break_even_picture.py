@@ -7,7 +7,7 @@ from hipress._style import BAND, Picture, PictureError, grid, legend_below, pypl
 #: Of units, the one that axes are drawn in, and how many of the first make one of it.
 DRAWN_IN = {"B/s": ("Gbit/s", 0.125e9), "s": ("ms", 1e-3), "nodes": ("", 1.0)}
 #: Of speed-ups.
-TICKS = (0.5, *(digit * 10.0**power for power in range(4) for digit in (1, 2, 3, 5)))
+TICKS = tuple(digit * 10.0**power for power in range(-3, 7) for digit in (1, 2, 3, 5))
 
 
 def break_even(document: Mapping[str, Any], title: str = "", axes: Optional[Any] = None) -> Picture:
@@ -30,8 +30,11 @@ def break_even(document: Mapping[str, Any], title: str = "", axes: Optional[Any]
     axes.fill_between(values, low, high, color="#0072b2", **BAND)
     axes.plot(values, middle, color="#0072b2", marker="o", markersize=4, label="compressed over uncompressed")
     axes.axhline(1, color="black", linewidth=0.8)
+    ends = [values[0], *(turn["value"] / scale for turn in turns), values[-1]]
     for number, turn in enumerate(turns):
-        draw_turn(axes, turn, scale, values, number == 0)
+        draw_turn(axes, turn, scale, (ends[number], ends[number + 2]), number == 0)
+    if not turns:
+        axes.plot([], [], " ", label="no break-even in this range")
     axes.axvline(given, color="#009e73", linestyle="-.", linewidth=1.2, label=f"this cluster, {given:.4g} {unit}")
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -54,10 +57,11 @@ def break_even(document: Mapping[str, Any], title: str = "", axes: Optional[Any]
     return Picture(axes.figure, axes, list(asked["sentences"]))
 
 
-def draw_turn(axes: Any, turn: Mapping[str, Any], scale: float, values: Sequence[float], named: bool) -> None:
-    """One value at which the verdict turns, and the stretch in which it is not sure; `named` in the legend."""
+def draw_turn(axes: Any, turn: Mapping[str, Any], scale: float, neighbours: Sequence[float], named: bool) -> None:
+    """One value at which the verdict turns, and the stretch in which it is not sure, at most as far as the neighbouring turns;
+    `named` in the legend."""
     low, high = (turn[key] / scale if turn[key] is not None else end
-                 for key, end in (("sure_below", values[0]), ("sure_above", values[-1])))
+                 for key, end in zip(("sure_below", "sure_above"), neighbours))
     labels: List[Dict[str, str]] = [{"label": text} if named else {} for text in ("verdict not sure", "verdict turns")]
     axes.axvspan(low, high, color="#999999", alpha=0.18, linewidth=0, **labels[0])
     axes.axvline(turn["value"] / scale, color="#d55e00", linestyle=":", linewidth=1.6, **labels[1])

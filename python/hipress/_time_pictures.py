@@ -274,11 +274,12 @@ class Compared:
     label: str
     measured: Value
     predicted: Value
+    too_uncertain: bool = False  #: the predicted interval is so wide that it tells nothing
 
     @property
     def within(self) -> bool:
-        """Whether the predicted interval holds what was measured."""
-        return self.predicted.low <= self.measured.middle <= self.predicted.high
+        """Whether the predicted interval holds what was measured, and tells something."""
+        return not self.too_uncertain and self.predicted.low <= self.measured.middle <= self.predicted.high
 
 
 def compared(case: Mapping[str, Any]) -> Compared:
@@ -300,7 +301,7 @@ def compared(case: Mapping[str, Any]) -> Compared:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise PictureError("a case has no times: give results.json of the demo, cases.csv or the JSON of a validation, or what "
                            "hipress-exec prints as JSON") from error
-    return Compared(label_of_case(case), Value(middle, low, high), Value(first, *bounds))
+    return Compared(label_of_case(case), Value(middle, low, high), Value(first, *bounds), case.get("too_uncertain") is True)
 
 
 def label_of_case(case: Mapping[str, Any]) -> str:
@@ -322,7 +323,7 @@ def title_of_cases(cases: Sequence[Mapping[str, Any]]) -> str:
 
 def measured(cases: Sequence[Mapping[str, Any]], title: str = "") -> Picture:
     """Predicted over measured iterations with their intervals, a panel for each topology: hollow where the interval does not hold
-    what was measured."""
+    what was measured, or is too uncertain."""
     points = [compared(case) for case in cases]
     if not points:
         raise PictureError("there are no cases")
@@ -339,8 +340,11 @@ def measured(cases: Sequence[Mapping[str, Any]], title: str = "") -> Picture:
 def coverage(points: Sequence[Compared]) -> List[str]:
     """How many intervals hold what was measured."""
     told = [point for point in points if point.predicted.low < point.predicted.high]
-    held = sum(point.within for point in told)
-    return [f"{held} of {len(told)} measured times lie in their predicted 10–90 % intervals"] if told else []
+    if not told:
+        return []
+    held, uncertain = sum(point.within for point in told), sum(point.too_uncertain for point in told)
+    return [f"{held} of {len(told)} measured times lie in their predicted 10–90 % intervals"
+            + (f"; {uncertain} of them too uncertain to tell" if uncertain else "")]
 
 
 def finish_comparison(figure: Any, axes: Any, points: Sequence[Compared]) -> None:
@@ -351,7 +355,8 @@ def finish_comparison(figure: Any, axes: Any, points: Sequence[Compared]) -> Non
     handles = list(found.values())
     if any(not point.within and point.predicted.low < point.predicted.high for point in points):
         handles.append(Line2D([], [], linestyle="none", marker="o", color="black", markerfacecolor="white",
-                              label="hollow: outside its interval"))
+                              label="hollow: outside its interval"
+                              + (", or too uncertain" if any(point.too_uncertain for point in points) else "")))
     if handles:
         legend_below(figure, handles, 3 * axes.shape[1])
 

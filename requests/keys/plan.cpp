@@ -29,9 +29,10 @@ constexpr ResultKey kKeys[] = {
     {"compressed", "integer", "Gradients that are not sent raw"},
     {"topology", "string", "How what is compressed travels"},
     {"raw_topology", "string", "How what is raw travels"},
-    {"advice", "string", "compress, do not compress, or too close to call"},
+    {"advice", "string", "compress, do not compress, too close to call, or too uncertain"},
     {"advice_probability", "number?",
-     "The probability of what is advised; null where the advice does not depend on times"},
+     "The probability of what is advised; null where the advice does not depend on times, or they "
+     "are too uncertain"},
     {"verdict", "string", "The advice in a sentence, as the report has it"},
     {"predicted_iteration_s", "number?",
      "The simulated iteration in seconds; null if its graph is too large"},

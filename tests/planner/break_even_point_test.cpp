@@ -13,6 +13,7 @@ namespace hipress::planner {
 namespace {
 
 using Catch::Contains;
+using Catch::StartsWith;
 
 constexpr std::int64_t kEvaluations = 20;
 
@@ -60,7 +61,7 @@ TEST_CASE("where the verdict turns, advice for either side says so") {
   CHECK(point.curve.back().saving->probability <= 1 - kSure);
   const auto sentences = describe(point, tolerance);
   REQUIRE(sentences.size() == 1);
-  CHECK_THAT(sentences[0], Contains("compress below") && Contains("bit/s (surely up to "));
+  CHECK_THAT(sentences[0], Contains("compressing pays below ") && Contains("bit/s: surely up to "));
 }
 
 TEST_CASE("at the given value a break-even says what the verdict says") {
@@ -87,8 +88,140 @@ TEST_CASE("nodes are whole numbers, and without a turn the side is said that hol
   CHECK(point.curve.front().value == 2);
   for (const Elsewhere& at : point.curve) CHECK(at.value == std::round(at.value));
   CHECK(describe(point, prepared.problem.tolerance) ==
-        std::vector<std::string>{
-            "compressing pays at every number of nodes from 2 nodes to 512 nodes"});
+        std::vector<std::string>{"no break-even between 2 nodes and 2048 nodes: compressing pays "
+                                 "at every number of nodes in "
+                                 "between"});
+}
+
+/// A break-even whose curve has these probabilities that compressing pays, at 1, 2, 4 … Gbit/s; it
+/// pays where that is more than one half.
+BreakEvenPoint point_of(const std::vector<double>& probabilities) {
+  BreakEvenPoint point{.quantity = &find_quantity("bandwidth"), .given = 1e9 / 8};
+  double gigabits = 1;
+  for (const double probability : probabilities) {
+    const double median = probability > 0.5 ? 0.2 : 0;
+    point.curve.push_back({.value = gigabits * 1e9 / 8,
+                           .compressed_s = 1 - median,
+                           .uncompressed_s = 1,
+                           .saving = sim::Saving{median, median, median, probability}});
+    gigabits *= 2;
+  }
+  return point;
+}
+
+Turn turn_at(double gigabits, bool compress_below, std::optional<double> low,
+             std::optional<double> high) {
+  constexpr double kGigabit = 1e9 / 8;
+  Turn turn{.value = gigabits * kGigabit, .compress_below = compress_below};
+  if (low) turn.low = *low * kGigabit;
+  if (high) turn.high = *high * kGigabit;
+  return turn;
+}
+
+TEST_CASE("without a turn it is said on which side the range is, and where that is sure") {
+  const auto says = [](BreakEvenPoint point) { return describe(point, 0.005); };
+  using Sentences = std::vector<std::string>;
+  CHECK(says(point_of({1, 0.95, 0.9})) ==
+        Sentences{
+            "no break-even between 1 Gbit/s and 4 Gbit/s: compressing pays at every bandwidth in "
+            "between"});
+  CHECK(says(point_of({1, 0.95, 0.8})) ==
+        Sentences{
+            "no break-even between 1 Gbit/s and 4 Gbit/s: compressing pays at every bandwidth in "
+            "between, surely from 1 Gbit/s to 2 Gbit/s"});
+  CHECK(says(point_of({1, 0.8, 0.95})) ==
+        Sentences{
+            "no break-even between 1 Gbit/s and 4 Gbit/s: compressing pays at every bandwidth in "
+            "between, surely at 2 of 3 values"});
+  CHECK(says(point_of({0, 0.05})) ==
+        Sentences{"no break-even between 1 Gbit/s and 2 Gbit/s: compressing does not pay at every "
+                  "bandwidth in between"});
+  CHECK(says(point_of({0.6, 0.8})) ==
+        Sentences{"no break-even between 1 Gbit/s and 2 Gbit/s: it is too close to call at every "
+                  "bandwidth in between"});
+  CHECK(says(point_of({0.4, 0.3})) ==
+        Sentences{
+            "no break-even between 1 Gbit/s and 2 Gbit/s: compressing saves too little, but it is "
+            "close at every bandwidth in between"});
+  BreakEvenPoint wide = point_of({1, 1});
+  for (Elsewhere& at : wide.curve) at.answer = Answer::kTooUncertain;
+  CHECK(says(wide) == Sentences{"no break-even between 1 Gbit/s and 2 Gbit/s: predictions are too "
+                                "uncertain at every bandwidth in between"});
+  CHECK(says(point_of({})) == Sentences{"no break-even: nothing could be compared"});
+}
+
+TEST_CASE("turns become one sentence for each stretch in which compressing pays") {
+  const auto says = [](const std::vector<Turn>& turns) {
+    BreakEvenPoint point = point_of({1, 0});
+    point.turns = turns;
+    return describe(point, 0.005);
+  };
+  using Sentences = std::vector<std::string>;
+  CHECK(says({turn_at(10, true, 8, 12)}) ==
+        Sentences{
+            "compressing pays below 10 Gbit/s: surely up to 8 Gbit/s, surely not from 12 Gbit/s "
+            "on"});
+  CHECK(says({turn_at(10, true, 8, {})}) ==
+        Sentences{
+            "compressing pays below 10 Gbit/s: surely up to 8 Gbit/s, too close to call from 10 "
+            "Gbit/s on"});
+  CHECK(
+      says({turn_at(10, true, {}, 12)}) ==
+      Sentences{"compressing pays below 10 Gbit/s: too little to be sure of it, surely not from 12 "
+                "Gbit/s on"});
+  CHECK(says({turn_at(10, true, {}, {})}) ==
+        Sentences{
+            "compressing pays below 10 Gbit/s: too little to be sure of it, too close to call from "
+            "10 Gbit/s on"});
+  CHECK(
+      says({turn_at(10, false, 8, 12)}) ==
+      Sentences{"compressing pays from 10 Gbit/s on: surely from 12 Gbit/s on, surely not up to 8 "
+                "Gbit/s"});
+  CHECK(says({turn_at(10, false, {}, 12)}) ==
+        Sentences{
+            "compressing pays from 10 Gbit/s on: surely from 12 Gbit/s on, too close to call below "
+            "10 Gbit/s"});
+  CHECK(says({turn_at(10, false, 8, 12), turn_at(2000, true, 1600, 2400)}) ==
+        Sentences{
+            "compressing pays between 10 Gbit/s and 2 Tbit/s: surely from 12 Gbit/s to 1.6 Tbit/s, "
+            "surely not up to 8 Gbit/s, surely not from 2.4 Tbit/s on"});
+  CHECK(says({turn_at(10, true, 8, 12), turn_at(40, false, 30, {})}) ==
+        Sentences{
+            "compressing pays below 10 Gbit/s: surely up to 8 Gbit/s, surely not from 12 Gbit/s to "
+            "30 Gbit/s",
+            "compressing pays from 40 Gbit/s on: too little to be sure of it"});
+  CHECK(says({turn_at(10, true, 8, 35), turn_at(40, false, 30, 50)}).front() ==
+        "compressing pays below 10 Gbit/s: surely up to 8 Gbit/s, too close to call between 10 "
+        "Gbit/s "
+        "and 40 Gbit/s");
+}
+
+TEST_CASE("without a turn in the usual range it is looked for as far as the quantity makes sense") {
+  // At 20 Mbit/s the usual range ends at 1.28 Gbit/s, far below what ends the gain.
+  const PreparedRequest slow(of_vgg19("20Mbps"), PlanForm::kYaml);
+  WhatIf what_if(slow, kEvaluations);
+  const BreakEvenPoint point = break_even_point(what_if, find_quantity("bandwidth"));
+  REQUIRE(point.turns.size() == 1);
+  CHECK(point.turns.front().value > 64 * point.given);
+  CHECK(point.curve.back().value > point.turns.front().value);
+  // It is the same turn that is found from elsewhere.
+  const PreparedRequest fast(of_vgg19("25Gbps"), PlanForm::kYaml);
+  WhatIf other(fast, kEvaluations);
+  CHECK(break_even_point(other, find_quantity("bandwidth")).turns.front().value ==
+        Approx(point.turns.front().value).epsilon(0.05));
+}
+
+TEST_CASE("where computation hides everything, no bandwidth that makes sense is left out") {
+  // 143.7 million fp32 values are 2 · 3/4 · 32 bits each on a ring of four: 6900 s at 1 Mbit/s,
+  // which 1000 s of computation cannot hide, and 18 s at 390 Mbit/s, a 64th of the given bandwidth.
+  Request request = of_vgg19("25Gbps");
+  request.times.compute_time = "1000s";
+  const PreparedRequest prepared(request, PlanForm::kYaml);
+  WhatIf what_if(prepared, kEvaluations);
+  const BreakEvenPoint point = break_even_point(what_if, find_quantity("bandwidth"));
+  REQUIRE(point.turns.size() == 1);
+  CHECK(point.turns.front().compress_below);
+  CHECK(point.turns.front().value < point.given / 64);
 }
 
 TEST_CASE("advice in words is of machines with several GPUs, too, at whatever level they are") {
@@ -121,11 +254,20 @@ TEST_CASE("advice in words has the times that it comes from") {
     CHECK(sentence.find_first_of("0123456789") != std::string::npos);
     all += sentence + "\n";
   }
-  CHECK_THAT(all, Contains("this job is bound by the network: of ") &&
+  CHECK_THAT(all, Contains("without compression, this job is bound by the network: of ") &&
+                      Contains("with compression, this job is bound by ") &&
                       Contains("twice the bandwidth, 20 Gbit/s: ") &&
                       Contains("half the nodes, 2 nodes: ") && Contains("codecs twice as fast: ") &&
                       Contains("schedule local(steps=10), uncompressed: ") &&
-                      Contains("compress below "));
+                      Contains("compressing pays below "));
+  // With 1000 s of computation, nothing else saves anything.
+  Request slow = of_vgg19("10Gbps");
+  slow.times.compute_time = "1000s";
+  const PreparedRequest computing(slow, PlanForm::kYaml);
+  WhatIf of_computing(computing, kEvaluations);
+  CHECK_THAT(in_words(of_computing, advise(computing)).front(),
+             StartsWith("without compression, this job is bound by computation: of 1000s, ") &&
+                 Contains("computation twice as fast would save 50 %, the network 0 %"));
   // A machine of another kind is asked for as a request of its own would.
   const Elsewhere& faster = what_if.at(find_quantity("bandwidth"), 20e9 / 8);
   const PreparedRequest twice(of_vgg19("20Gbps"), PlanForm::kYaml);

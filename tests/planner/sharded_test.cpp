@@ -439,13 +439,26 @@ struct Beside {
     baselines.push_back({.row = &*row, .found = taking(time_s, schedule)});
     if (row->compresses) baselines.back().found->plan.algorithms = {algorithm("int4block")};
   }
-  Verdict verdict() const {
+  Verdict verdict(double links = 0.1) const {
     return judge_shards(problem, {.plan = plan,
                                   .baselines = baselines,
                                   .memory_bytes = memory_bytes,
-                                  .spread = {.links = 0.1, .model = 0.03}});
+                                  .spread = {.links = links, .model = 0.03}});
   }
 };
+
+TEST_CASE("a sharded plan whose interval is wider than a factor of 3 is too uncertain") {
+  Beside beside;
+  beside.plan.compressed = 3;
+  beside.add("fsdp2", 2);
+  for (const double compressed : {3, 0}) {
+    beside.plan.compressed = static_cast<std::size_t>(compressed);
+    if (compressed == 0) beside.add("zeropp", 0.5, "fsdp(reshard=8)");
+    const Verdict verdict = beside.verdict(1);  // p90/p10 = exp(2 · 1.28 · 1) = 13
+    CHECK(verdict.answer == Answer::kTooUncertain);
+    CHECK_THAT(verdict.sentence, Catch::StartsWith("too uncertain: ") && !Contains("% sure"));
+  }
+}
 
 TEST_CASE("a sharded plan that compresses is measured by the best that compresses nothing") {
   Beside beside;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
+#include <utility>
 
 #include "planner/baselines/ddp.hpp"
 #include "plans/plan_file.hpp"
@@ -135,6 +136,34 @@ TEST_CASE("a plan that is faster by less than it may be wrong is too close to ca
   CHECK(verdict.probability.value() > 0.5);
   CHECK(verdict.probability.value() < 0.9);
   CHECK_THAT(verdict.sentence, Contains("too close to call"));
+}
+
+TEST_CASE("an interval wider than a factor of 3 decides nothing") {
+  // Of a time that is links alone, p90/p10 = exp(2 · 1.2816 σ): 2.97 for σ = 0.425, 3.03 for 0.433.
+  const Case one;
+  for (const auto& [links, answer] :
+       {std::pair(0.42, Answer::kCompress), std::pair(0.44, Answer::kTooUncertain)}) {
+    Comparison comparison = one.comparison(0.1, 0.5, 0.1);
+    comparison.spread = {.links = links};
+    const Verdict verdict = judge(one.problem, one.lossy, comparison);
+    CHECK(verdict.answer == answer);
+    CHECK(verdict.probability.has_value() == (answer == Answer::kCompress));
+  }
+  Comparison wide = one.comparison(0.1, 0.1, 0.12);
+  wide.spread = {.links = 1};
+  const Verdict against = judge(one.problem, one.raw, wide);
+  CHECK(against.answer == Answer::kTooUncertain);
+  CHECK_THAT(against.sentence, StartsWith("too uncertain: this plan takes 100ms (") &&
+                                   Contains("wider than a factor of 3"));
+  // Where the rival's interval alone is wide, it decides nothing either.
+  Comparison rival = one.comparison(0.1, 0.5, 0.1);
+  rival.spread = {.links = 1};
+  rival.planned = rival.compressed->response = sim::Response{.time_s = 0.1, .compute_s = 0.1};
+  CHECK(judge(one.problem, one.lossy, rival).answer == Answer::kTooUncertain);
+  // One node has nothing to send, however uncertain its time is.
+  Problem alone = one.problem;
+  alone.nodes = 1;
+  CHECK(judge(alone, one.raw, wide).answer == Answer::kDoNotCompress);
 }
 
 TEST_CASE("a saving within the tolerance is not worth its loss") {

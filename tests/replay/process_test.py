@@ -327,14 +327,26 @@ class Exec(unittest.TestCase):
         low, time_s, high = (report["predicted_iteration_s" + part] for part in ("_p10", "", "_p90"))
         self.assertTrue(0 < low < time_s < high, report)
         self.assertEqual(report["within_interval"], low <= report["measured_iteration_s"]["median"] <= high)
+        self.assertIs(report["too_uncertain"], False)
         for key in ("drift", "drifted", "reprobed_iteration_s", "reprobed_iteration_s_p90"):
             self.assertIsNone(report[key], key)
         self.assertEqual(report["notes"], [])
         without = self.report()
-        for key in ("predicted_iteration_s_p10", "within_interval", "drift"):
+        for key in ("predicted_iteration_s_p10", "within_interval", "too_uncertain", "drift"):
             self.assertIsNone(without[key], key)
         printed = subprocess.run(self.command("--profile", "sosp21"), capture_output=True, text=True, check=False).stdout
         self.assertRegex(printed, r"within its 10–90 % interval \S+ … \S+: (yes|no)\n")
+
+    def test_an_interval_wider_than_a_factor_of_3_holds_nothing(self):
+        # Of a time that is all communication, p90/p10 is at least exp(2 · 1.28 · σ): 3.6 for σ = 0.5.
+        text = (PROFILES / "sosp21.yaml").read_text(encoding="utf-8").rstrip().removesuffix("...")
+        wide = self.write("wide.yaml", f"{text}spread: {{host: 1, links: 1, compute: 0, model: 1, iterations: 0}}\n...\n")
+        report = self.report("--profile", wide)
+        self.assertGreater(report["predicted_iteration_s_p90"], 3 * report["predicted_iteration_s_p10"])
+        self.assertIsNone(report["within_interval"])
+        self.assertIs(report["too_uncertain"], True)
+        printed = subprocess.run(self.command("--profile", wide), capture_output=True, text=True, check=False).stdout
+        self.assertRegex(printed, r"within its 10–90 % interval \S+ … \S+: too uncertain\n")
 
     def test_a_machine_faster_than_its_profile_says_so(self):
         # Nothing copies as slowly as 1 kB/s.
@@ -344,7 +356,7 @@ class Exec(unittest.TestCase):
         self.assertEqual(sorted(report["drift"]), ["codec", "copy", "transport"])
         for ratio in report["drift"].values():
             self.assertGreater(ratio, 1000)
-        self.assertRegex(report["notes"][0], r"^copying is \S+ times as fast as when this was profiled: profile again$")
+        self.assertRegex(report["notes"][0], r"^the machine is not as it was when profiled \(copying \S+ times as fast.*\): profile it again$")
         # Codecs are free then, links are as before.
         self.assertTrue(0 < report["reprobed_iteration_s"] < report["predicted_iteration_s"], report)
         printed = subprocess.run(self.command("--profile", slow, "--again", "0", "--reprobe"), capture_output=True, text=True,

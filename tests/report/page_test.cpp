@@ -116,6 +116,14 @@ TEST_CASE("the answer is one sentence with its probability") {
           "Too close to call: an iteration takes 80ms with this plan, and 100ms with the best that "
           "compresses nothing; compression is faster with 60 % probability.");
   }
+  SECTION("an interval is too wide") {
+    plan["advice"] = "too uncertain";
+    plan["advice_probability"] = nullptr;
+    plan["predicted_iteration_s_p10"] = 0.04;
+    plan["predicted_iteration_s_p90"] = 0.2;
+    CHECK(answer_sentence(plan) ==
+          "Too uncertain: an iteration may take from 40ms to 200ms with this plan.");
+  }
   SECTION("there was no time for a probability") {
     plan["advice_probability"] = nullptr;
     CHECK(answer_sentence(plan) ==

@@ -99,6 +99,34 @@ TEST_CASE("the page says how nodes and GPUs are arranged") {
         "vgg19 on 4 nodes, 2 on each host");
 }
 
+TEST_CASE("a spread of runs is called measured only where it was") {
+  const Folder folder;
+  write_model(folder / "m.csv", 4, "g");
+  const auto said_of = [&](const std::string& profile) {
+    Document request = plan_request(folder / "m.csv");
+    request["page"] = true;
+    request["profile"] = profile;
+    const Document data = data_of(*at(answer(request, {}), "page").text());
+    return *at(at(at(data, "about"), "profile"), "spread_in_words").text();
+  };
+  /// The shipped profile with another source.
+  const auto with_source = [&](const std::string& name, const std::string& source) {
+    std::string text = io::read_file(io::data_file("profiler/profiles/" + name + ".yaml"));
+    const std::size_t begin = text.find("\nsource: ") + 9, end = text.find("\nnotes:", begin);
+    std::ofstream(folder / "p.yaml") << text.replace(begin, end - begin, source);
+    return folder / "p.yaml";
+  };
+  CHECK(said_of("h100-100g") ==
+        "from a spread of runs that the profile assumes (it is estimated, not measured)");
+  CHECK(said_of("sosp21") ==
+        "from an assumed spread of runs, a wide one, since the costs are published, not measured");
+  CHECK(said_of(with_source("h100-100g", "measured")) == "from the measured spread of runs");
+  CHECK(said_of(with_source("h100-100g", "not measured")) ==
+        "from a spread of runs that the profile assumes (it is of own making, not measured)");
+  CHECK(said_of(with_source("sosp21", "measured")) ==
+        "from an assumed spread of runs, since the profile states none");
+}
+
 TEST_CASE("the page is written to the file that is asked for, beside the plan") {
   const Folder folder;
   Document request = plan_request();

@@ -226,7 +226,8 @@ class DemoTest(unittest.TestCase):
         self.assertNotIn("1 Gbit/s  ", printed)
 
     def test_touching_memory_leaves_nothing_behind(self):
-        demo.warm_memory(0.02)
+        with mock.patch.object(demo, "WARM_BYTES", 1 << 20):
+            demo.warm_memory(0.0205)  # the last piece is shorter
         with self.assertRaises(ChildProcessError):
             os.waitpid(-1, os.WNOHANG)
 

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(sys.argv.pop()).resolve()
 sys.path.insert(0, str(ROOT / "scripts"))
 import plot  # noqa: E402  (found through the path above)
-from hipress import _pictures, _style, _sweep_pictures, _sweep_rows, _time_pictures  # noqa: E402  (through the path that plot sets)
+from hipress import _break_even_picture, _pictures, _style, _sweep_pictures, _sweep_rows, _time_pictures  # noqa: E402  (through the path that plot sets)
 
 try:
     import matplotlib
@@ -269,6 +269,12 @@ class PicturesTest(unittest.TestCase):
         for text in ("Break-even, vgg19, ring, 4 nodes", "bandwidth, Gbit/s", "this cluster, 10 Gbit/s", "verdict turns", "verdict not sure",
                      "100", "3", "5"):
             self.assertIn(text, texts)
+        document["break_even"]["turns"].insert(0, {"value": 0.25e9, "compress": "above", "sure_below": None, "sure_above": None})
+        twice = _break_even_picture.break_even(document)
+        # What is not sure of a turn reaches no further than to its neighbours: 1, 2 and 60 Gbit/s; 40 Gbit/s is sure.
+        spans = [(patch.get_xy()[0][0], patch.get_xy()[2][0]) for patch in twice.axes.patches]
+        self.assertEqual(spans, [(1.0, 60.0), (40.0, 100.0)])
+        del document["break_even"]["turns"][0]
         document["break_even"].update(unit="nodes", quantity="nodes", turns=[], given=4)
         for point, nodes in zip(curve, (4, 16, 64)):
             point["value"] = nodes
@@ -276,6 +282,7 @@ class PicturesTest(unittest.TestCase):
         self.assertIn("Break-even, vgg19, ring", texts)
         self.assertEqual([text for text in texts if text in ("4", "16", "64")], ["4", "16", "64"])
         self.assertNotIn("verdict turns", texts)
+        self.assertIn("no break-even in this range", texts)
 
     def test_required_bandwidths_of_one_name_come_into_one_panel(self):
         def document(algorithm: str, schedule: str) -> dict:
@@ -310,6 +317,14 @@ class PicturesTest(unittest.TestCase):
         self.assertEqual(texts.count("none"), 1)
         of_csv = self.drawn("measured", self.write_csv(self.cases(), "cases.csv"))
         self.assertIn("hollow: outside its interval", of_csv)
+
+    def test_an_interval_that_is_too_uncertain_holds_nothing(self):
+        inside, outside = self.cases()
+        path = self.write_json({"cases": [{**inside, "too_uncertain": True}, {**outside, "too_uncertain": False}]}, "results.json")
+        _, said, _ = self.draw("measured", path, "--output", str(self.folder / "p.svg"))
+        self.assertEqual(said, "0 of 2 measured times lie in their predicted 10–90 % intervals; 1 of them too "
+                         "uncertain to tell\n")
+        self.assertIn("hollow: outside its interval, or too uncertain", self.texts())
 
     def test_a_report_of_hipress_exec_is_a_case(self):
         report = {"predicted_iteration_s": 1.0, "predicted_iteration_s_p10": 0.9, "predicted_iteration_s_p90": 1.2,

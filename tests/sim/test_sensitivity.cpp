@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
+#include "sim/forecast.hpp"
 #include "sim/sensitivity.hpp"
 #include "tests/sim/fixtures.hpp"
 
@@ -49,6 +50,77 @@ TEST_CASE("what hides behind backward is not worth improving") {
   CHECK(change.at("bandwidth") == Approx(-2 * 0.128 / 11).epsilon(1e-4));
   CHECK(change.at("compute") == Approx(-1000.0 / 11).epsilon(1e-6));
   CHECK(change.at("encode") == 0);
+}
+
+/// Shares that are saved if something is twice as fast, by what it is.
+std::map<std::string, double> gains_of(const Scenario& scenario, std::string& bound) {
+  const casync::TaskGraph graph = casync::expand(scenario.model, scenario.plan);
+  const std::vector<models::Gain> found =
+      gains(scenario, graph, simulate(scenario, graph).iteration);
+  bound = models::bound_by(found);
+  std::map<std::string, double> shares;
+  for (const models::Gain& gain : found) shares[std::string(gain.what)] = gain.share;
+  return shares;
+}
+
+TEST_CASE("what bounds a job is what saves most if it is twice as fast") {
+  // One chain as above, without latency: F, 2·(5 + 33) = 76 us of the network, and 3 + 4 + 3 + 2 =
+  // 12 us of codecs.
+  std::string bound;
+  models::Model model = test_model({32 * 1000 + 1000});
+  Scenario pair = test_scenario(model, "ps", 2, 0, 1);
+  SECTION("the network") {
+    pair.model.forward_s = 12e-6;  // 12 of 100 us
+    const auto shares = gains_of(pair, bound);
+    CHECK(shares.at("the network") == Approx(0.38).epsilon(1e-6));  // half of 76
+    CHECK(shares.at("computation") == Approx(0.06).epsilon(1e-6));
+    CHECK(shares.at("codecs and merges") == Approx(0.06).epsilon(1e-6));
+    CHECK(shares.at("the CPU's part of transfers") == 0);  // cores are not shared
+    CHECK(bound == "the network");
+  }
+  SECTION("computation") {
+    pair.model.forward_s = 412e-6;  // of 500 us
+    CHECK(gains_of(pair, bound).at("computation") == Approx(0.412).epsilon(1e-6));
+    CHECK(bound == "computation");
+  }
+  SECTION("both alike") {
+    pair.model.forward_s = 75e-6;  // beside 76 us of the network
+    gains_of(pair, bound);
+    CHECK(bound == "computation and the network alike");
+  }
+  SECTION("codecs") {
+    pair.profile.codecs["byte"] = {constant(300 * kUs), constant(200 * kUs), constant(400 * kUs)};
+    // 300 + 400 + 300 + 200 of 1276 us.
+    CHECK(gains_of(pair, bound).at("codecs and merges") == Approx(600.0 / 1276).epsilon(1e-6));
+    CHECK(bound == "codecs and merges");
+  }
+  SECTION("no one thing, where two hide each other") {
+    // Two raw gradients, the first of which takes as long on the network as the second in backward:
+    // what is faster waits for the other. What follows is the exchange of the second, 2·(5 + 0.128)
+    // us.
+    Scenario hidden = test_scenario(test_model({250'000, 32}), "ps", 2, kRaw, 1);
+    hidden.model.gradients[1].ready_s = 2010e-6;  // 2·(5 + 1000) us
+    const auto shares = gains_of(hidden, bound);
+    for (const auto& [what, share] : shares) CHECK(share < 0.05);
+    CHECK(bound == "no one thing");
+  }
+}
+
+TEST_CASE("a slower network may cost much where a faster one brings nothing") {
+  // 1000 us of communication behind 1100 us of backward: with links half as fast, 900 us of it
+  // show.
+  Scenario hidden = test_scenario(test_model({123'750, 32}), "ps", 2, kRaw, 1);
+  hidden.model.gradients[1].ready_s = 1100e-6;
+  std::string bound;
+  CHECK(gains_of(hidden, bound).at("the network") < 0.01);
+  CHECK(bound == "computation");
+  Scenario slower = hidden;
+  slow_links(2, slower.profile, slower.cluster);
+  const auto time = [](const Scenario& scenario) {
+    return casync::to_seconds(
+        simulate(scenario, casync::expand(scenario.model, scenario.plan)).iteration);
+  };
+  CHECK(time(slower) > 1.5 * time(hidden));
 }
 
 TEST_CASE("improvements leave the scenario as it was, for one node too") {

@@ -101,8 +101,8 @@ sim::Result report_prediction(const CommandLine& line, const Job& job, const For
   if (outcome.watched) {
     report.drift = drift(watched.probes, profile.probes);
     report.drifted = watched.moved > 0 || is_beyond(*report.drift, known);
-    for (const std::string& sentence : describe(*report.drift, known)) note(sentence);
-    note(describe_movement(watched));
+    note(describe(*report.drift, known));
+    note(describe_movement(watched, "the replay"));
     if (line.reprobe) report.reprobed = told(predict(as_fast_as_now(profile, *report.drift)));
   }
   return std::move(predicted.result);

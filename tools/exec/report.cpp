@@ -47,8 +47,13 @@ std::optional<double> time_of(const Predicted& predicted) {
   return predicted ? std::optional(predicted->iteration_s) : std::nullopt;
 }
 
+std::optional<bool> is_too_uncertain(const Predicted& predicted) {
+  return predicted ? std::optional(sim::too_uncertain(predicted->interval)) : std::nullopt;
+}
+
+/// None without a prediction, or where its interval is too wide to tell.
 std::optional<bool> within_interval(const Predicted& predicted, double measured) {
-  if (!predicted) return std::nullopt;
+  if (is_too_uncertain(predicted).value_or(true)) return std::nullopt;
   return predicted->interval.p10_s <= measured && measured <= predicted->interval.p90_s;
 }
 
@@ -66,10 +71,13 @@ io::Document drift_json(const std::optional<Drift>& drift) {
 
 void print_interval(std::ostream& out, const Predicted& predicted, double measured) {
   if (!predicted) return;
+  const std::optional<bool> within = within_interval(predicted, measured);
   fmt::print(out, "  within its 10–90 % interval {} … {}: {}\n",
              io::format_duration(predicted->interval.p10_s),
              io::format_duration(predicted->interval.p90_s),
-             *within_interval(predicted, measured) ? "yes" : "no");
+             !within   ? "too uncertain"
+             : *within ? "yes"
+                       : "no");
 }
 
 std::string percent_or_dash(std::optional<double> value) {
@@ -132,6 +140,7 @@ io::Document to_json(const Report& report) {
   add_prediction(json, "predicted_iteration_s", report.predicted);
   json["relative_error"] = relative_error(predicted_s, measured.median);
   json["within_interval"] = within_interval(report.predicted, measured.median);
+  json["too_uncertain"] = is_too_uncertain(report.predicted);
   json["drift"] = drift_json(report.drift);
   json["drifted"] = report.drift ? io::Document(report.drifted) : nullptr;
   add_prediction(json, "reprobed_iteration_s", report.reprobed);
