@@ -64,7 +64,7 @@ constexpr std::array kRows = {
         "nodes",
         true,
         {2, 8192},
-        {2, 8192},
+        {2, 2048},
         [](const PreparedRequest& prepared) {
           return static_cast<double>(prepared.machines->cluster.nodes);
         },

@@ -275,7 +275,7 @@ void doubt(std::initializer_list<const std::optional<sim::Response>*> compared,
       .answer = Answer::kTooUncertain,
       .sentence = fmt::format(
           "too uncertain: {}; an interval wider than a factor of {} decides nothing: measure "
-          "the machines again when they are steadier",
+          "the machines with hipress-profile while they are steady",
           times, sim::kWidestInterval)};
 }
 

@@ -88,7 +88,7 @@ TEST_CASE("nodes are whole numbers, and without a turn the side is said that hol
   CHECK(point.curve.front().value == 2);
   for (const Elsewhere& at : point.curve) CHECK(at.value == std::round(at.value));
   CHECK(describe(point, prepared.problem.tolerance) ==
-        std::vector<std::string>{"no break-even between 2 nodes and 8192 nodes: compressing pays "
+        std::vector<std::string>{"no break-even between 2 nodes and 2048 nodes: compressing pays "
                                  "at every number of nodes in "
                                  "between"});
 }
