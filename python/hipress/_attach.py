@@ -16,19 +16,19 @@ _Path = Union[str, "os.PathLike[str]"]
 
 @overload
 def attach(ddp: DistributedDataParallel, plan: _Path = "none", *, algorithm: str = "onebit", topology: Optional[str] = None,
-           model: Optional[_Path] = None, timeout: Optional[float] = None, seed: int = 1, rendezvous: Optional[str] = None,
-           network: Optional[str] = None) -> Hook: ...
+           model: Optional[_Path] = None, timeout: Optional[float] = None, silence: Optional[float] = None, seed: int = 1,
+           rendezvous: Optional[str] = None, network: Optional[str] = None) -> Hook: ...
 
 
 @overload
 def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "onebit", topology: Optional[str] = None,
-           model: Optional[_Path] = None, timeout: Optional[float] = None, seed: int = 1, rendezvous: Optional[str] = None,
-           network: Optional[str] = None) -> Union[Hook, ShardedHook]: ...
+           model: Optional[_Path] = None, timeout: Optional[float] = None, silence: Optional[float] = None, seed: int = 1,
+           rendezvous: Optional[str] = None, network: Optional[str] = None) -> Union[Hook, ShardedHook]: ...
 
 
 def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "onebit", topology: Optional[str] = None,
-           model: Optional[_Path] = None, timeout: Optional[float] = None, seed: int = 1, rendezvous: Optional[str] = None,
-           network: Optional[str] = None) -> Union[Hook, ShardedHook]:
+           model: Optional[_Path] = None, timeout: Optional[float] = None, silence: Optional[float] = None, seed: int = 1,
+           rendezvous: Optional[str] = None, network: Optional[str] = None) -> Union[Hook, ShardedHook]:
     """Trains a model as a plan says, and returns the hook, which holds what a checkpoint needs (state_dict, load_state_dict) and
     ends with close(), or with the process. Every rank calls it, before the first step.
 
@@ -61,7 +61,8 @@ def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "oneb
     InvalidRequest for what cannot be trained so, RankLost if another rank of a DistributedDataParallel fails, Error for what else
     goes wrong."""
     inner = _ddp.uncompiled(ddp)
-    of_ddp = {"topology": topology, "model": model, "timeout": timeout, "rendezvous": rendezvous, "network": network}
+    of_ddp = {"topology": topology, "model": model, "timeout": timeout, "silence": silence, "rendezvous": rendezvous,
+              "network": network}
     for is_kind, attach_kind in ((_fsdp.is_sharded, _fsdp.attach_sharded), (_fsdp1.is_fsdp1, _fsdp1.attach_fsdp1)):
         if is_kind(inner):
             given = [name for name, value in of_ddp.items() if value is not None]

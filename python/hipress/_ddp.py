@@ -2,24 +2,29 @@
 
 import contextlib
 import ctypes
+import dataclasses
+import functools
 import os
 import pathlib
 import re
 import secrets
 import socket
+import sys
 import tempfile
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, List, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, Iterator, List, Mapping, Optional, Set, Tuple, Union
 
 import torch
 import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import record_function
 
 from hipress import _library, _model_file
 from hipress._engine import Engine, Error, InvalidRequest
 from hipress._errors import warn
-from hipress._library import CTensor, Gradient
+from hipress._group import Group
+from hipress._library import CTensor, Gradient, library
 from hipress._store import TorchStore
 
 if TYPE_CHECKING:
@@ -34,6 +39,10 @@ _Parameters = Dict[str, torch.nn.Parameter]
 _GROUP_BYTES = 1 << 20
 #: Gradients wait noticeably for the rest of a bucket that is larger, in bytes.
 _LARGE_BUCKET = 4 << 20
+#: Seconds without even a beat after which a rank is lost, as hipress_options_init() has them.
+SILENCE_S = 300.0
+#: Tells the autograd node that is being run, where this torch does.
+_current_node: Optional[Callable[[], Any]] = getattr(torch._C, "_current_autograd_node", None)
 #: Hooks by the model that they are attached to.
 _hooks: "weakref.WeakKeyDictionary[torch.nn.Module, Hook]" = weakref.WeakKeyDictionary()
 
@@ -41,20 +50,23 @@ _hooks: "weakref.WeakKeyDictionary[torch.nn.Module, Hook]" = weakref.WeakKeyDict
 def hook_of(ddp: torch.nn.Module) -> "Hook":
     """The hook of a DistributedDataParallel, or of what torch.compile made of one. InvalidRequest if it has none."""
     ddp = unwrapped(ddp, "hipress.verify")
-    try:
-        return _hooks[ddp]
-    except KeyError:
-        raise InvalidRequest("this model has no hipress hook: call hipress.attach(model) first") from None
+    hook = _hooks.get(ddp)
+    if hook is None or hook._closed:
+        raise InvalidRequest("this model has no hipress hook: call hipress.attach(model) first")
+    return hook
 
 
 def attach_ddp(ddp: torch.nn.Module, **options: Any) -> "Hook":
     """Makes a DistributedDataParallel's hook, with the arguments of Hook, and registers it."""
     hook = Hook(ddp, **options)
+    if hook.registered:
+        return hook
     try:
         unwrapped(ddp).register_comm_hook(hook, synchronise)
     except BaseException:
         hook.close()
         raise
+    hook.registered = True
     return hook
 
 
@@ -150,6 +162,33 @@ def _timeout_of(group: Any, device: torch.device) -> float:
         except (AttributeError, RuntimeError):  # of a back end that does not say it
             continue
     return float(dist.distributed_c10d.default_pg_timeout.total_seconds())
+
+
+def _patience(timeout: Optional[float], silence: Optional[float], group: Any, device: int) -> Dict[str, float]:
+    """How long a job waits for a rank that is late, and for one that is silent."""
+    late_s = timeout if timeout is not None else _timeout_of(group, torch.device("cpu") if device < 0 else torch.device("cuda", device))
+    return {"timeout": float(late_s), "silence": float(silence) if silence is not None else SILENCE_S}
+
+
+def _queue_callback(call: Callable[[], None]) -> bool:
+    """Has the autograd engine call it at the end of the backward pass under way, behind what was queued before. False: none is."""
+    try:
+        torch.autograd.Variable._execution_engine.queue_callback(call)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _is_stepping(name: str) -> bool:
+    """Whether this thread is in step() of an optimizer whose class, or one of its parents, has the name in its own."""
+    frame = sys._getframe(1).f_back
+    while frame is not None:
+        if frame.f_code.co_name == "step":
+            optimizer = frame.f_locals.get("self")
+            if isinstance(optimizer, torch.optim.Optimizer) and any(name in parent.__name__ for parent in type(optimizer).__mro__):
+                return True
+        frame = frame.f_back
+    return False
 
 
 def _warn_of_large_buckets(ddp: DistributedDataParallel, parameters: _Parameters) -> None:
@@ -261,68 +300,102 @@ def _own_address() -> str:
         return probe.getsockname()[0]
 
 
-class _Job:
-    """What ranks agree on before they meet, by DDP's own process group."""
+@dataclasses.dataclass
+class Wish:
+    """The job that a rank asks for. `same` is what all ranks must have called for: plan, topology, timeout, and whatever else
+    matters."""
 
-    def __init__(self, group: Any, topology: str, options: Dict[str, Any], store: Optional[TorchStore]) -> None:
-        self.group, self.topology, self.options = group, topology, options
-        self._store = store  # lent to the library while the engine is opened
+    gradients: List[Gradient]
+    device: int
+    same: Dict[str, Any]
+    network: Optional[str]
+    fragments: Optional[List[int]] = None
 
-    @property
-    def rank(self) -> int:
-        return self.options["rank"]
+    def card(self) -> Dict[str, Any]:
+        """What the other ranks are told of it."""
+        library()  # its absence is told, too
+        described = [(one.name, one.shape, _library.TYPE_NAMES[one.type]) for one in self.gradients]
+        try:
+            reached = self.network or _gloo_interface() or _own_address(), None
+        except InvalidRequest as error:  # which matters on several machines alone
+            reached = "", str(error)
+        return {"machine": _machine(), "same": {**self.same, "gradients": described}, "network": reached}
 
-    @property
-    def ranks(self) -> int:
-        return self.options["ranks"]
+
+class Job:
+    """The ranks of a process group, and the engine that they have made together."""
+
+    def __init__(self, group: Group, engine: Engine) -> None:
+        self.group, self.engine = group, engine
+        self.rank, self.ranks = group.place, group.size
 
     @classmethod
-    def agree(cls, group: Any, gradients: List[Gradient], same: Dict[str, Any], network: Optional[str],
-              caller: str = "hipress.attach") -> "_Job":
-        """`same` is what all ranks must have called `caller` with: a topology, a rendezvous, and whatever else matters."""
-        rank, ranks = dist.get_rank(group), dist.get_world_size(group)
-        rendezvous, topology = same["rendezvous"], same["topology"]
-        described = [(one.name, one.shape, _library.TYPE_NAMES[one.type]) for one in gradients]
-        mine = {"machine": _machine(), "same": {**same, "gradients": described}}
-        all_ranks: List[Any] = [None] * ranks
-        dist.all_gather_object(all_ranks, mine, group=group)
-        for other, theirs in enumerate(all_ranks):
-            for key, value in theirs["same"].items():
-                if value != all_ranks[0]["same"][key]:
-                    difference = _difference(key, value, all_ranks[0]["same"][key])
-                    raise InvalidRequest(f"rank {other} calls {caller} with {difference}; all ranks must ask for the same")
-        one_machine = len({theirs["machine"] for theirs in all_ranks}) == 1
-        options = {"rank": rank, "ranks": ranks, "network": network or ""}
-        if ranks == 1:
-            return cls(group, topology, {**options, "transport": "memory", "rendezvous": f"local:{secrets.token_hex(16)}"}, None)
-        if not one_machine:
-            options["network"] = options["network"] or _gloo_interface() or _own_address()
-        shared: List[Any] = [(secrets.token_bytes(32), f"pytorch-{secrets.token_hex(8)}") if rank == 0 else None]
-        first = dist.get_global_rank(group, 0) if group is not dist.group.WORLD else 0
-        dist.broadcast_object_list(shared, src=first, group=group)
-        options["secret"], options["job"] = shared[0]
-        store = None
-        if rendezvous is None:
-            store = TorchStore(f"hipress/{options['job']}")
-            options["store"] = ctypes.pointer(store.c)
-        else:
-            options["rendezvous"] = rendezvous
-        return cls(group, topology, options, store)
+    def meet(cls, group: Any, wish_of: Callable[[], Wish], caller: str = "hipress.attach") -> Tuple["Job", Wish]:
+        """Returns when all ranks have met, and what this one has wished for. An error of one rank is raised on all."""
+        ranks = Group(group)
+        wishes: List[Wish] = []
 
-    def opened(self) -> None:
-        """Returns when all ranks have met."""
-        if self.ranks > 1:
-            dist.all_gather_object([None] * self.ranks, None, group=self.group)
+        def card() -> Dict[str, Any]:
+            wishes.append(wish_of())
+            return wishes[0].card()
+
+        cards = ranks.exchange(card)
+        _require_same(ranks, [one["same"] for one in cards], caller)
+        wish = wishes[0]
+        options, store = _meeting(ranks, wish, cards)
+        same = wish.same
+        if wish.fragments is not None:
+            options["fragments"] = wish.fragments
+        engines: List[Engine] = []
+        try:
+            ranks.exchange(lambda: engines.append(Engine(
+                wish.gradients, ranks.numbers, plan=same["plan"], strategy=same["topology"], algorithm=same["algorithm"],
+                timeout_s=same["timeout"], silence_s=same["silence"], seed=same["seed"], device=wish.device,
+                group_bytes=_GROUP_BYTES, **options)))
+        except BaseException:
+            for engine in engines:
+                engine.close()
+            raise
+        del store  # lent to the library while the engine was opened
+        return cls(ranks, engines[0]), wish
 
 
-def _difference(key: str, theirs: Any, first: Any) -> str:
+def _require_same(ranks: Group, all_same: List[Dict[str, Any]], caller: str) -> None:
+    for other, theirs in enumerate(all_same):
+        for key, value in theirs.items():
+            if value != all_same[0][key]:
+                difference = _difference(key, value, all_same[0][key], ranks.numbers.of(0))
+                raise InvalidRequest(f"{ranks.numbers.name(other)} calls {caller} with {difference}; all ranks must ask for the same")
+
+
+def _meeting(ranks: Group, wish: Wish, cards: List[Dict[str, Any]]) -> Tuple[Dict[str, Any], Optional[TorchStore]]:
+    """Where and how the ranks meet: options of an engine, and the store that these point to."""
+    options: Dict[str, Any] = {"rank": ranks.place, "ranks": ranks.size, "network": wish.network or ""}
+    if ranks.size == 1:
+        return {**options, "transport": "memory", "rendezvous": f"local:{secrets.token_hex(16)}"}, None
+    if len({one["machine"] for one in cards}) > 1:
+        for place, one in enumerate(cards):
+            if one["network"][1] is not None:
+                raise InvalidRequest(f"{ranks.numbers.name(place)}: {one['network'][1]}")
+        options["network"] = cards[ranks.place]["network"][0]
+    shared: List[Any] = [(secrets.token_bytes(32), f"pytorch-{secrets.token_hex(8)}") if ranks.place == 0 else None]
+    dist.broadcast_object_list(shared, src=ranks.numbers.of(0), group=ranks.group)
+    options["secret"], options["job"] = shared[0]
+    if wish.same["rendezvous"] is not None:
+        return {**options, "rendezvous": wish.same["rendezvous"]}, None
+    store = TorchStore(f"hipress/{options['job']}")
+    return {**options, "store": ctypes.pointer(store.c)}, store
+
+
+def _difference(key: str, theirs: Any, first: Any, number: int) -> str:
+    """Between a rank's call and that of the group's first, which has the number."""
     if key != "gradients":
-        return f"{key}={theirs!r}, rank 0 with {first!r}"
+        return f"{key}={theirs!r}, rank {number} with {first!r}"
     for mine, other in zip(theirs, first):
         if mine != other:
-            return (f"gradient {mine[0]} of shape {list(mine[1])} and {mine[2]}, rank 0 with {other[0]} of {list(other[1])} and "
-                    f"{other[2]}")
-    return f"{len(theirs)} gradients, rank 0 with {len(first)}"
+            return (f"gradient {mine[0]} of shape {list(mine[1])} and {mine[2]}, rank {number} with {other[0]} of {list(other[1])} "
+                    f"and {other[2]}")
+    return f"{len(theirs)} gradients, rank {number} with {len(first)}"
 
 
 class _Layout:
@@ -359,7 +432,7 @@ class _Layout:
 _NO_RANGE = contextlib.nullcontext()
 
 
-def _range(what: str, bucket: GradBucket, job: _Job) -> ContextManager[object]:
+def _range(what: str, bucket: GradBucket, job: Job) -> ContextManager[object]:
     """A range of torch.profiler around what is done with a bucket, if one runs; hipress-import reads its name."""
     if not torch.autograd._profiler_enabled():
         return _NO_RANGE
@@ -384,12 +457,12 @@ def restore_state(engine: Engine, state: torch.Tensor) -> None:
         engine.load_state(path)
 
 
-def require_own(state: Mapping[str, Any], job: _Job) -> None:
+def require_own(state: Mapping[str, Any], job: Job) -> None:
     """InvalidRequest for a state of another rank, or of another number of ranks."""
     for key, mine in (("ranks", job.ranks), ("rank", job.rank)):
         if state[key] != mine:
-            what = f"a job of {state[key]} ranks" if key == "ranks" else f"rank {state[key]}"
-            here = f"{mine} ranks" if key == "ranks" else f"rank {mine}"
+            what = f"a job of {state[key]} ranks" if key == "ranks" else job.group.numbers.name(state[key])
+            here = f"{mine} ranks" if key == "ranks" else job.group.numbers.name(mine)
             raise InvalidRequest(f"the state is of {what}, and this is {here}: residuals belong to one rank of one job; load "
                                  "each rank's own, or, with another number of ranks, none, and begin with zeros")
 
@@ -414,40 +487,54 @@ class Hook:
         state = hipress.Hook(ddp, plan="plan.yaml")
         ddp.register_comm_hook(state, hipress.synchronise)
 
-    Arguments and errors are those of attach(). Every rank makes it, before the first step; ranks meet while they do."""
+    Arguments and errors are those of attach(). Every rank makes it, before the first step; ranks meet while they do. One that is
+    made after the first was closed needs no registration: what is registered hands buckets on to it."""
+
+    registered = False  #: DDP calls it, or a former hook of this model that hands buckets on
 
     def __init__(self, ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "onebit", topology: Optional[str] = None,
-                 model: Optional[_Path] = None, timeout: Optional[float] = None, seed: int = 1, rendezvous: Optional[str] = None,
-                 network: Optional[str] = None) -> None:
+                 model: Optional[_Path] = None, timeout: Optional[float] = None, silence: Optional[float] = None, seed: int = 1,
+                 rendezvous: Optional[str] = None, network: Optional[str] = None) -> None:
         ddp = unwrapped(ddp)
-        if ddp in _hooks and not _hooks[ddp].engine.closed:
-            raise InvalidRequest("hipress.attach was called for this model before; a model takes one hook")
-        _refuse_other_hooks(ddp)
-        plan, algorithm = str(plan), str(algorithm)
-        _refuse_sharded(plan)
-        parameters = _parameters_of(ddp)
-        order = _model_file.ready_times(model) if model is not None else {}
-        gradients = _gradients_of(parameters, order)
-        device = _device_of(parameters)
-        timeout_s = float(timeout) if timeout is not None else _timeout_of(
-            ddp.process_group, torch.device("cpu") if device < 0 else torch.device("cuda", device))
-        if not gradients:
-            raise InvalidRequest("the model has no parameters that DDP synchronises")
-        job = _Job.agree(ddp.process_group, gradients, {
-            "plan": plan, "algorithm": algorithm, "topology": topology or _said_by(plan, "topology", "ring"), "seed": seed,
-            "rendezvous": rendezvous}, network)
-        engine = Engine(gradients, plan=plan, strategy=job.topology, algorithm=algorithm, timeout_s=timeout_s,
-                        seed=seed, device=device, group_bytes=_GROUP_BYTES, **job.options)
-        job.opened()
-        self._begin(engine, {id(parameters[gradient.name]): number for number, gradient in enumerate(gradients)}, job, device)
+        former = _hooks.get(ddp)
+        if former is not None and not former.engine.closed:
+            raise InvalidRequest("hipress.attach was called for this model before; a model takes one hook: close() that one first")
+        self.registered = former is not None and former.registered
+        if not self.registered:
+            _refuse_other_hooks(ddp)
+        plan = str(plan)
+        parameters: _Parameters = {}
+        order: Dict[str, float] = {}
+
+        def wish() -> Wish:
+            _refuse_sharded(plan)
+            parameters.update(_parameters_of(ddp))
+            order.update(_model_file.ready_times(model) if model is not None else {})
+            if not parameters:
+                raise InvalidRequest("the model has no parameters that DDP synchronises")
+            device = _device_of(parameters)
+            return Wish(_gradients_of(parameters, order), device, {
+                "plan": plan, "algorithm": str(algorithm), "topology": topology or _said_by(plan, "topology", "ring"), "seed": seed,
+                "rendezvous": rendezvous, **_patience(timeout, silence, ddp.process_group, device)}, network)
+
+        job, wished = Job.meet(ddp.process_group, wish)
+        if former is not None:
+            former.close()
+        self._begin(job.engine, {id(parameters[one.name]): number for number, one in enumerate(wished.gradients)}, job, wished.device)
+        self._compresses = plan != "none"
         self._ddp = weakref.ref(ddp)
-        ddp.register_forward_pre_hook(self.refuse_after_failure)
+        self._before_forward = ddp.register_forward_pre_hook(self.before_forward)
         _hooks[ddp] = self
-        if job.rank == 0:
-            for note in engine.notes.splitlines():
-                warn(note)
-            _warn_of_missing_times(plan, any(order.values()))
-            _warn_of_large_buckets(ddp, parameters)
+        try:
+            if job.rank == 0:
+                for note in self.engine.notes.splitlines():
+                    warn(note)
+                _warn_of_missing_times(plan, any(order.values()))
+                _warn_of_large_buckets(ddp, parameters)
+        except BaseException as error:  # a warning that is an error here
+            self.engine.abort_for(error)
+            self.close()
+            raise
 
     def _begin(self, engine: Any, numbers: Dict[int, int], job: Any, device: int) -> None:
         self.engine = engine
@@ -458,6 +545,9 @@ class Hook:
         self._pending: List[Any] = []
         self._watched: List[Any] = []  #: parameters of the step under way, with their gradients before it
         self._failure: Optional[Error] = None
+        self._closed = self._compresses = False
+        self._advised: Set[str] = set()
+        self._before_forward: Any = None
         self._ddp: Callable[[], Optional[DistributedDataParallel]] = lambda: None
 
     def __getstate__(self) -> Dict[str, Any]:
@@ -473,31 +563,73 @@ class Hook:
     @property
     def failure(self) -> Optional[Error]:
         """What the hook has failed with, such as a RankLost; None: it has not. (Under PyTorch 1.13, backward()
-        raises a RuntimeError with its name and text instead.)"""
+        may raise a RuntimeError with its name and text instead.)"""
         return self._failure
 
-    def refuse_after_failure(self, _module: torch.nn.Module, _inputs: Any) -> None:
+    def before_forward(self, _module: torch.nn.Module, inputs: Any) -> None:
         """Raises what the hook has failed with before a forward pass in which DDP would complain of its own state."""
-        if self._failure is not None and torch.is_grad_enabled():
+        if not torch.is_grad_enabled():
+            return
+        if self._failure is not None:
             raise self._failure
+        if self._compresses:
+            self._advise_of_exact_users(inputs)
+
+    def _advise_of_exact_users(self, inputs: Any) -> None:
+        """Warns once of what is made for exact gradients, as far as a forward pass tells."""
+        if "L-BFGS" not in self._advised and _is_stepping("LBFGS"):
+            self._advise("L-BFGS", "L-BFGS compares losses and gradients along a line, and the plan's gradients are compressed: its line "
+                         "search and its curvature are of those. Train with SGD or Adam, or attach with plan=\"none\"")
+        if any(isinstance(one, torch.Tensor) and one.is_leaf and one.requires_grad for one in inputs):
+            self._advise("penalty", "an input requires its gradient, as for a gradient penalty: that gradient is this rank's own, "
+                         "and exact, but what a penalty adds to the parameters' gradients is compressed as the rest of them")
+
+    def _advise(self, what: str, sentence: str) -> None:
+        if what not in self._advised:
+            self._advised.add(what)
+            if self._job.rank == 0:
+                warn(sentence)
 
     def synchronise(self, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
-        """Submits a bucket's gradients. The hook of the last bucket waits for all of the step, and completes all Futures.
+        """Submits a bucket's gradients. At the end of the backward pass the hook waits for all of the step, and completes all
+        Futures; where DDP waits for these as soon as hooks have returned, the hook of the last bucket does.
 
         Errors are those of synchronise(); whatever it raises ends the job of all ranks, and every later step raises it again."""
+        if self._closed:
+            return self._hand_on(bucket)
+        with self._ending():
+            self.registered = True
+            future = self._submit(bucket)
+        if bucket.is_last():
+            wait = functools.partial(self._complete, _range("wait", bucket, self._job))
+            if not self._is_waited_for_later() or not _queue_callback(wait):
+                wait()
+        return future
+
+    @contextlib.contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Around a part of a step: whatever is raised ends the job of all, and is raised again by what follows."""
         if self._failure is not None:
             raise self._failure
         try:
-            return self._synchronise(bucket)
+            yield
         except Error as error:
             self._end(error)
             raise
         except BaseException as error:
-            self.engine.abort(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+            self.engine.abort_for(error)
             self._end(Error(f"the job was ended by {type(error).__name__}"))
             raise
 
-    def _synchronise(self, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
+    def _hand_on(self, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
+        """After close(): to the hook that was attached since, or to the process group's own all-reduce."""
+        ddp = self._ddp()
+        present = _hooks.get(ddp) if ddp is not None else None
+        if present is not None and not present._closed:
+            return present.synchronise(bucket)
+        return allreduce_hook(self._job.group.group, bucket)
+
+    def _submit(self, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
         if not hasattr(bucket, "parameters"):
             raise InvalidRequest("DDP's Python reducer calls the hook with a tensor instead of a bucket: set "
                                  'torch._dynamo.config.optimize_ddp = "ddp_optimizer", and wrap the model again')
@@ -520,22 +652,37 @@ class Hook:
             self._watch(bucket)
         with _range("submit", bucket, self._job):
             self.engine.submit(layout.count, layout.numbers, layout.tensors)
-        if bucket.is_last():
-            with _range("wait", bucket, self._job):
+        return future
+
+    def _is_waited_for_later(self) -> bool:
+        """Whether DDP waits for the Futures at the end of the backward pass. In join() there is none, and in the first step of
+        static_graph DDP waits right behind the hooks, which it calls at the end."""
+        if _current_node is not None:
+            return _current_node() is not None
+        ddp = self._ddp()  # PyTorch 1.13 does not tell
+        return ddp is not None and not getattr(ddp, "static_graph", False)
+
+    def _complete(self, waiting: ContextManager[object]) -> None:
+        """Waits for all of the step, and completes its Futures."""
+        with self._ending():
+            with waiting:
                 self.engine.wait()
             if not self.engine.all_finite():
                 self.engine.discard()  # a loss scaler skips this step
-            if self._watched:
-                self._after_backward(self._discard_unused)
+            # Behind DDP's own callback, which hands the means out.
+            if self._watched and not _queue_callback(self._discard_unused):
+                self._watched = []
             pending, self._pending = self._pending, []
-            for done, mean, _ in pending:
-                done.set_result(mean)
-        return future
+        for done, mean, _ in pending:
+            done.set_result(mean)
 
     def _may_leave_out(self) -> bool:
-        """Whether a step may be without some parameters on all ranks; elsewhere DDP raises."""
+        """Whether a step may be without some parameters on all ranks; elsewhere DDP raises. In join() a rank that has no more inputs
+        does not hear which."""
         ddp = self._ddp()
-        return ddp is not None and bool(ddp.find_unused_parameters or getattr(ddp, "static_graph", False))
+        if ddp is None or ddp._join_config.enable:
+            return False
+        return bool(ddp.find_unused_parameters or getattr(ddp, "static_graph", False))
 
     def _watch(self, bucket: GradBucket) -> None:
         """Notes what gradients the bucket's parameters have, so that _discard_unused() sees whether they were given the means."""
@@ -543,12 +690,6 @@ class Hook:
             grad = parameter.grad
             before = None if grad is None else (grad.data_ptr(), grad._version)
             self._watched.append((parameter, before, view.data_ptr()))
-
-    def _after_backward(self, call: Callable[[], None]) -> None:
-        """Calls it when backward is over and DDP has handed the means out: it queues that after this hook has returned, so that a
-        callback that is queued by a callback comes behind it."""
-        queue = torch.autograd.Variable._execution_engine.queue_callback
-        queue(lambda: queue(call))
 
     def _discard_unused(self) -> None:
         """DDP leaves the gradients of parameters alone that no rank has used: what was averaged for them is not applied."""
@@ -599,7 +740,10 @@ class Hook:
         restore_state(self.engine, state["state"])
 
     def close(self) -> None:
-        """Leaves the job and ends all threads; steps after it raise an Error. Calls after the first do nothing."""
-        if self._failure is None:
-            self._failure = Error("the hook was closed")
+        """Leaves the job and ends all threads. Later steps are averaged by the process group, as without a hook, or by the hook that
+        attach() makes anew. Calls after the first do nothing."""
+        self._closed = True
+        self._pending, self._watched = [], []
+        if self._before_forward is not None:
+            self._before_forward.remove()
         self.engine.close()

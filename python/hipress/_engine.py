@@ -1,9 +1,11 @@
 """The engine of hipress.h as a Python object."""
 
 import ctypes
+import logging
 import os
+import re
 import weakref
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Mapping, Optional, Sequence, Tuple
 
 from hipress import _library
 from hipress._errors import HipressError
@@ -11,6 +13,8 @@ from hipress._library import CGradient, COptions, Gradient, library
 
 #: A wait in the library returns this often, so that Python can look after its signals.
 LOOK_S = 0.1
+#: Of what happens in a job and ends nothing, such as a rank that is silent.
+_log = logging.getLogger("hipress")
 
 
 class Error(HipressError, RuntimeError):
@@ -22,21 +26,59 @@ class InvalidRequest(Error, ValueError):
 
 
 class RankLost(Error):
-    """A rank no longer takes part; `rank` is its number, and `left` is whether it closed its end in good order while others went
-    on, rather than failed."""
+    """A rank no longer takes part; `rank` is its number, as torch.distributed.get_rank() gives it there, and `left` is whether it
+    closed its end in good order while others went on, rather than failed."""
 
     def __init__(self, message: str, rank: int, left: bool = False) -> None:
         super().__init__(message)
         self.rank, self.left = rank, left
 
 
-def check(status: int) -> None:
-    """Raises what a status that is not HIPRESS_OK means."""
+#: Numbers of a group's ranks that a message lists one by one.
+_MOST_LISTED = 8
+
+
+class Numbers:
+    """The numbers under which a job's launcher knows an engine's ranks, by their places in it. The library counts places, and
+    calls each "rank" and its place in its messages."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self._numbers = list(numbers)
+        self._differ = self._numbers != list(range(len(self._numbers)))
+
+    def of(self, place: int) -> int:
+        """The number of the rank at a place; -1, which is no rank, stays."""
+        return self._numbers[place] if 0 <= place < len(self._numbers) else place
+
+    def name(self, place: int) -> str:
+        """The rank at a place in a message."""
+        return self.explain(f"rank {place}")
+
+    def explain(self, text: str) -> str:
+        """The library's text with numbers instead of places, the first of which says of which group it is."""
+        if not self._differ:
+            return text
+        listed = ", ".join(map(str, self._numbers[:_MOST_LISTED])) + (", …" if self._numbers[_MOST_LISTED:] else "")
+        text = _renumbered(text, dict(enumerate(self._numbers)))
+        return re.sub(r"\brank (\d+)\b", lambda found: f"{found[0]} ({self._numbers.index(int(found[1]))} of the process group of "
+                      f"ranks {listed})" if int(found[1]) in self._numbers else found[0], text, count=1)
+
+    def places(self, text: str) -> str:
+        """A text of this program as the library passes it on to other ranks, which explain() it."""
+        return _renumbered(text, {number: place for place, number in enumerate(self._numbers)}) if self._differ else text
+
+
+def _renumbered(text: str, known: Mapping[int, int]) -> str:
+    return re.sub(r"\brank (\d+)\b", lambda found: f"rank {known.get(int(found[1]), found[1])}", text)
+
+
+def check(status: int, numbers: Numbers = Numbers(())) -> None:
+    """Raises what a status that is not HIPRESS_OK means, of ranks that have these numbers."""
     if status == _library.OK:
         return
-    text = library().hipress_last_error().decode(errors="replace")
+    text = numbers.explain(library().hipress_last_error().decode(errors="replace"))
     if status == _library.LOST:
-        raise RankLost(text, library().hipress_culprit(), library().hipress_how_lost() == _library.LEFT)
+        raise RankLost(text, numbers.of(library().hipress_culprit()), library().hipress_how_lost() == _library.LEFT)
     if status == _library.INVALID:
         raise InvalidRequest(text)
     raise Error(text)
@@ -58,10 +100,11 @@ def _described(gradients: Sequence[Gradient]) -> Tuple[Any, Any]:
 class Engine:
     """Averages gradients over ranks. All ranks make it together, of equal gradients and options; a gradient's place in the list
     is its number. Options are those of hipress_options: rank, ranks, plan, strategy, algorithm, transport, rendezvous, network,
-    job, secret, timeout_s, seed, device, fragments."""
+    job, secret, timeout_s, silence_s, seed, device, fragments. Errors call ranks by their `numbers`; None: by their places."""
 
-    def __init__(self, gradients: Sequence[Gradient], **options: Any) -> None:
+    def __init__(self, gradients: Sequence[Gradient], numbers: Optional[Numbers] = None, **options: Any) -> None:
         lib = library()
+        self._numbers = numbers if numbers is not None else Numbers(())
         filled = COptions()
         lib.hipress_options_init(ctypes.byref(filled))
         for name, value in options.items():
@@ -74,13 +117,16 @@ class Engine:
             filled.fragments = (ctypes.c_uint32 * len(gradients))(*options["fragments"])
         array, self._shapes = _described(gradients)
         handle = ctypes.c_void_p()
-        check(lib.hipress_open(ctypes.byref(filled), array, len(gradients), ctypes.byref(handle)))
+        self._check(lib.hipress_open(ctypes.byref(filled), array, len(gradients), ctypes.byref(handle)))
         self.gradients = list(gradients)
         self._handle = handle
         self._works = (ctypes.c_void_p * len(gradients))()
         self._submitted = 0
         # Also when the interpreter ends: a thread of the engine must not outlive it.
         self._finalizer = weakref.finalize(self, Engine._close, handle, self._works, os.getpid())
+
+    def _check(self, status: int) -> None:
+        check(status, self._numbers)
 
     @staticmethod
     def _close(handle: ctypes.c_void_p, works: Any, process: int) -> None:
@@ -99,25 +145,25 @@ class Engine:
         if self._submitted + count > len(self.gradients):
             raise InvalidRequest(f"{self._submitted + count} gradients are submitted and not waited for; there are "
                                  f"{len(self.gradients)}: an iteration before this one was not completed")
-        status = library().hipress_submit_many(self._handle, count, numbers, tensors, self._works_from(self._submitted))
+        status = library().hipress_submit_many(self._opened, count, numbers, tensors, self._works_from(self._submitted))
         self._submitted += count
-        check(status)
+        self._check(status)
 
     def wait(self) -> None:
         """Waits until all that submit() was given is averaged. Signals are looked after meanwhile."""
         status = self._wait(0, self._submitted)
         self._submitted = 0
-        check(status)
+        self._check(status)
 
     def begin(self, first: int, tensors: Any) -> None:
         """Submits the gradients from number `first` on, a C array of CTensors, for end(): for callers who have others under way
         meanwhile, and do not call submit()."""
         numbers = (ctypes.c_uint32 * len(tensors))(*range(first, first + len(tensors)))
-        check(library().hipress_submit_many(self._handle, len(tensors), numbers, tensors, self._works_from(first)))
+        self._check(library().hipress_submit_many(self._opened, len(tensors), numbers, tensors, self._works_from(first)))
 
     def end(self, first: int, count: int) -> None:
         """Waits until the `count` gradients that begin() was given from number `first` on are averaged."""
-        check(self._wait(first, count))
+        self._check(self._wait(first, count))
 
     def _works_from(self, place: int) -> Any:
         return ctypes.byref(self._works, place * ctypes.sizeof(ctypes.c_void_p))
@@ -126,21 +172,23 @@ class Engine:
         done = ctypes.c_int()
         while True:
             status = library().hipress_wait_all(self._works_from(place), count, LOOK_S, ctypes.byref(done))
+            for sentence in library().hipress_news(self._handle).decode(errors="replace").splitlines():
+                _log.warning(self._numbers.explain(sentence))
             if done.value or status != _library.OK:
                 return int(status)
 
     def all_finite(self) -> bool:
         """Whether the means of the last iteration are finite numbers: the same on every rank."""
         finite = ctypes.c_int()
-        check(library().hipress_all_finite(self._handle, ctypes.byref(finite)))
+        self._check(library().hipress_all_finite(self._opened, ctypes.byref(finite)))
         return bool(finite.value)
 
     def discard(self, numbers: Optional[Sequence[int]] = None) -> None:
         """The last means of these gradients (None: of all) are not applied: what encoders keep becomes what it was before. Every
         rank does the same."""
         if numbers is None:
-            return check(library().hipress_discard(self._handle, None, 0))
-        check(library().hipress_discard(self._handle, (ctypes.c_uint32 * len(numbers))(*numbers), len(numbers)))
+            return self._check(library().hipress_discard(self._opened, None, 0))
+        self._check(library().hipress_discard(self._opened, (ctypes.c_uint32 * len(numbers))(*numbers), len(numbers)))
 
     @property
     def notes(self) -> str:
@@ -149,15 +197,19 @@ class Engine:
 
     def save_state(self, path: str) -> None:
         """Writes what this rank's encoders keep between iterations to a file."""
-        check(library().hipress_save_state(self._handle, path.encode()))
+        self._check(library().hipress_save_state(self._opened, path.encode()))
 
     def load_state(self, path: str) -> None:
         """Goes on as the engine would have that wrote the file."""
-        check(library().hipress_load_state(self._handle, path.encode()))
+        self._check(library().hipress_load_state(self._opened, path.encode()))
 
     def abort(self, reason: str) -> None:
         """Ends the job on every rank, and says why."""
-        library().hipress_abort(self._handle, reason.encode())
+        library().hipress_abort(self._handle, self._numbers.places(reason).encode())
+
+    def abort_for(self, error: BaseException) -> None:
+        """Ends the job on every rank for what this one has raised."""
+        self.abort(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
     def close(self) -> None:
         """Leaves the job and ends all threads. Calls after the first do nothing."""
@@ -167,5 +219,12 @@ class Engine:
     def closed(self) -> bool:
         return not self._finalizer.alive
 
+    @property
+    def _opened(self) -> ctypes.c_void_p:
+        """The library's engine. Error after close()."""
+        if self.closed:
+            raise Error("this was closed, and is no part of a job any more")
+        return self._handle
 
-__all__ = ["Engine", "Error", "InvalidRequest", "RankLost", "check"]
+
+__all__ = ["Engine", "Error", "InvalidRequest", "Numbers", "RankLost", "check"]

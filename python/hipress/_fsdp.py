@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 from hipress import _ddp, _engine
 from hipress._engine import Error, InvalidRequest
+from hipress._group import Group, raise_said, said_by
 from hipress._library import Gradient, library
 from hipress._shards import Gather, Messages, Reduction, Unit
 
@@ -138,9 +139,8 @@ def _require_setters(module: Any) -> None:
 # --------------------------------------------------------------------------------------------------------------- schedules
 
 
-def _apply_schedule(hook: "ShardedHook", plan: Plan, model: Any, units: Sequence[Tuple[Unit, Any, Any]]) -> None:
-    """Checks the plan's schedule against the modules, and sets what FSDP2 has a setter for: resharding after forward as true or
-    false (of all but the root, which FSDP2 leaves whole unless it was told otherwise), and communicators."""
+def _check_schedule(plan: Plan, model: Any, units: Sequence[Tuple[Unit, Any, Any]]) -> None:
+    """InvalidRequest if the modules cannot have the plan's schedule."""
     where = f"{plan.file} is for schedule {plan.schedule}"
     if plan.prefetch != "pre":
         raise InvalidRequest(f"{where}, and FSDP2 gathers ahead of a backward pass: plan with prefetch=pre")
@@ -151,13 +151,26 @@ def _apply_schedule(hook: "ShardedHook", plan: Plan, model: Any, units: Sequence
             raise InvalidRequest(f"{where}, where {plan.shard} ranks have all shards, and the module '{unit.name}' is sharded "
                                  f"over {shard}: give fully_shard() {mesh}, or plan for what it has")
         _require_neighbours(where, unit, group)
-        _set_reshard(hook, where, plan, unit, module, group, shard, is_root=module is model)
+        if _is_resharded_otherwise(plan, module, group, is_root=module is model) and plan.reshard not in (1, shard):
+            raise InvalidRequest(f"{where}, and the module '{unit.name}' keeps a {_kept_among(group)}-th after forward: "
+                                 f"call fully_shard(..., reshard_after_forward={plan.reshard})")
         _require_in_flight(where, plan, unit, module)
-    if hasattr(model, "set_separate_reduce_scatter_group"):
-        _set_communicators(hook, plan, model, [group.mesh_info for _, _, group in units])
-    elif plan.separate:
+    if plan.separate and not hasattr(model, "set_separate_reduce_scatter_group"):
         raise InvalidRequest(f"{where}, and this torch ({torch.__version__}) has no set_separate_reduce_scatter_group: "
                              "plan with communicators=shared, or install a later one")
+
+
+def _apply_schedule(hook: "ShardedHook", plan: Plan, model: Any, units: Sequence[Tuple[Unit, Any, Any]]) -> None:
+    """Sets of the plan's schedule what FSDP2 has a setter for: resharding after forward as true or false (of all but the root,
+    which FSDP2 leaves whole unless it was told otherwise), and communicators."""
+    for _, module, group in units:
+        if _is_resharded_otherwise(plan, module, group, is_root=module is model):
+            state = _state_of(module)
+            hook.restores(state, "_auto_reshard_after_forward")
+            hook.restores(group, "post_forward_mesh_info")
+            module.set_reshard_after_forward(plan.reshard == _sizes_of(group)[0], recurse=False)
+    if hasattr(model, "set_separate_reduce_scatter_group"):
+        _set_communicators(hook, plan, model, [group.mesh_info for _, _, group in units])
 
 
 def _require_neighbours(where: str, unit: Unit, group: Any) -> None:
@@ -167,18 +180,15 @@ def _require_neighbours(where: str, unit: Unit, group: Any) -> None:
                              f"{ranks}: give fully_shard() a mesh whose last dimension is the sharded one")
 
 
-def _set_reshard(hook: "ShardedHook", where: str, plan: Plan, unit: Unit, module: Any, group: Any, shard: int, is_root: bool) -> None:
+def _kept_among(group: Any) -> int:
+    """Ranks between which a group's parameters stay divided after forward; 1: each has all."""
     after = group.post_forward_mesh_info
-    among = 1 if after is None else after.shard_mesh_size
-    if among == plan.reshard or (is_root and _state_of(module)._auto_reshard_after_forward):
-        return
-    if plan.reshard not in (1, shard):
-        raise InvalidRequest(f"{where}, and the module '{unit.name}' keeps a {among}-th after forward: "
-                             f"call fully_shard(..., reshard_after_forward={plan.reshard})")
-    state = _state_of(module)
-    hook.restores(state, "_auto_reshard_after_forward")
-    hook.restores(group, "post_forward_mesh_info")
-    module.set_reshard_after_forward(plan.reshard == shard, recurse=False)
+    return 1 if after is None else int(after.shard_mesh_size)
+
+
+def _is_resharded_otherwise(plan: Plan, module: Any, group: Any, is_root: bool) -> bool:
+    """Whether a module keeps another part after forward than the plan says."""
+    return _kept_among(group) != plan.reshard and not (is_root and _state_of(module)._auto_reshard_after_forward)
 
 
 def _set_communicators(hook: "ShardedHook", plan: Plan, model: Any, meshes: Sequence[Any]) -> None:
@@ -229,28 +239,45 @@ class ShardedHook:
         """What the hook has failed with; None: it has not. Every later step raises it again."""
         return self.messages.failure
 
-    def decide(self, plan: Plan) -> None:
-        """Takes over what the plan decides for each unit, checks that all ranks have the same, and makes the process groups that the
-        plan needs. InvalidRequest if ranks differ."""
+    def decide(self, read: Callable[[], Optional[Plan]]) -> Optional[Plan]:
+        """Takes over what the plan decides for each unit, and makes the process groups that it needs. `read` reads the plan (None:
+        there is nothing to decide) and checks that the model can have it. What it raises on one rank is raised on all that have a
+        shard of the model, or a copy of one; InvalidRequest if these were given other plans, seeds or units."""
+        plan: Optional[Plan] = None
+        failure: Optional[Exception] = None
+        try:
+            plan = read()
+            if plan is not None:
+                self._take(plan)
+        except Exception as error:
+            failure = error
+        self._agree(1 if plan is None else plan.within, failure)
+        if plan is not None and 1 < plan.within < self.shard:
+            self._split(plan)
+        return plan
+
+    def _take(self, plan: Plan) -> None:
         for unit in self.units:
             plan.decide(unit)
             for algorithm in (unit.gather, unit.reduction):
                 if algorithm is not None:
                     self.messages.codec(algorithm)
-        self.agree(plan.within)
-        if plan.within > 1 and plan.within < self.shard:
-            self._split(plan)
+        if 1 < plan.within < self.shard and self.shard % plan.within != 0:
+            raise InvalidRequest(f"{plan.file} exchanges within {plan.within} neighbours first, "
+                                 f"and {self.shard} ranks are no multiple: plan with exchange_within 1, or with a divisor")
 
-    def agree(self, within: int = 1) -> None:
-        """InvalidRequest unless all ranks that have a shard of the model, or a copy of one, were given the same plan and seed for
-        the same units."""
+    def _agree(self, within: int, failure: Optional[Exception]) -> None:
         mine = {"seed": self.messages.seed, "plan": self.plan, "exchange_within": within,
                 "units": [unit.described() for unit in self.units]}
-        told = [{**mine, "rank": dist.get_rank()}]
+        told = [{**mine, "rank": dist.get_rank(), "said": said_by(failure)}]
         for group in self._groups:
             everyone: List[Any] = [None] * dist.get_world_size(group)
             dist.all_gather_object(everyone, told, group=group)
             told = [one for theirs in everyone for one in theirs]
+        if failure is not None:
+            raise failure
+        for theirs in told:
+            raise_said(f"rank {theirs['rank']}", theirs["said"])
         for theirs in told:
             differing = [key for key in mine if theirs[key] != told[0][key]]
             if differing:
@@ -260,9 +287,6 @@ class ShardedHook:
 
     def _split(self, plan: Plan) -> None:
         """Makes the groups of an exchange in two steps."""
-        if self.shard % plan.within != 0:
-            raise InvalidRequest(f"{plan.file} exchanges within {plan.within} neighbours first, "
-                                 f"and {self.shard} ranks are no multiple: plan with exchange_within 1, or with a divisor")
         ranks, place = dist.get_process_group_ranks(self._group), dist.get_rank(self._group)
         first = place - place % plan.within
         near, far = ranks[first:first + plan.within], ranks[place % plan.within::plan.within]
@@ -313,9 +337,10 @@ class ShardedHook:
         if missing:
             raise InvalidRequest(f"this is no state of a sharded model's hook, which has '{missing[0]}': "
                                  "load what its state_dict() returned")
-        for key, mine, noun in (("ranks", self.shard, "ranks"), ("rank", dist.get_rank(self._group), "rank")):
+        group = Group(self._group)
+        for key, mine, said in (("ranks", self.shard, "ranks {}".format), ("rank", group.place, group.numbers.name)):
             if state[key] != mine:
-                raise InvalidRequest(f"the state is of {noun} {state[key]}, and this is {noun} {mine}: "
+                raise InvalidRequest(f"the state is of {said(state[key])}, and this is {said(mine)}: "
                                      "residuals belong to one rank of one job; load each rank's own, or none, and begin with zeros")
         for unit, theirs in zip(self.units, state["units"]):
             if unit.described() != theirs:
@@ -366,10 +391,7 @@ def attach_sharded(model: Any, plan: str, algorithm: str, seed: int) -> ShardedH
     mesh = found[0][2].mesh_info
     hook = ShardedHook(units, seed, mesh.shard_process_group, plan, getattr(mesh, "replicate_process_group", None))
     try:
-        if plan != "none":
-            _take_over(hook, model, plan, algorithm, [(unit, module, group) for unit, (_, module, group) in zip(units, found)])
-        else:
-            hook.agree()
+        _take_over(hook, model, plan, algorithm, [(unit, module, group) for unit, (_, module, group) in zip(units, found)])
     except BaseException:
         hook.close()
         raise
@@ -391,16 +413,23 @@ def _require_sharded_mesh(found: Sequence[Tuple[str, Any, Any]]) -> None:
 
 def _take_over(hook: ShardedHook, model: Any, plan: str, algorithm: str, units: Sequence[Tuple[Unit, Any, Any]]) -> None:
     """Decides the units, and gives their modules our collectives."""
-    _require_setters(model)
-    _, ranks = _sizes_of(units[0][2])
-    trained = [Gradient(name, shape) for _, _, group in units
-               for name, shape, is_trained in _parameters_of(model, group) if is_trained and math.prod(shape) > 0]
-    if not trained:
-        raise InvalidRequest("the model has no parameters that are trained")
-    read = Plan(plan, algorithm, ranks, trained)
-    hook.decide(read)
-    if read.schedule is not None:
-        _apply_schedule(hook, read, model, units)
+    def read() -> Optional[Plan]:
+        if plan == "none":
+            return None
+        _require_setters(model)
+        _, ranks = _sizes_of(units[0][2])
+        trained = [Gradient(name, shape) for _, _, group in units
+                   for name, shape, is_trained in _parameters_of(model, group) if is_trained and math.prod(shape) > 0]
+        if not trained:
+            raise InvalidRequest("the model has no parameters that are trained")
+        found = Plan(plan, algorithm, ranks, trained)
+        if found.schedule is not None:
+            _check_schedule(found, model, units)
+        return found
+
+    decided = hook.decide(read)
+    if decided is not None and decided.schedule is not None:
+        _apply_schedule(hook, decided, model, units)
     for unit, module, group in units:
         gather, reduction = group._all_gather_comm, group._reduce_scatter_comm
         if unit.gather is not None:

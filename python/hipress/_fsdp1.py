@@ -1,7 +1,7 @@
 """FSDP1, FullyShardedDataParallel: its communication hook reduces gradients as a plan says. Gathers are PyTorch's own."""
 
 import math
-from typing import Any, Iterator, List, Sequence, Tuple
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 import torch.distributed as dist
@@ -70,6 +70,7 @@ def _refuse_strategy(modules: Sequence[Tuple[str, Any]]) -> None:
 def _check(plan: Plan, units: Sequence[Unit], modules: Sequence[Tuple[str, Any]]) -> None:
     """FSDP1 has no setters: what it does must be what was planned."""
     for unit in units:
+        plan.decide(unit)
         if unit.gather is not None:
             raise InvalidRequest(f"{plan.file} gathers group '{unit.name}' as {unit.gather}, "
                                  f"and FSDP1 lets nobody gather otherwise: {_INSTEAD}")
@@ -102,17 +103,20 @@ def attach_fsdp1(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHoo
              for number, (name, _) in enumerate(modules)]
     group = model.process_group
     hook = ShardedHook(units, seed, group, plan)
-    if plan != "none":
-        gradients = [Gradient(name, shape) for group_shapes in shapes for name, shape in group_shapes]
-        read = Plan(plan, algorithm, hook.shard, gradients)
-        hook.decide(read)
-        try:
-            _check(read, units, modules)
-        except BaseException:
-            hook.close()
-            raise
-    else:
-        hook.agree()
+
+    def read() -> Optional[Plan]:
+        if plan == "none":
+            return None
+        found = Plan(plan, algorithm, hook.shard, [Gradient(name, shape) for group_shapes in shapes for name, shape in group_shapes])
+        _check(found, units, modules)
+        return found
+
+    try:
+        decided = hook.decide(read)
+    except BaseException:
+        hook.close()
+        raise
+    if decided is None:
         return hook
     for module in filter(is_fsdp1, model.modules()):  # those without parameters of their own, too
         hook.restores(module, "_comm_hook")

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import os
 import types
-import warnings
 import weakref
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Type, Union
 
@@ -13,7 +12,8 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from hipress import _ddp, _library
-from hipress._engine import Engine, Error, InvalidRequest, RankLost
+from hipress._engine import Error, InvalidRequest, RankLost
+from hipress._errors import warn
 from hipress._library import CTensor, Gradient
 from hipress._schedule import LocalSchedule, parse_schedule
 
@@ -21,8 +21,6 @@ _Path = Union[str, "os.PathLike[str]"]
 _Weights = List[torch.nn.Parameter]
 _Optimizers = Union[torch.optim.Optimizer, Sequence[torch.optim.Optimizer]]
 _CALLER = "hipress.LocalUpdates"
-#: Of a fragment's small gradients, so many bytes travel together.
-_GROUP_BYTES = 1 << 20
 #: The papers' share of a rank's own weights when a fragment arrives that was on its way during steps.
 _OVERLAPPED_ALPHA = 0.5
 #: Of each model that has some, and is not closed.
@@ -134,6 +132,7 @@ class LocalUpdates:
     topology         ring, ps, allreduce or allgather; default: the plan file's, or ring
     timeout          seconds without progress after which the job has failed; default: that of the process group. A rank that is
                      so much later than others at a fragment's turn is taken for lost
+    silence          seconds without a sign of life after which a rank has failed; default: as for hipress.attach
     seed             of random draws
     rendezvous       where ranks meet: file:///shared/folder or redis://host:port; default: PyTorch's own key-value store
     network          network interface or address to use; default: as for hipress.attach
@@ -146,48 +145,48 @@ class LocalUpdates:
     def __init__(self, model: torch.nn.Module, optimizer: _Optimizers,
                  outer_optimizer: Optional[Callable[[_Weights], torch.optim.Optimizer]] = None, plan: _Path = "none", *,
                  schedule: Optional[str] = None, alpha: Optional[float] = None, algorithm: str = "onebit",
-                 topology: Optional[str] = None, timeout: Optional[float] = None, seed: int = 1, rendezvous: Optional[str] = None,
-                 network: Optional[str] = None, process_group: Optional[dist.ProcessGroup] = None) -> None:
+                 topology: Optional[str] = None, timeout: Optional[float] = None, silence: Optional[float] = None, seed: int = 1,
+                 rendezvous: Optional[str] = None, network: Optional[str] = None,
+                 process_group: Optional[dist.ProcessGroup] = None) -> None:
         model = _module_of(model)
-        optimizers = _optimizers_of(optimizer)
-        parameters = _trained_by(model, optimizers)
-        self._schedule = _schedule_of(str(plan), schedule)
-        self._alpha = _share(alpha, _OVERLAPPED_ALPHA if self._schedule.overlap else 0.0)
-        parts = self._schedule.fragments_of(list(parameters))
         if not (dist.is_available() and dist.is_initialized()):
             raise InvalidRequest("the ranks do not know each other yet: call torch.distributed.init_process_group() first")
         group = process_group if process_group is not None else dist.group.WORLD
-        plan, topology = str(plan), topology or _ddp._said_by(str(plan), "topology", "ring")
-        self._device = _ddp._device_of(parameters)
-        self._in_one_order = topology == "allreduce" or _ddp._said_by(plan, "raw", "") == "allreduce"
+        plan = str(plan)
         outer_of = _outer_sgd if outer_optimizer is None else outer_optimizer
-        if not callable(outer_of):
-            raise InvalidRequest(f"outer_optimizer is a {type(outer_of).__name__}, which has no outer weights: give a function "
-                                 "that makes it of them, such as lambda weights: torch.optim.SGD(weights, lr=0.7, momentum=0.9, "
-                                 "nesterov=True)")
-        self._meet(group, parameters, parts, timeout, {
-            "plan": plan, "algorithm": str(algorithm), "topology": topology, "seed": seed, "rendezvous": rendezvous,
-            "schedule": str(self._schedule), "alpha": self._alpha}, network)
+        optimizers: List[torch.optim.Optimizer] = []
+        parameters: Dict[str, torch.nn.Parameter] = {}
+        parts: List[List[str]] = []
+
+        def wish() -> _ddp.Wish:
+            """A job whose gradients are the differences, fragment after fragment."""
+            optimizers.extend(_optimizers_of(optimizer))
+            parameters.update(_trained_by(model, optimizers))
+            self._schedule = _schedule_of(plan, schedule)
+            self._alpha = _share(alpha, _OVERLAPPED_ALPHA if self._schedule.overlap else 0.0)
+            parts.extend(self._schedule.fragments_of(list(parameters)))
+            if not callable(outer_of):
+                raise InvalidRequest(f"outer_optimizer is a {type(outer_of).__name__}, which has no outer weights: give a function "
+                                     "that makes it of them, such as lambda weights: torch.optim.SGD(weights, lr=0.7, momentum=0.9, "
+                                     "nesterov=True)")
+            device = _ddp._device_of(parameters)
+            return _ddp.Wish([Gradient(name, tuple(parameters[name].shape)) for names in parts for name in names], device, {
+                "plan": plan, "algorithm": str(algorithm), "topology": topology or _ddp._said_by(plan, "topology", "ring"),
+                "seed": seed, "rendezvous": rendezvous, "schedule": str(self._schedule), "alpha": self._alpha,
+                **_ddp._patience(timeout, silence, group, device)}, network, [part for part, names in enumerate(parts) for _ in names])
+
+        self._job, wished = _ddp.Job.meet(group, wish, _CALLER)
+        self.engine, self._device = self._job.engine, wished.device
+        self._in_one_order = wished.same["topology"] == "allreduce" or _ddp._said_by(plan, "raw", "") == "allreduce"
         try:
+            if self._job.rank == 0:
+                for note in self.engine.notes.splitlines():
+                    warn(note)
             self._begin(model, optimizers, outer_of, parameters, parts, group)
-        except BaseException:
+        except BaseException as error:
+            self.engine.abort_for(error)
             self.engine.close()
             raise
-
-    def _meet(self, group: Any, parameters: Dict[str, torch.nn.Parameter], parts: List[List[str]], timeout: Optional[float],
-              same: Dict[str, Any], network: Optional[str]) -> None:
-        """Makes the engine, whose gradients are the differences, fragment after fragment."""
-        gradients = [Gradient(name, tuple(parameters[name].shape)) for names in parts for name in names]
-        timeout_s = float(timeout) if timeout is not None else _ddp._timeout_of(
-            group, torch.device("cpu") if self._device < 0 else torch.device("cuda", self._device))
-        self._job = _ddp._Job.agree(group, gradients, same, network, _CALLER)
-        self.engine = Engine(gradients, plan=same["plan"], strategy=same["topology"], algorithm=same["algorithm"],
-                             timeout_s=timeout_s, seed=same["seed"], device=self._device, group_bytes=_GROUP_BYTES,
-                             fragments=[part for part, names in enumerate(parts) for _ in names], **self._job.options)
-        self._job.opened()
-        if self._job.rank == 0:
-            for note in self.engine.notes.splitlines():
-                warnings.warn(note, stacklevel=3)
 
     def _begin(self, model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer],
                outer_of: Callable[[_Weights], torch.optim.Optimizer], parameters: Dict[str, torch.nn.Parameter],
@@ -245,7 +244,7 @@ class LocalUpdates:
             raise
 
     def _abort(self, error: BaseException) -> None:
-        self.engine.abort(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+        self.engine.abort_for(error)
         self._end(Error(f"the job was ended by {type(error).__name__}"))
 
     def _end(self, error: Error) -> None:
