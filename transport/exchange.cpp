@@ -199,9 +199,9 @@ void ExchangeState::finish() {
     if (Clock::now() < deadline) {
       changed_.wait_until(lock, deadline);
     } else {
-      const PeerError stalled = stall();
+      const PeerError late = stall();
       lock.unlock();
-      host_.fail(stalled);
+      host_.fail(host_.silence().value_or(late));
       lock.lock();
     }
   }
@@ -506,7 +506,6 @@ PeerError ExchangeState::error() const {
 }
 
 PeerError ExchangeState::stall() {
-  if (const auto silent = host_.silence()) return *silent;
   int culprit = host_.rank();
   for (int peer = host_.size() - 1; peer >= 0; --peer) {
     if (other(peer).unsent > 0) culprit = peer;

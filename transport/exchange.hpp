@@ -33,7 +33,7 @@ class ExchangeHost {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual double timeout_s() const = 0;
-  /// As Endpoint::silence().
+  /// As Endpoint::silence(). Not with an exchange's lock held.
   virtual std::optional<PeerError> silence() const = 0;
   virtual Wire& wire() = 0;
   virtual Outbound& to(int peer) = 0;

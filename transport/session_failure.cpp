@@ -63,7 +63,7 @@ void Session::guard() {
       const auto now = Clock::now();
       // If this process itself was stopped or starved, its receivers need a chance to catch up
       // before silence proves anything.
-      if (now > next_beat + noted_ / 2) for_peers([now](Peer& peer) { peer.heard = now; });
+      if (now > next_beat + noted_) for_peers([now](Peer& peer) { peer.heard = now; });
       for_peers([&](Peer& peer) { look_after(peer, now); });
       if (const auto dead = silence(silence_, now)) fail(*dead);
       note_silence(now);

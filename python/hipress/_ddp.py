@@ -248,11 +248,14 @@ def _device_of(parameters: _Parameters) -> int:
 
 def _said_by(plan: str, key: str, otherwise: str) -> str:
     """What a plan file says at its top under `key`, in one line; `otherwise` if it is no file, or says nothing."""
-    if plan.endswith((".yaml", ".yml")) and os.path.isfile(plan):
-        found = re.search(rf"^{key}: *[\"']?([^\"'#\n]+)", pathlib.Path(plan).read_text(errors="replace"), re.MULTILINE)
-        if found:
-            return found[1].strip()
-    return otherwise
+    if not plan.endswith((".yaml", ".yml")):
+        return otherwise
+    try:
+        text = pathlib.Path(plan).read_text(errors="replace")
+    except OSError as error:
+        raise InvalidRequest(f"{plan}: cannot be read: {error.strerror}") from None
+    found = re.search(rf"^{key}: *[\"']?([^\"'#\n]+)", text, re.MULTILINE)
+    return found[1].strip() if found else otherwise
 
 
 def _warn_of_missing_times(plan: str, has_times: bool) -> None:
@@ -315,11 +318,7 @@ class Wish:
         """What the other ranks are told of it."""
         library()  # its absence is told, too
         described = [(one.name, one.shape, _library.TYPE_NAMES[one.type]) for one in self.gradients]
-        try:
-            reached = self.network or _gloo_interface() or _own_address(), None
-        except InvalidRequest as error:  # which matters on several machines alone
-            reached = "", str(error)
-        return {"machine": _machine(), "same": {**self.same, "gradients": described}, "network": reached}
+        return {"machine": _machine(), "same": {**self.same, "gradients": described}}
 
 
 class Job:
@@ -374,10 +373,7 @@ def _meeting(ranks: Group, wish: Wish, cards: List[Dict[str, Any]]) -> Tuple[Dic
     if ranks.size == 1:
         return {**options, "transport": "memory", "rendezvous": f"local:{secrets.token_hex(16)}"}, None
     if len({one["machine"] for one in cards}) > 1:
-        for place, one in enumerate(cards):
-            if one["network"][1] is not None:
-                raise InvalidRequest(f"{ranks.numbers.name(place)}: {one['network'][1]}")
-        options["network"] = cards[ranks.place]["network"][0]
+        options["network"] = ranks.exchange(lambda: wish.network or _gloo_interface() or _own_address())[ranks.place]
     shared: List[Any] = [(secrets.token_bytes(32), f"pytorch-{secrets.token_hex(8)}") if ranks.place == 0 else None]
     dist.broadcast_object_list(shared, src=ranks.numbers.of(0), group=ranks.group)
     options["secret"], options["job"] = shared[0]
