@@ -495,6 +495,9 @@ class Hook:
         former = _hooks.get(ddp)
         if former is not None and not former.engine.closed:
             raise InvalidRequest("hipress.attach was called for this model before; a model takes one hook: close() that one first")
+        if former is not None and former.failure is not None:
+            raise InvalidRequest(f"this model's hook has failed ({former.failure}), and DDP cannot go on from a step that was broken "
+                                 "off: start the ranks anew, from a checkpoint")
         self.registered = former is not None and former.registered
         if not self.registered:
             _refuse_other_hooks(ddp)
@@ -591,7 +594,7 @@ class Hook:
         Futures; where DDP waits for these as soon as hooks have returned, the hook of the last bucket does.
 
         Errors are those of synchronise(); whatever it raises ends the job of all ranks, and every later step raises it again."""
-        if self._closed:
+        if self._closed and self._failure is None:
             return self._hand_on(bucket)
         with self._ending():
             self.registered = True
@@ -737,9 +740,9 @@ class Hook:
 
     def close(self) -> None:
         """Leaves the job and ends all threads. Later steps are averaged by the process group, as without a hook, or by the hook that
-        attach() makes anew. Calls after the first do nothing."""
+        attach() makes anew; after a failure they still raise that. Calls after the first do nothing."""
         self._closed = True
         self._pending, self._watched = [], []
-        if self._before_forward is not None:
+        if self._before_forward is not None and self._failure is None:
             self._before_forward.remove()
         self.engine.close()
