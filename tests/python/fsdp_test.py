@@ -460,6 +460,15 @@ class Schedules(unittest.TestCase):
             for text in run(2, different, plans):
                 self.assertIn("rank 1 called hipress.attach with another plan than rank 0", text)
 
+    def test_a_rank_without_the_plan_is_named_to_all(self):
+        with Folder() as folder:
+            missing = "/no/such/plan.yaml"
+            for plans, mesh in (([folder.plan(2), missing], None), ([folder.plan(4, "hsdp(shard=2)")] * 3 + [missing], (2, 2))):
+                *others, own = run(len(plans), different, plans, mesh)
+                self.assertIn(f"{missing}: cannot be read", own)
+                for text in others:
+                    self.assertIn(f"rank {len(plans) - 1}: {missing}: cannot be read", text)
+
     def test_replicas_with_different_plans_are_told(self):
         """Ranks 0 and 1 have a copy of the model between them, and 2 and 3 the other."""
         with Folder() as folder:
