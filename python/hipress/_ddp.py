@@ -166,8 +166,9 @@ def _timeout_of(group: Any, device: torch.device) -> float:
 
 def _patience(timeout: Optional[float], silence: Optional[float], group: Any, device: int) -> Dict[str, float]:
     """How long a job waits for a rank that is late, and for one that is silent."""
-    late_s = timeout if timeout is not None else _timeout_of(group, torch.device("cpu") if device < 0 else torch.device("cuda", device))
-    return {"timeout": float(late_s), "silence": float(silence) if silence is not None else SILENCE_S}
+    of_group = torch.device("cpu") if device < 0 else torch.device("cuda", device)
+    return {"timeout": float(timeout) if timeout is not None else _timeout_of(group, of_group),
+            "silence": float(silence) if silence is not None else SILENCE_S}
 
 
 def _queue_callback(call: Callable[[], None]) -> bool:
@@ -364,7 +365,8 @@ def _require_same(ranks: Group, all_same: List[Dict[str, Any]], caller: str) -> 
         for key, value in theirs.items():
             if value != all_same[0][key]:
                 difference = _difference(key, value, all_same[0][key], ranks.numbers.of(0))
-                raise InvalidRequest(f"{ranks.numbers.name(other)} calls {caller} with {difference}; all ranks must ask for the same")
+                raise InvalidRequest(f"{ranks.numbers.name(other)} calls {caller} with {difference}; all ranks must ask for the "
+                                     "same")
 
 
 def _meeting(ranks: Group, wish: Wish, cards: List[Dict[str, Any]]) -> Tuple[Dict[str, Any], Optional[TorchStore]]:
@@ -496,8 +498,8 @@ class Hook:
         if former is not None and not former.engine.closed:
             raise InvalidRequest("hipress.attach was called for this model before; a model takes one hook: close() that one first")
         if former is not None and former.failure is not None:
-            raise InvalidRequest(f"this model's hook has failed ({former.failure}), and DDP cannot go on from a step that was broken "
-                                 "off: start the ranks anew, from a checkpoint")
+            raise InvalidRequest(f"this model's hook has failed ({former.failure}), and DDP cannot go on from a step that was "
+                                 "broken off: start the ranks anew, from a checkpoint")
         self.registered = former is not None and former.registered
         if not self.registered:
             _refuse_other_hooks(ddp)
@@ -519,7 +521,8 @@ class Hook:
         job, wished = Job.meet(ddp.process_group, wish)
         if former is not None:
             former.close()
-        self._begin(job.engine, {id(parameters[one.name]): number for number, one in enumerate(wished.gradients)}, job, wished.device)
+        numbers = {id(parameters[one.name]): number for number, one in enumerate(wished.gradients)}
+        self._begin(job.engine, numbers, job, wished.device)
         self._compresses = plan != "none"
         self._ddp = weakref.ref(ddp)
         self._before_forward = ddp.register_forward_pre_hook(self.before_forward)
@@ -577,8 +580,8 @@ class Hook:
     def _advise_of_exact_users(self, inputs: Any) -> None:
         """Warns once of what is made for exact gradients, as far as a forward pass tells."""
         if "L-BFGS" not in self._advised and _is_stepping("LBFGS"):
-            self._advise("L-BFGS", "L-BFGS compares losses and gradients along a line, and the plan's gradients are compressed: its line "
-                         "search and its curvature are of those. Train with SGD or Adam, or attach with plan=\"none\"")
+            self._advise("L-BFGS", "L-BFGS compares losses and gradients along a line, and the plan's gradients are compressed: "
+                         "its line search and its curvature are of those. Train with SGD or Adam, or attach with plan=\"none\"")
         if any(isinstance(one, torch.Tensor) and one.is_leaf and one.requires_grad for one in inputs):
             self._advise("penalty", "an input requires its gradient, as for a gradient penalty: that gradient is this rank's own, "
                          "and exact, but what a penalty adds to the parameters' gradients is compressed as the rest of them")
@@ -676,8 +679,8 @@ class Hook:
             done.set_result(mean)
 
     def _may_leave_out(self) -> bool:
-        """Whether a step may be without some parameters on all ranks; elsewhere DDP raises. In join() a rank that has no more inputs
-        does not hear which."""
+        """Whether a step may be without some parameters on all ranks; elsewhere DDP raises. In join() a rank that has no more
+        inputs does not hear which."""
         ddp = self._ddp()
         if ddp is None or ddp._join_config.enable:
             return False
@@ -739,8 +742,8 @@ class Hook:
         restore_state(self.engine, state["state"])
 
     def close(self) -> None:
-        """Leaves the job and ends all threads. Later steps are averaged by the process group, as without a hook, or by the hook that
-        attach() makes anew; after a failure they still raise that. Calls after the first do nothing."""
+        """Leaves the job and ends all threads. Later steps are averaged by the process group, as without a hook, or by the hook
+        that attach() makes anew; after a failure they still raise that. Calls after the first do nothing."""
         self._closed = True
         self._pending, self._watched = [], []
         if self._before_forward is not None and self._failure is None:

@@ -107,7 +107,8 @@ def attach_fsdp1(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHoo
     def read() -> Optional[Plan]:
         if plan == "none":
             return None
-        found = Plan(plan, algorithm, hook.shard, [Gradient(name, shape) for group_shapes in shapes for name, shape in group_shapes])
+        gradients = [Gradient(name, shape) for group_shapes in shapes for name, shape in group_shapes]
+        found = Plan(plan, algorithm, hook.shard, gradients)
         _check(found, units, modules)
         return found
 

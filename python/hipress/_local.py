@@ -167,13 +167,15 @@ class LocalUpdates:
             parts.extend(self._schedule.fragments_of(list(parameters)))
             if not callable(outer_of):
                 raise InvalidRequest(f"outer_optimizer is a {type(outer_of).__name__}, which has no outer weights: give a function "
-                                     "that makes it of them, such as lambda weights: torch.optim.SGD(weights, lr=0.7, momentum=0.9, "
-                                     "nesterov=True)")
+                                     "that makes it of them, such as lambda weights: torch.optim.SGD(weights, lr=0.7, "
+                                     "momentum=0.9, nesterov=True)")
             device = _ddp._device_of(parameters)
-            return _ddp.Wish([Gradient(name, tuple(parameters[name].shape)) for names in parts for name in names], device, {
+            gradients = [Gradient(name, tuple(parameters[name].shape)) for names in parts for name in names]
+            return _ddp.Wish(gradients, device, {
                 "plan": plan, "algorithm": str(algorithm), "topology": topology or _ddp._said_by(plan, "topology", "ring"),
                 "seed": seed, "rendezvous": rendezvous, "schedule": str(self._schedule), "alpha": self._alpha,
-                **_ddp._patience(timeout, silence, group, device)}, network, [part for part, names in enumerate(parts) for _ in names])
+                **_ddp._patience(timeout, silence, group, device)}, network,
+                fragments=[part for part, names in enumerate(parts) for _ in names])
 
         self._job, wished = _ddp.Job.meet(group, wish, _CALLER)
         self.engine, self._device = self._job.engine, wished.device

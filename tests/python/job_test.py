@@ -1,4 +1,5 @@
-"""The ranks of a job among each other: refused together, called by the launcher's numbers, silent, in any order, and after close()."""
+"""The ranks of a job among each other: refused together, called by the launcher's numbers, silent, in any order, and after
+close()."""
 
 import logging
 import os
@@ -129,8 +130,8 @@ def states_of_four(rank):
 class LaunchersNumbers(unittest.TestCase):
     def test_a_lost_rank_of_a_subgroup_has_its_own_number(self):
         for kind, words in (("killed", "rank 3 (1 of the process group of ranks 2, 3) closed the connection"),
-                            ("raised", "rank 3 (1 of the process group of ranks 2, 3) ended the job: ValueError: rank 3 has no data, "
-                                       "nor has rank 2")):
+                            ("raised", "rank 3 (1 of the process group of ranks 2, 3) ended the job: ValueError: rank 3 has no "
+                                       "data, nor has rank 2")):
             with self.subTest(kind):
                 outcomes = ranks.Job(4, halves_of_four, kind).outcomes()
                 self.assertEqual(outcomes[:2], [(True, None)] * 2)
@@ -209,7 +210,8 @@ class Refusals(unittest.TestCase):
                 os.mkdir(os.path.join(folder, "elsewhere"))
                 pathlib.Path(folder, "plan.yaml").write_text("schema: hipress.plan/1\nmodel: small\ntopology: ps\nnodes: 2\n"
                                                              f"gradients:\n{sizes}\n")
-                pathlib.Path(folder, "model.yaml").write_text("name: small\ngradients:\n" + sizes.replace(", algorithm: none, K: 2", ""))
+                model = "name: small\ngradients:\n" + sizes.replace(", algorithm: none, K: 2", "")
+                pathlib.Path(folder, "model.yaml").write_text(model)
                 (mine, threads), (theirs, others) = run(2, refused_alone, folder, lack)
                 self.assertIn(words, theirs)
                 self.assertNotIn("rank 1: ", theirs)

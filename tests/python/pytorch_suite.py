@@ -20,8 +20,8 @@ import warnings
 
 #: Tests that ask for what a plan does not do: why, and a part of what they fail with.
 EXPECTED = {"test_ddp_logging_data_cpu": ("one of its models has fp64 parameters, which attach() refuses", "InvalidRequest"),
-            "test_ddp_profiling_torch_profiler": ("it counts events gloo:all_reduce; the hook's ranges are hipress::submit and wait",
-                                                  "AssertionError")}
+            "test_ddp_profiling_torch_profiler": ("it counts events gloo:all_reduce; the hook's ranges are hipress::submit and "
+                                                  "wait", "AssertionError")}
 WORLD_SIZE = 2
 HOOKS = ("allreduce", "hipress")
 SKIPPED = 77
