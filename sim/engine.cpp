@@ -70,6 +70,14 @@ double Core::add_host_uses(const Task& task, std::int64_t work, Sharing::Uses& u
   return computes ? computing.threads / cores : 1;
 }
 
+std::int64_t Core::drawn(TaskId id, std::int64_t work) const {
+  const std::int64_t drawn = options.jitter->apply(work, options.draws, id);
+  if (drawn > kLongest_ps) {
+    report_too_long(graph[id], graph.nodes, 1e-12 * static_cast<double>(drawn));
+  }
+  return drawn;
+}
+
 void Core::add_groups() {
   for (const casync::Group& group : graph.groups) {
     const std::string why = costs::unlike_groups(cluster, group.nodes, group.stride);
