@@ -16,7 +16,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kLeastBeside_s = 2;  // for what is simulated beside the search, or its budget
+constexpr double kLeastBeside_s = 5;  // for what is simulated beside the search, or its budget
 constexpr double kNoEnd_s = 1e9;
 constexpr double kShareOfLevels = 0.5;  // of the budget, where GPUs can be at one of two levels
 
