@@ -79,6 +79,18 @@ double Core::add_host_uses(const Task& task, std::int64_t work, Sharing::Uses& u
   return computes ? computing.threads / cores : 1;
 }
 
+std::int64_t Core::drawn(TaskId id, std::int64_t work) const {
+  const Task& task = graph[id];
+  const std::uint32_t nodes =
+      casync::is_of_group(task) ? graph.groups[task.group].nodes : graph.nodes;
+  const std::int64_t drawn = std::max(options.jitter->apply(work, options.draws, id),
+                                      std::min(work, works.wire(task, nodes, carrier_of(task))));
+  if (drawn > kLongest_ps) {
+    report_too_long(task, graph.nodes, 1e-12 * static_cast<double>(drawn));
+  }
+  return drawn;
+}
+
 void Core::add_groups() {
   for (const casync::Group& group : graph.groups) {
     const std::string why = costs::unlike_groups(cluster, group.nodes, group.stride);

@@ -65,6 +65,8 @@ struct Core {
   bool shared_cores;
   const casync::Computing& computing;  // keeps cores busy if they are shared, and memory
   bool overlaps;                       // slow what is under way on one node at once
+  bool one_path = !hierarchical && cluster.slow_links.empty();  // for all messages
+  bool undisturbed = !shared_cores && !overlaps;  // tasks run at full speed, but for shared links
 
   std::int64_t now = 0;
   EventQueue events;
@@ -99,6 +101,7 @@ struct Core {
     return slow_links.find(cluster.host[message.node], cluster.host[graph.peer(message)]);
   }
   std::int64_t latency_of(const Task& message) const {
+    if (one_path) return works.latency(costs::Path::kBetweenHosts);
     const std::optional<std::uint32_t> slow = slow_link_of(message);
     return slow ? works.slow_latency(*slow) : works.latency(path_of(message));
   }
@@ -108,7 +111,9 @@ struct Core {
   /// Picoseconds that a message takes alone, o + bytes/B, or an all-reduce.
   std::int64_t message_work(const Task& send, costs::Path path) {
     if (send.kind == casync::Kind::kAllReduce) return works.all_reduce(send);
-    if (const auto slow = slow_link_of(send)) return works.slow_message(send, *slow);
+    if (!one_path) {
+      if (const auto slow = slow_link_of(send)) return works.slow_message(send, *slow);
+    }
     return message_works.of(send.amount, static_cast<std::uint32_t>(path),
                             [&] { return works.message(send, path); });
   }
@@ -134,17 +139,9 @@ struct Core {
   /// The work of a task that nominally takes `work`. Jitter makes no link faster than it is: bytes
   /// take their time at its rate, or `work` if a burst makes that less.
   std::int64_t jittered(TaskId id, std::int64_t work) const {
-    if (options.jitter == nullptr) return work;
-    const Task& task = graph[id];
-    const std::uint32_t nodes =
-        casync::is_of_group(task) ? graph.groups[task.group].nodes : graph.nodes;
-    const std::int64_t drawn = std::max(options.jitter->apply(work, options.draws, id),
-                                        std::min(work, works.wire(task, nodes, carrier_of(task))));
-    if (drawn > kLongest_ps) {
-      report_too_long(graph[id], graph.nodes, 1e-12 * static_cast<double>(drawn));
-    }
-    return drawn;
+    return options.jitter == nullptr ? work : drawn(id, work);
   }
+  std::int64_t drawn(TaskId id, std::int64_t work) const;
   void add_path(costs::Path path);
   void add_groups();
   /// A capacity of every host, per node.
@@ -159,15 +156,22 @@ struct Core {
   }
   /// Starts a task now that was given its resources.
   void start(TaskId id, std::int64_t work, double weight, const Sharing::Uses& uses) {
-    if (options.record_timeline) result.timeline.start[id] = casync::Picoseconds(now);
-    prefetch_end(id);
+    if (!overlaps && uses.count == 0) return start_undisturbed(id, work);
+    note_start(id);
     if (overlaps) {
       sharing.start(id, work, weight, uses, now, place_of(graph[id]));
-    } else if (uses.count == 0) {
-      events.push(now + work, id, 0);
     } else {
       sharing.start(id, work, weight, uses, now);
     }
+  }
+  /// The same for a task that ends after `work`, whatever else runs.
+  void start_undisturbed(TaskId id, std::int64_t work) {
+    note_start(id);
+    events.push(now + work, id, 0);
+  }
+  void note_start(TaskId id) {
+    if (options.record_timeline) result.timeline.start[id] = casync::Picoseconds(now);
+    prefetch_end(id);
   }
 };
 
@@ -305,7 +309,9 @@ class Engine {
 
   void count_bytes(const Task& task) {
     std::int64_t& bytes = core_.result.bytes_sent[core_.graph.representative(task.node)];
-    if (__builtin_add_overflow(bytes, casync::bytes_sent(core_.graph, task), &bytes)) {
+    const std::int64_t sent =
+        task.kind == casync::Kind::kSend ? task.amount : casync::bytes_sent(core_.graph, task);
+    if (__builtin_add_overflow(bytes, sent, &bytes)) {
       report_uncountable(task);
     }
   }
@@ -488,6 +494,7 @@ class Engine {
       computing_since_[core_.graph.representative(task.node)] = core_.now;
     }
     const std::int64_t work = stream_work(task, computes);
+    if (core_.undisturbed) return core_.start_undisturbed(id, core_.jittered(id, work));
     Sharing::Uses uses;
     const double weight = core_.add_host_uses(task, work, uses);
     if (turns_.matter()) turns_.occupy(task.node, threads_on_cores(task));

@@ -64,6 +64,7 @@ class PortNetwork {
     const Task& task = core_.graph[send];
     const costs::Path path = core_.path_of(task);
     const std::int64_t work = core_.message_work(task, path);
+    if (core_.undisturbed) return core_.start_undisturbed(send, core_.jittered(send, work));
     Sharing::Uses uses;
     const double weight =
         core_.add_core_uses(task, path, work, core_.costs_of(path).weight_of(task), uses);

@@ -279,7 +279,9 @@ void analyse_and_bound(const PreparedRequest& prepared, std::optional<double> le
       return;
     }
     if (prepared.optimises() && comparison.planned_s) {
-      add_responses_of_rivals(*advice.problem, problem, comparison);
+      add_responses_of_rivals(
+          *advice.problem, problem,
+          {advice.found.plan, advice.found.transfer_order, *comparison.planned_s}, comparison);
     }
     analyse(prepared, advice);
   });

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
 
 #include "costs/assumed_spread.hpp"
 #include "costs/collectives.hpp"
@@ -38,8 +40,11 @@ Comparison compare_with_baselines(const Problem& problem, SearchResult& found) {
   // The intervals of the plan and of its best rival say more than the last baselines, or a pass:
   // each takes two simulations, and the rival's may take as long again. On a machine that others
   // use, all that takes a multiple of what it took once.
-  constexpr double kLeast_s = 3;
-  if (machines.budget) machines.budget->reserve(std::max(kLeast_s, 8 * once.count()));
+  constexpr double kLeast_s = 1;
+  if (machines.budget) {
+    machines.budget->reserve(
+        std::min(machines.budget->left_s() / 2, std::max(kLeast_s, 8 * once.count())));
+  }
   Comparison comparison = {.planned_s = time.iteration_s,
                            .baselines = simulate_baselines(problem, machines),
                            .spread = costs::spread_of(machines.profile)};
@@ -121,10 +126,17 @@ void take_faster(const Problem& problem, Comparison& comparison, SearchResult& f
   }
 }
 
-void add_responses_of_rivals(const Problem& problem, const Problem& given, Comparison& comparison) {
+void add_responses_of_rivals(const Problem& problem, const Problem& given, const TimedPlan& plan,
+                             Comparison& comparison) {
+  // Passes for accuracy may lengthen the upper end by the tolerance, each.
+  constexpr int kMostPasses = 3;
+  const std::optional<double> upper_s = upper_end_s(problem, plan);
+  const double limit_s = upper_s ? *upper_s * std::pow(1 + problem.tolerance, kMostPasses)
+                                 : std::numeric_limits<double>::infinity();
   std::vector<Baseline*> rivals;
   for (Baseline& baseline : comparison.baselines) {
-    if (baseline.iteration_s && may_be_plan(problem, baseline.plan)) rivals.push_back(&baseline);
+    if (!baseline.iteration_s || *baseline.iteration_s > limit_s) continue;
+    if (may_be_plan(problem, baseline.plan)) rivals.push_back(&baseline);
   }
   sim::run_parallel(rivals.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
     Baseline& rival = *rivals[i];

@@ -33,9 +33,11 @@ void consider_compressed(const Problem& problem, const Problem& given, const Tim
 void take_faster(const Problem& problem, Comparison& comparison, SearchResult& found);
 
 /// Sets Baseline::response, as far as the budget allows, of the baselines that the problem allows
-/// as its answer: how their times depend on what is uncertain. Passes need it. `problem` is the
-/// plan's and `given` the baselines', which may have the GPUs at another level.
-void add_responses_of_rivals(const Problem& problem, const Problem& given, Comparison& comparison);
+/// as its answer, and whose 90th percentile may be below the plan's: how their times depend on what
+/// is uncertain. Passes need it. `problem` is the plan's and `given` the baselines', which may have
+/// the GPUs at another level.
+void add_responses_of_rivals(const Problem& problem, const Problem& given, const TimedPlan& plan,
+                             Comparison& comparison);
 
 /// The plans than which passes must not make the plan slower: those that the problem allows as its
 /// answer. If the plan compresses nothing, only those that compress nothing. The result points into

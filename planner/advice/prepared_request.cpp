@@ -16,7 +16,7 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kBesideBudget_s = 10;  // for simulations beside the search and the passes
+constexpr double kLeastBeside_s = 5;  // for what is simulated beside the search, or its budget
 constexpr double kNoEnd_s = 1e9;
 constexpr double kShareOfLevels = 0.5;  // of the budget, where GPUs can be at one of two levels
 
@@ -84,7 +84,7 @@ void PreparedRequest::read_machines() {
   // Other searches go on until they are done, and evaluations are counted rather than timed.
   const bool ends = !request.evaluations && (!search.optimises || search.has_budget);
   machines->budget = std::make_shared<SimulationBudget>(
-      ends ? (1 + kPassAllowance) * problem.limits.budget_s + kBesideBudget_s : kNoEnd_s,
+      ends ? problem.limits.budget_s + std::max(problem.limits.budget_s, kLeastBeside_s) : kNoEnd_s,
       problem.limits.interrupted);
   problem.machines = &*machines;
 }

@@ -32,11 +32,12 @@ class SimulationBudget {
 
   /// Whether nothing may go on.
   bool over() const { return left_s() <= 0; }
+  /// Until the end, without what is reserved.
+  double left_s() const;
   bool interrupted() const { return interrupted_.is_set(); }
 
  private:
   using Clock = std::chrono::steady_clock;
-  double left_s() const;
 
   const Clock::time_point end_;
   const io::InterruptFlag interrupted_;

@@ -9,6 +9,8 @@
 
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "planner/advice/comparison.hpp"
+#include "planner/timing/forecast.hpp"
 #include "plans/plan_file.hpp"
 #include "tests/io/temporary_folder.hpp"
 
@@ -58,6 +60,51 @@ TEST_CASE("advice has a plan, what it is compared with, a bound and a verdict") 
   CHECK(*advice.comparison.planned_s < advice.comparison.uncompressed->plan.iteration_s);
   CHECK(advice.verdict.answer == Answer::kCompress);
   CHECK_THAT(advice.verdict.sentence, Contains("compress ("));
+}
+
+TEST_CASE("what a request simulates ends after two budgets, or five seconds after one") {
+  Request request = counted("PS");
+  request.evaluations = std::nullopt;
+  const auto left_s = [&](double budget_s) {
+    request.budget_s = budget_s;
+    return PreparedRequest(request, PlanForm::kText).machines->budget->left_s();
+  };
+  CHECK(left_s(1000) <= 2000);
+  CHECK(left_s(1000) > 1000);  // unless it takes 1000 s to read the request
+  CHECK(left_s(0.5) <= 5.5);
+  request.budget_s = std::nullopt;
+  CHECK(PreparedRequest(request, PlanForm::kText).machines->budget->left_s() <= 7);
+}
+
+TEST_CASE("passes wait for no interval that begins above the plan's") {
+  const PreparedRequest prepared(counted("PS"), PlanForm::kYaml);
+  const Problem& problem = prepared.problem;
+  SearchResult found = prepared.search.search(problem);
+  Comparison comparison = compare_with_baselines(problem, found);
+  REQUIRE(comparison.planned_s);
+  const TimedPlan plan = {found.plan, found.transfer_order, *comparison.planned_s};
+  const double upper_s = *upper_end_s(problem, plan);
+  // Each of the three passes for accuracy may take the upper end further by the tolerance.
+  const double limit_s = upper_s * std::pow(1 + problem.tolerance, 3);
+  add_responses_of_rivals(problem, problem, plan, comparison);
+  int simulated = 0, left_out = 0;
+  for (const Baseline& baseline : comparison.baselines) {
+    CAPTURE(baseline.name);
+    if (!baseline.iteration_s || !may_be_plan(problem, baseline.plan)) {
+      CHECK_FALSE(baseline.response);
+      continue;
+    }
+    CHECK(baseline.response.has_value() == (*baseline.iteration_s <= limit_s));
+    if (baseline.response) {
+      ++simulated;
+      continue;
+    }
+    ++left_out;
+    const TimedPlan rival = {baseline.plan, baseline.transfer_order, *baseline.iteration_s};
+    CHECK(*upper_end_s(problem, rival) >= *baseline.iteration_s);
+  }
+  CHECK(simulated > 0);
+  CHECK(left_out > 0);
 }
 
 TEST_CASE("warnings go to whoever asks, and nonsense is refused before any search") {
