@@ -342,7 +342,6 @@ std::optional<Imported> ProfilerTrace::finish(const TraceHeader& header) {
     const Carried carried = add_collectives(steps[i], step);
     add_sharded(steps[i], step, imported);
     add_exposed(times[i], carried, step);
-    tell_reductions(steps[i], step, imported);
     require_times(step);
     imported.steps.push_back(std::move(step));
   }
