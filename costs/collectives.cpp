@@ -13,6 +13,13 @@ double steps_s(double steps, double nodes, std::int64_t bytes, const LinkCosts& 
          (link.overhead_s + static_cast<double>(bytes) / nodes / link.bandwidth + link.latency_s);
 }
 
+/// True if messages travel alike over both, whatever cores their hosts spend on them.
+bool is_same_wire(const LinkCosts& a, const LinkCosts& b) {
+  return a.overhead_s == b.overhead_s && a.bandwidth == b.bandwidth &&
+         a.bandwidth_both_ways == b.bandwidth_both_ways && a.latency_s == b.latency_s &&
+         a.burst_bytes == b.burst_bytes;
+}
+
 /// The cores of one machine moved the bytes of all ranks, and at the link's full rate they are busy
 /// with that for a quarter of a core or more. A network that is slower than its hosts keeps them less
 /// busy, also where it joins ranks of one machine (network namespaces).
@@ -63,7 +70,7 @@ double CollectiveCosts::seconds(std::uint32_t nodes, std::int64_t bytes, const L
   const auto n = static_cast<int>(nodes);
   if (nodes < 2) return 0;
   const auto exact = measured_.find(n);
-  if (exact != measured_.end() && link == link_) return exact->second(bytes);
+  if (exact != measured_.end() && is_same_wire(link, link_)) return exact->second(bytes);
   const double wire = row_.ideal_s(n, bytes, link), core = core_s(n, bytes);
   return cores_ > 0 ? std::max(wire, core * ranks_per_core) : wire + core;
 }

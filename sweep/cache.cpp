@@ -63,7 +63,7 @@ bool parse(std::string_view text, Number& number) {
   return error == std::errc() && end == last;
 }
 
-/// What a simulation may come to: times that files may ask for, of which the whole is the longest.
+/// True if a simulation may come to this: no time is negative or longer than files may ask for.
 bool is_possible(const Outcome& outcome) {
   const auto is_time = [](casync::Picoseconds time) {
     return time.count() >= 0 && time <= kLongest;
@@ -74,7 +74,8 @@ bool is_possible(const Outcome& outcome) {
   return is_time(outcome.iteration) && is_time(outcome.forward) && is_time(outcome.compute) &&
          outcome.forward <= outcome.iteration && outcome.tasks >= 0 &&
          (!outcome.sensitivity ||
-          (is_share(outcome.sensitivity->host_s) && is_share(outcome.sensitivity->links_s)));
+          (is_share(outcome.sensitivity->host_s) && is_share(outcome.sensitivity->links_s) &&
+           is_share(outcome.sensitivity->wire_s)));
 }
 
 std::optional<Outcome> outcome_of(std::span<const std::string_view> words) {

@@ -106,16 +106,31 @@ TEST_CASE("lines that no simulation comes to count as not there") {
   std::ofstream journal(only_journal(path), std::ios::app);
   const std::string most = std::to_string(INT64_MAX), least = std::to_string(INT64_MIN);
   int wrong = 0;
-  for (const std::string& text : std::vector<std::string>{
-           "1 -5 0 0 3 - -", "1 5 -1 2 3 - -", "1 5 1 -2 3 - -", "1 5 1 2 -3 - -",
-           "1 " + most + " 1 2 3 - -", "1 5 1 " + most + " 3 - -", "1 5 " + least + " 2 3 - -",
-           "1 5 6 2 3 - -",  // forward is part of the iteration
-           "1 5 1 2 3 nan 0", "1 5 1 2 3 0 inf", "1 5 1 2 3 0 1e300", "1 5 1 2 3 - 0",
-           "1 5 1 2 3 0", "1 5 1 2 3 0 0 0", "2 5 1 2 3 - -", "1 5.5 1 2 3 - -", "1", "", "0 0"}) {
+  for (const std::string& text :
+       std::vector<std::string>{"1 -5 0 0 3 - - -",
+                                "1 5 -1 2 3 - - -",
+                                "1 5 1 -2 3 - - -",
+                                "1 5 1 2 -3 - - -",
+                                "1 " + most + " 1 2 3 - - -",
+                                "1 5 1 " + most + " 3 - - -",
+                                "1 5 " + least + " 2 3 - - -",
+                                "1 5 6 2 3 - - -",  // forward is part of the iteration
+                                "1 5 1 2 3 nan 0 0",
+                                "1 5 1 2 3 0 inf 0",
+                                "1 5 1 2 3 0 0 nan",
+                                "1 5 1 2 3 0 1e300 0",
+                                "1 5 1 2 3 - 0 0",
+                                "1 5 1 2 3 0 0",
+                                "1 5 1 2 3 0 0 0 0",
+                                "2 5 1 2 3 - - -",
+                                "1 5.5 1 2 3 - - -",
+                                "1",
+                                "",
+                                "0 0"}) {
     journal << line(fmt::format("wrong{} {}", wrong++, text));
   }
-  journal << line("") << line(" ") << line("key") << '\n' << line("1 5 1 2 3 - -");
-  journal << line("last 1 5 1 2 3 - -");
+  journal << line("") << line(" ") << line("key") << '\n' << line("1 5 1 2 3 - - -");
+  journal << line("last 1 5 1 2 3 - - -");
   journal.close();
   const Cache cache(path);
   CHECK(cache.size() == 2);
