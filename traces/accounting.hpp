@@ -5,25 +5,25 @@
 #include <string>
 #include <vector>
 
-/// What must add up between a trace and the model that is made of it, whatever kind of job it is.
+/// Sums that must agree between a trace and the model that is made of it, for every kind of job.
 namespace hipress::traces {
 
-/// What a model takes from one step, and what the step shows. Times and bytes: none if the trace
-/// does not tell.
+/// Quantities that a model takes from one step, and those that the step shows. Times and bytes are
+/// empty if the trace does not tell.
 struct StepAccount {
   std::string name = {};
-  int passes = 1;  ///< forward and backward
+  int passes = 1;  ///< pairs of forward and backward
   std::optional<double> step_s = {};
   std::optional<double> forward_s = {}, backward_s = {};  ///< of one pass
-  /// Communication that the model has, and that no computation covers.
+  /// Communication of the model that no computation hides.
   std::optional<double> exposed_s = {};
   /// Computation, all exposed communication and idle time of the GPU, together.
   std::optional<double> shown_s = {};
-  std::optional<std::int64_t> sent_bytes = {};  ///< by what carries gradients and parameters
-  bool synchronises = true;                     ///< something carries its gradients
+  std::optional<std::int64_t> sent_bytes = {};  ///< by collectives of gradients and parameters
+  bool synchronises = true;                     ///< a collective carries its gradients
 };
 
-/// The steps that a model's medians are of, and what else is compared.
+/// Steps behind a model's medians, and the other quantities that are compared.
 struct JobAccount {
   std::vector<StepAccount> steps = {};
   std::string joined = "gradients are averaged";  ///< by the ranks
@@ -35,8 +35,8 @@ struct JobAccount {
   std::string dtype = {}, sent_dtype = {};       ///< of the gradients, and what they travel in
 };
 
-/// What is left of a step beside forward, backward and exposed communication: the optimizer,
-/// zeroing gradients, the next batch.
+/// Rest of a step besides forward, backward and exposed communication: the optimizer, zeroing
+/// gradients, the next batch.
 std::optional<double> rest_s(const StepAccount& step);
 
 /// Throws io::Unmet where a model would be untrue, and says what of the trace it does not have:
