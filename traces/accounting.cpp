@@ -69,7 +69,7 @@ std::string travels_as(const JobAccount& job, std::int64_t sent) {
       job.dtype, is_half ? ": of the baselines of hipress-plan, ddp_fp16 sends as much" : "");
 }
 
-/// Checks that the model sends as many bytes as the trace.
+/// Reports a model that sends more or fewer bytes than the trace.
 void check_bytes(const JobAccount& job, std::vector<std::string>& diagnostics) {
   const auto sent = job.steps.back().sent_bytes;
   if (!sent || !job.model_bytes || *sent == 0 || *job.model_bytes == 0) return;
@@ -90,7 +90,8 @@ void check_bytes(const JobAccount& job, std::vector<std::string>& diagnostics) {
                            : ": of the schedules, it is the nearest, and none does as the job"));
 }
 
-/// Checks that the ranks that average gradients are those of the job.
+/// Reports ranks of the job that do not average gradients, or average them in groups of several
+/// sizes.
 void check_ranks(const JobAccount& job, std::vector<std::string>& diagnostics) {
   if (job.group_sizes.size() > 1) {
     diagnostics.push_back(fmt::format(

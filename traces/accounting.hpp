@@ -39,10 +39,11 @@ struct JobAccount {
 /// gradients, the next batch.
 std::optional<double> rest_s(const StepAccount& step);
 
-/// Throws io::Unmet where a model would be untrue, and says what of the trace it does not have:
-/// - times: forward, backward, the rest and exposed communication are the step;
-/// - bytes: the model sends as many as the trace;
-/// - ranks: those that average gradients are the job's;
+/// Compares a model with its trace. Throws io::Unmet for times or steps that make no model, and
+/// reports lesser differences:
+/// - times: forward, backward, the rest and exposed communication add up to the step;
+/// - bytes: the model sends as many as the job;
+/// - ranks: all ranks of the job average gradients;
 /// - synchronisation: every step of the medians has one.
 void check_accounts(const JobAccount& job, std::vector<std::string>& diagnostics);
 
