@@ -65,7 +65,7 @@ class Conversion::Reader : public nlohmann::json_sax<Json> {
   /// A list or an object that has begun and not ended.
   struct Level {
     Document document;
-    std::string name = {};  ///< of the member whose value comes next
+    std::string name = {};  ///< name of the member whose value comes next
     std::unordered_set<std::string> names = {};
   };
   bool put(Document value) {

@@ -16,7 +16,7 @@ namespace hipress::io {
 class PrivateFolder {
  public:
   enum class For {
-    kPrograms,  ///< that will be run; other programs open them by their names
+    kPrograms,  ///< programs that will be run; other programs open them by name
     /// Results under names that say what they are of: a folder of ours in its place does no harm,
     /// so others may write to the folders above it.
     kResults

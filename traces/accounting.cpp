@@ -13,8 +13,8 @@ namespace hipress::traces {
 namespace {
 
 constexpr double kRounded = 0.01, kRounded_s = 2e-6;
-constexpr double kUneven = 0.05;       // of a step whose passes differ
-constexpr double kBytesDiffer = 0.05;  // padding, and what is too small to be sharded
+constexpr double kUneven = 0.05;       // for a step whose passes differ
+constexpr double kBytesDiffer = 0.05;  // padding, and parameters too small to be sharded
 
 std::string text(double seconds) { return io::format_duration(seconds); }
 std::string bytes(std::int64_t count) { return io::format_amount(count); }

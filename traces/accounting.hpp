@@ -26,13 +26,13 @@ struct StepAccount {
 /// Steps behind a model's medians, and the other quantities that are compared.
 struct JobAccount {
   std::vector<StepAccount> steps = {};
-  std::string joined = "gradients are averaged";  ///< by the ranks
+  std::string joined = "gradients are averaged";  ///< by the ranks: begins a sentence
   std::optional<std::int64_t> job_ranks = {};
-  std::optional<std::int64_t> ranks = {};        ///< that average a gradient
-  std::vector<std::int64_t> group_sizes = {};    ///< of all groups that average gradients
-  std::string schedule = {};                     ///< that the job trained with; empty: DDP
-  std::optional<std::int64_t> model_bytes = {};  ///< that a step of the model sends with it
-  std::string dtype = {}, sent_dtype = {};       ///< of the gradients, and what they travel in
+  std::optional<std::int64_t> ranks = {};        ///< ranks that average a gradient
+  std::vector<std::int64_t> group_sizes = {};    ///< all groups that average gradients
+  std::string schedule = {};                     ///< the job's schedule; empty: DDP
+  std::optional<std::int64_t> model_bytes = {};  ///< bytes that a step of the model sends
+  std::string dtype = {}, sent_dtype = {};       ///< types of gradients: stored, sent
 };
 
 /// Rest of a step besides forward, backward and exposed communication: the optimizer, zeroing

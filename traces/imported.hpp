@@ -118,7 +118,7 @@ struct Imported {
   std::int64_t cpu_duplicates = 0;  ///< of these, those of the CPU
   // Only for execution traces, PyTorch's and Chakra's.
   std::vector<HeldCollectives> held = {};
-  bool is_generated = false;         ///< by a generator of workloads: no operator is PyTorch's
+  bool is_generated = false;         ///< a generator of workloads made it: no PyTorch operator
   std::string sparse_operator = {};  ///< makes a sparse gradient; empty: none does
 };
 
@@ -132,7 +132,7 @@ struct ImportedModel {
   std::optional<models::Traced> traced;  ///< none: the trace has no times
   /// Medians over steps; none: the job is not sharded.
   std::optional<Sharding> sharding = {};
-  JobAccount account = {};  ///< of the steps that the medians are of
+  JobAccount account = {};  ///< account of the steps behind the medians
   /// Collectives of gradients, and all others, in a step of a job that is not sharded.
   KindTotal averages = {}, other = {};
 };

@@ -100,9 +100,9 @@ class NodeTrace {
   std::int64_t optimizer_steps_ = 0;
   bool is_of_pytorch_ = false;
   std::unordered_map<std::int64_t, FsdpRange> ranges_;
-  std::set<std::int64_t> evaluations_;                       // of functions of backward
+  std::set<std::int64_t> evaluations_;                       // functions of backward
   std::vector<Start> started_;                               // sorted by finish()
-  std::map<std::string, Held> held_, called_;                // by nodes, and by c10d's operators
+  std::map<std::string, Held> held_, called_;                // of nodes; of c10d's operators
   std::vector<std::pair<std::int64_t, SparseSize>> sparse_;  // operators of sparse tensors
   std::string sparse_operator_;                              // makes a sparse gradient
   RankEvidence ranks_;

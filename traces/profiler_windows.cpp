@@ -31,7 +31,7 @@ std::vector<ProfilerTrace::WindowWork> ProfilerTrace::work_of(
   const auto by_start = [](const Operator& one) { return one.time.begin; };
   std::vector<WindowWork> works(windows.size());
   std::vector<bool> in_ranges(windows.size()), in_backward(windows.size());
-  std::int64_t next_ns = INT64_MAX;  // when backward begins again
+  std::int64_t next_ns = INT64_MAX;  // next start of backward
   for (std::size_t i = windows.size(); i-- > 0;) {
     const Interval& time = windows[i].time;
     WindowWork& work = works[i];

@@ -501,7 +501,7 @@ std::vector<std::string> describe_stretches(const BreakEvenPoint& point) {
     return ", " + describe_sure(quantity, from, to, "surely not",
                                 "too close to call " + describe_place(quantity, from, to));
   };
-  std::vector<const Turn*> ends = {nullptr};  // of stretches
+  std::vector<const Turn*> ends = {nullptr};  // ends of stretches
   for (const Turn& turn : point.turns) ends.push_back(&turn);
   ends.push_back(nullptr);
   std::vector<std::string> sentences;

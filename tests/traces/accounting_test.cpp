@@ -42,7 +42,7 @@ struct Sent {
 struct Job {
   int windows = 4, micro_steps = 1;  ///< micro-steps of a step
   bool window_per_micro_step = false, steps_in_next_window = false;
-  int first_micro_step = 0;  ///< that the trace begins with
+  int first_micro_step = 0;  ///< the first in the trace
   double optimizer_us = 20000, pause_us = 0;
   std::vector<std::vector<std::int64_t>> shapes = {{1000, 40}, {64}, {300}};
   bool has_shapes = true, has_world_size = true, has_optimizer_name = true;

@@ -207,7 +207,7 @@ TEST_CASE("a kernel that begins well before its launch is refused") {
     }
     return text_of(moved);
   };
-  CHECK(models::total_elements(model(shifted(500))) == 1064);  // as far as clocks are apart
+  CHECK(models::total_elements(model(shifted(500))) == 1064);  // largest difference of clocks
   CHECK_THROWS_WITH(read(shifted(2.5e6)),
                     Contains("begins 2.5s before the CPU launches it") && Contains("clocks"));
 }
