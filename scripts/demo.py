@@ -273,8 +273,8 @@ def model_bytes(text: str) -> int:
 
 
 def warm_memory(most_gib: float) -> None:
-    """Touches every page of `most_gib`, of half of the available memory at most, while there is time. Does so in a child process,
-    which the kernel ends if memory runs out."""
+    """Touches every page of `most_gib`, or of half of the available memory if that is less, while there is time. Does so in a child
+    process, which the kernel ends if memory runs out."""
     size = min(int(most_gib * (1 << 30)), memory_kb("MemAvailable") * 1024 // 2) // mmap.PAGESIZE * mmap.PAGESIZE
     if size == 0:
         return

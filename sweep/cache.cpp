@@ -63,8 +63,8 @@ bool parse(std::string_view text, Number& number) {
   return error == std::errc() && end == last;
 }
 
-/// True if a simulation may return this outcome: no time is negative or too long, and forward is at
-/// most the whole iteration.
+/// True if a simulation may return this outcome: times are not negative and not too long, and
+/// forward is at most the whole iteration.
 bool is_possible(const Outcome& outcome) {
   const auto is_time = [](casync::Picoseconds time) {
     return time.count() >= 0 && time <= kLongest;

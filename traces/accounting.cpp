@@ -24,7 +24,7 @@ std::optional<double> passes_s(const StepAccount& step) {
   return step.passes * (*step.forward_s + *step.backward_s);
 }
 
-/// Checks that forward, backward, the rest and exposed communication add up to the step.
+/// Checks that forward, backward and exposed communication together take no longer than the step.
 void check_times(const JobAccount& job, std::vector<std::string>& diagnostics) {
   std::string first;
   std::size_t over = 0;

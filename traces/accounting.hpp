@@ -41,7 +41,7 @@ std::optional<double> rest_s(const StepAccount& step);
 
 /// Compares a model with its trace. Throws io::Unmet for times or steps that make no model, and
 /// reports lesser differences:
-/// - times: forward, backward, the rest and exposed communication add up to the step;
+/// - times: forward, backward and exposed communication take no longer than the step;
 /// - bytes: the model sends as many as the job;
 /// - ranks: all ranks of the job average gradients;
 /// - synchronisation: every step of the medians has one.
