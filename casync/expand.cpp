@@ -300,7 +300,7 @@ class Expansion {
             .algorithm_index = what.algorithm,
             .algorithm = algorithm_at(plan_.algorithms, what.algorithm),
             .root = plan_.root,
-            // What runs a graph widens all gradients to fp32.
+            // Executors of a graph widen all gradients to fp32.
             .as_stored = !runs_ &&
                          is_stored_as(what, model_, algorithm_at(plan_.algorithms, what.algorithm)),
             .ready = shared_out(unit)};

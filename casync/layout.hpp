@@ -39,8 +39,8 @@ struct FactorPart {
   std::int64_t values = 0;  ///< fp32
 };
 
-/// Whether an algorithm is the cast to the type in which all of the unit's gradients are stored, so
-/// that a library sends them as they are. Null, which is raw fp32, is none.
+/// True if an algorithm is the cast to the type in which all of the unit's gradients are stored: a
+/// library then sends them as they are. False for null, which is raw fp32.
 bool is_stored_as(const Unit& unit, const models::Model& model, const Algorithm* algorithm);
 
 /// All values of Task::gradient: the model's gradients in input order, then the bulk groups, then

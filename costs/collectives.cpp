@@ -20,9 +20,9 @@ bool is_same_wire(const LinkCosts& a, const LinkCosts& b) {
          a.burst_bytes == b.burst_bytes;
 }
 
-/// The cores of one machine moved the bytes of all ranks, and at the link's full rate they are busy
-/// with that for a quarter of a core or more. A network that is slower than its hosts keeps them less
-/// busy, also where it joins ranks of one machine (network namespaces).
+/// True if the profile was measured on one machine whose cores moved the bytes of all ranks, and if
+/// this takes a quarter of a core or more at the link's full rate. A network that is slower than
+/// its hosts keeps them less busy, even if it joins ranks of one machine (network namespaces).
 bool limited_by_cores(const Profile& profile) {
   constexpr double kBusy = 0.25;
   if (!profile.shared_host || profile.cores == 0) return false;
@@ -88,7 +88,8 @@ double CollectiveCosts::core_s(int nodes, std::int64_t bytes) const {
   return ideal * ((1 - share) * core_share(low, bytes) + share * core_share(above->first, bytes));
 }
 
-/// Of the ideal time, of ranks that have a core each.
+/// CPU time per unit of ideal time, for ranks that have a core each. If `cores_` is 0, the measured
+/// excess over the ideal time.
 double CollectiveCosts::core_share(int nodes, std::int64_t bytes) const {
   const double ideal = row_.ideal_s(nodes, bytes, link_);
   const double taken = ideal > 0 ? measured_.at(nodes)(bytes) / ideal : 0;

@@ -16,15 +16,15 @@ double duration_or(const io::YamlNode& node, std::string_view key, double otherw
 std::string complaint_about_burst(const LinkCosts& link);
 
 /// Reads the map of link quantities that profiles and cluster files share (docs/profiles.md lists
-/// its keys); `bandwidth` is the caller's to read. What the map lacks is taken from `defaults`,
-/// except that a bandwidth alone is that of both ways, and without a burst.
+/// its keys). The caller reads `bandwidth`. Missing keys are taken from `defaults`, except that a
+/// bandwidth alone holds in both directions at a time, and has no burst.
 LinkCosts read_link(const io::YamlNode& node, const LinkCosts& defaults,
                     std::optional<double> bandwidth);
 
-/// What a link of a cluster file carries: its `bandwidth`, or of its `rate` the share that the
-/// profile's link carries of its own. None: the map has neither key.
+/// Bandwidth of a link in a cluster file: its `bandwidth`, or its `rate` times the share of its own
+/// rate that the profile's link reaches. Empty if the map has neither key.
 std::optional<double> bandwidth_in(const io::YamlNode& node, const Profile& profile);
-/// The same of a map that must have one of them.
+/// The same, for a map that must have one of the two keys.
 double required_bandwidth(const io::YamlNode& node, const Profile& profile);
 
 }  // namespace hipress::costs

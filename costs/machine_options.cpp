@@ -179,8 +179,8 @@ void warn_of_shared_host(const MachineOptions& options, LoadedMachines& machines
       machines.profile.name, machines.profile.cores, nodes));
 }
 
-/// Of a profile that knows what share of its rate is reached: a rate that a file gives as a
-/// bandwidth is more than that.
+/// Warns of link costs in the cluster file that replace the profile's. Only for profiles that have
+/// the rate of their link: a file may give such a rate as its bandwidth, which is less.
 void warn_of_replaced_link(const MachineOptions& options, LoadedMachines& machines) {
   const Profile& profile = machines.profile;
   if (options.cluster.empty() || profile.link_rate == 0) return;

@@ -16,14 +16,14 @@ namespace hipress::io {
 
 using Json = nlohmann::ordered_json;
 
-/// Makes documents of what the library reads, and what it prints of documents.
+/// Builds documents from the text that the library parses, and prints documents.
 struct Conversion {
   class Reader;
   static Json to_json(const Document& document);
 };
 
-/// Builds a document as the library reads its text, in a time that is linear in its length: the
-/// library's own objects would look each new member up among those before it.
+/// Builds a document while the library parses its text, in time linear in its length. The library's
+/// own objects would compare each new member with all members before it.
 class Conversion::Reader : public nlohmann::json_sax<Json> {
  public:
   explicit Reader(const std::string& source) : source_(source) {}
@@ -54,7 +54,7 @@ class Conversion::Reader : public nlohmann::json_sax<Json> {
     throw InputError(source_, 0, fmt::format("cannot be taken: {}", own_sentence(error)));
   }
 
-  /// What the library says behind its "[json.exception.parse_error.101] ".
+  /// The library's message without its prefix "[json.exception.parse_error.101] ".
   static std::string_view own_sentence(const std::exception& error) {
     std::string_view what = error.what();
     what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
@@ -65,7 +65,7 @@ class Conversion::Reader : public nlohmann::json_sax<Json> {
   /// A list or an object that has begun and not ended.
   struct Level {
     Document document;
-    std::string name = {};  ///< of the member whose value comes next
+    std::string name = {};  ///< name of the member whose value comes next
     std::unordered_set<std::string> names = {};
   };
   bool put(Document value) {

@@ -16,7 +16,7 @@ namespace hipress::io {
 namespace fs = std::filesystem;
 namespace {
 
-/// Whether this process sees all users of the machine, as it does outside of containers.
+/// True if this process sees all users of the machine, as it does outside of containers.
 bool sees_all_users() {
   std::uint64_t inside = 0, outside = 0, count = 0;
   std::ifstream map("/proc/self/uid_map");
@@ -24,7 +24,8 @@ bool sees_all_users() {
   return inside == 0 && outside == 0 && count >= 0xffffffffu;
 }
 
-/// A group of one user alone, as many systems make for each: named like the user, without others.
+/// True for a private group, as many systems make one for each user: it is named like the user and
+/// has no other members.
 bool is_private_group(gid_t group, uid_t user) {
   std::vector<char> group_text(1 << 16), user_text(1 << 16);
   struct group row {};
@@ -76,7 +77,7 @@ void refuse_planted_folders(const fs::path& folder, const std::string& asked_for
   for (const fs::path& part : folder) {
     at /= part;
     struct stat status {};
-    if (::lstat(at.c_str(), &status) != 0) return;  // what is missing is not planted
+    if (::lstat(at.c_str(), &status) != 0) return;  // a missing file cannot be planted
     if (!S_ISLNK(status.st_mode) || !is_planted(at, status)) continue;
     throw InputError(asked_for, 0,
                      fmt::format("{} is a link of another user, in a folder that everybody may "

@@ -16,7 +16,7 @@ namespace hipress::io {
 class PrivateFolder {
  public:
   enum class For {
-    kPrograms,  ///< that will be run; other programs open them by their names
+    kPrograms,  ///< programs that will be run; other programs open them by name
     /// Results under names that say what they are of: a folder of ours in its place does no harm,
     /// so others may write to the folders above it.
     kResults
@@ -47,13 +47,13 @@ class PrivateFolder {
   };
   void write(const std::vector<File>& files) const;
 
-  /// A new file of mode 0600 to append to. InputError with the reason.
+  /// Creates a file of mode 0600 for appending. Throws InputError with the reason.
   Descriptor create(const std::string& name) const;
 
-  /// What is in the folder, sorted.
+  /// Names in the folder, sorted.
   std::vector<std::string> names() const;
 
-  /// InputError if the folder cannot be written to.
+  /// Throws InputError if the folder cannot be written to.
   void require_writable() const;
 
   /// Removes files that were last changed more than `age_s` seconds ago: what killed processes

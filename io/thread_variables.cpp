@@ -19,7 +19,8 @@ void allocate_thread_variables() noexcept {
 }
 
 bool has_room_for_thread() noexcept {
-  // What glibc reserves for a thread's first allocations. Without it each takes a page of its own.
+  // Address space that glibc reserves for a thread's heap. Without it, allocations take a page
+  // each.
   constexpr std::size_t kHeap = std::size_t{64} << 20;
   std::size_t stack = std::size_t{8} << 20;
   if (pthread_attr_t usual; ::pthread_getattr_default_np(&usual) == 0) {

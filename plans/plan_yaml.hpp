@@ -4,14 +4,15 @@
 
 #include "plans/plan_file.hpp"
 
-/// Plan YAML as a text: what write_plan_yaml() writes, and resolve_plan() reads.
+/// Plan YAML as text, which write_plan_yaml() writes and resolve_plan() reads.
 namespace hipress::plans {
 
-/// What write_plan_yaml() writes.
+/// The text that write_plan_yaml() writes.
 std::string plan_yaml(const models::Model& model, const casync::Plan& plan,
                       const PlanReport& report);
 
-/// Reads such a text; `name` stands for the file in messages. InputError as resolve_plan().
+/// Reads such a text. `name` stands for the file in messages. Throws InputError as resolve_plan()
+/// does.
 ResolvedPlan parse_plan_yaml(const std::string& text, const std::string& name,
                              const PlanContext& context);
 

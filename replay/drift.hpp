@@ -53,7 +53,7 @@ Watched watch(const std::function<costs::Probes()>& probe,
 /// The spread where so much movement was left: no less than it.
 costs::Spread widened(costs::Spread spread, double moved);
 
-/// How the sentence begins of a machine that changed its speed while something was done.
+/// Beginning of the sentence about a machine whose speed changed during a measurement.
 inline constexpr std::string_view kMoved = "the machine's speed varied";
 /// A sentence about movement that was left: "the machine's speed varied by 33 % during profiling
 /// (second attempt), so the intervals are wide". Empty without any.

@@ -61,7 +61,7 @@ Json layer_json(const traces::ShardedLayer& layer, double ready_s) {
           {"ready_s", ready_s > 0 ? Json(ready_s) : Json()}};
 }
 
-/// What travels in a step, in the trace and in the model.
+/// Reports the bytes and collectives of a step, in the trace and in the model.
 void add_account(const traces::ImportedModel& imported, Json& report) {
   const traces::JobAccount& account = imported.account;
   report["gradient_ranks"] = account.ranks;

@@ -110,7 +110,7 @@ class PlanTable {
     return unit_of;
   }
 
-  /// How many bulk groups there are; the first has the number of gradients as its unit.
+  /// Number of bulk groups. The first group's unit is the number of gradients.
   std::int64_t groups() const {
     std::int64_t count = 0;
     for (std::uint32_t unit = 0; unit < layout_.units.size(); ++unit) {

@@ -31,12 +31,12 @@ hipress_status guarded(const Work& work) noexcept {
   }
 }
 
-/// std::invalid_argument that names the pointer if it is null.
+/// Throws std::invalid_argument that names the pointer if it is null.
 inline void refuse_null(const void* argument, const char* name) {
   if (argument == nullptr) throw std::invalid_argument(std::string(name) + " is null");
 }
 
-/// What a pointer points to; std::invalid_argument as refuse_null().
+/// Dereferences a pointer. Throws std::invalid_argument as refuse_null() does.
 template <class T>
 T& required(T* argument, const char* name) {
   refuse_null(argument, name);

@@ -32,26 +32,26 @@ from validation.ranks import Launcher, ToolError, memory_kb
 from whole_file import Unwritable, make_folder, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-#: What hipress-plan chooses from.
+#: Algorithms that hipress-plan chooses from.
 ALGORITHMS = "onebit,fp16"
-#: What is profiled: these, and what a hook of DDP has.
+#: Algorithms that are profiled: these, and that of a DDP hook.
 PROFILED = f"{ALGORITHMS},powersgd"
 PLANNED = "planned"
 TITLES = {PLANNED: "the plan found", "none": "no compression", "ddp": "PyTorch DDP", "ddp_fp16": "DDP, fp16 hook",
           "ddp_powersgd": "DDP, PowerSGD hook"}
 
 LOOPBACK, LOOPBACK_PLANS = "loopback", (PLANNED, "none")
-#: How what hipress-plan did not choose travels there.
+#: Topology there of plans that hipress-plan did not make.
 LOOPBACK_TOPOLOGY = "ring"
 #: The network of known speed: Mbit/s each way of every host. Two hosts, whose links are measured in half a minute.
 NETWORK_MBITS, NETWORK_NODES = 1000, 2
 NETWORK_NAME, NETWORK_PLANS = "1 Gbit/s", (PLANNED, "ddp", "ddp_fp16", "ddp_powersgd")
 #: Bytes of gradients that the model is scaled to there, its times with it: a second without compression.
 NETWORK_BYTES = 100e6
-#: GiB of memory that are touched first, at most, so that what a host lends to this machine it has lent before anything is
-#: timed; in pieces of so many bytes, for so many seconds at most.
+#: Most GiB of memory that are touched first, so that a host has lent it to this machine before anything is timed; bytes of a
+#: piece; most seconds.
 WARM_GIB, WARM_BYTES, WARM_S = 6, 64 << 20, 10
-#: How hipress-profile's note begins of a machine that changed its speed all the time.
+#: Beginning of hipress-profile's note about a machine whose speed changed all the time.
 MOVED = "the machine's speed varied"
 
 
@@ -126,11 +126,11 @@ class Tools:
 
 
 class Progress:
-    """Says on standard error what is being done, and about how long the rest will take: what steps take on two idle cores, longer
-    by as much as those took longer that are done, and never more than is left of the budget."""
+    """Reports on standard error the current step, and about how long the rest will take: the times of steps on two idle cores,
+    scaled by the slowness of those that are done, and at most the rest of the budget."""
 
     BUDGET_S = 240
-    #: So many seconds of steps tell how fast this machine is.
+    #: Seconds of steps after which the speed of this machine is known.
     ENOUGH_S = 20
     WARMING_S, PROFILE_S, PLAN_S, ROW_S, LINKS_S, NETWORK_ROW_S = 4, 28, 4, 8, 35, 5
 
@@ -142,7 +142,7 @@ class Progress:
 
     @property
     def left_s(self) -> float:
-        """Of the budget."""
+        """The rest of the budget."""
         return max(0.0, self.BUDGET_S - (time.monotonic() - self.started))
 
     @property
@@ -158,13 +158,14 @@ class Progress:
         self.done += 1
 
     def again(self, step_s: float) -> tuple[str, int]:
-        """How often a tool may measure again where the machine's speed varies meanwhile: once, if there is time for that."""
+        """The number of times that a tool may measure again if the machine's speed varies meanwhile: one if there is time, else
+        none."""
         return "--again", int((sum(self.steps[self.done:]) + 2 * step_s) * self.slowness <= self.left_s)
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What the demo runs, and where its files go."""
+    """The demo's tools, model and numbers, and the place of its files."""
 
     tools: Tools
     output: pathlib.Path
@@ -214,7 +215,7 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What hipress-plan found, and what it says of it."""
+    """The plan that hipress-plan found, and its verdict."""
 
     path: pathlib.Path
     topology: str
@@ -272,8 +273,8 @@ def model_bytes(text: str) -> int:
 
 
 def warm_memory(most_gib: float) -> None:
-    """Touches every page of so much memory, half of what is there at most, as far as there is time, in a process of its own:
-    where there is less, the kernel ends that one."""
+    """Touches every page of `most_gib`, or of half of the available memory if that is less, while there is time. Does so in a child
+    process, which the kernel ends if memory runs out."""
     size = min(int(most_gib * (1 << 30)), memory_kb("MemAvailable") * 1024 // 2) // mmap.PAGESIZE * mmap.PAGESIZE
     if size == 0:
         return
@@ -449,7 +450,7 @@ class Run:
             raise DemoError(str(error), 1) from None
 
     def run_on_loopback(self) -> None:
-        """Nothing but the processor limits it: the hardest network to predict."""
+        """Runs the plans over loopback, the hardest network to predict: only the processor limits it."""
         if self.cases and self.progress.left_s == 0:
             self.left_out.append(LOOPBACK)
             return
@@ -461,7 +462,7 @@ class Run:
             self.run_row(LOOPBACK, plan, lambda again, plan=plan: self.job.run_case(plan, planned, again))
 
     def run_row(self, network: str, plan: str, measure: Callable[[tuple[str, int]], Case]) -> None:
-        """Unless the budget is used up; there is one row at least."""
+        """Runs a row, unless the budget is used up. The first row always runs."""
         what = f"{network}, {TITLES[plan]}"
         if self.cases and self.progress.left_s == 0:
             self.left_out.append(what)

@@ -134,10 +134,10 @@ struct Core {
     if (!shared_cores || casync::is_local(task)) return 0;
     return casync::is_computation(task) ? computing.cores(task) : 1;
   }
-  /// What carries a transfer: the slowest link on its way.
+  /// Link that carries a transfer: the slowest on its path.
   costs::LinkCosts carrier_of(const Task& transfer) const;
-  /// The work of a task that nominally takes `work`. Jitter makes no link faster than it is: bytes
-  /// take their time at its rate, or `work` if a burst makes that less.
+  /// Work of a task that nominally takes `work`. Jitter never makes a link faster: bytes take at
+  /// least their time at its rate, or `work` if a burst makes that less.
   std::int64_t jittered(TaskId id, std::int64_t work) const {
     return options.jitter == nullptr ? work : drawn(id, work);
   }

@@ -50,9 +50,9 @@ const std::vector<Draw>& draws() {
   return made;
 }
 
-/// Of a response where the model is off by `error` of what is communication, and the run by
-/// `of_run` of all. What is hidden behind computation at nominal costs gains nothing from lower
-/// ones, hence the floor; and no draw is faster than the wire.
+/// Time of a response in a draw. `error` scales communication (the model's error), and `of_run`
+/// everything (the run's). Computation at nominal costs hides some communication, which gains
+/// nothing from lower costs: `floor_s` bounds that. No draw is faster than the wire.
 double time_of(const Response& response, const costs::Spread& spread, const Draw& draw,
                double error, double of_run = 0) {
   const double host = response.host_s * std::exp(spread.host * draw.host);

@@ -21,8 +21,8 @@ struct Response {
   double compute_s = 0;   ///< the rest
   double floor_s = 0;     ///< forward and backward, which no communication makes shorter
   double left_out_s = 0;  ///< computation that is not counted
-  /// What the bytes alone take on links whose rates are given, which nothing makes faster; 0: the
-  /// rates are themselves uncertain.
+  /// Lower bound: time of the bytes alone on links whose rates are given. 0 if the rates are
+  /// themselves uncertain.
   double wire_s = 0;
   bool operator==(const Response&) const = default;
 };
@@ -32,7 +32,7 @@ struct Interval {
   double p10_s = 0, p90_s = 0;
 };
 
-/// An interval that ends at more than this many times its start says too little to decide by.
+/// Largest ratio of an interval's ends by which to decide. Wider intervals say too little.
 inline constexpr double kWidestInterval = 3;
 inline bool too_uncertain(const Interval& interval) {
   return interval.p90_s > kWidestInterval * interval.p10_s;
@@ -41,17 +41,17 @@ inline bool too_uncertain(const Interval& interval) {
 /// Of what takes `seconds` less because it leaves out so much computation (forward, backward).
 Response without_compute(const Response& response, double seconds);
 
-// Each makes something take `factor` times as long: codecs and merges; the CPU's part of transfers;
+// Each scales the time of something by `factor`: codecs and merges; the CPU's part of transfers;
 // both of them; links.
 void slow_kernels(double factor, costs::Profile& profile);
 void slow_transfers(double factor, costs::Profile& profile, costs::Cluster& cluster);
 void slow_host(double factor, costs::Profile& profile, costs::Cluster& cluster);
 void slow_links(double factor, costs::Profile& profile, costs::Cluster& cluster);
 
-/// Leaves nothing to take time but bytes on links.
+/// Makes everything free but bytes on links.
 void leave_wires(costs::Profile& profile, costs::Cluster& cluster);
 
-/// Simulations that a response takes besides that of its time.
+/// Simulations for a response besides that of its time.
 inline constexpr std::uint32_t kStressed = 3;
 
 /// Seconds that something takes with these costs; none: it cannot be told.

@@ -106,11 +106,11 @@ constexpr std::array kImprovements = {
                 cut_transfer_work},
 };
 
-/// What bounds a job, twice as fast.
+/// A possible bottleneck of a job, and a change that makes it twice as fast.
 struct Doubling {
   std::string_view what;
   void (*apply)(Scenario& scenario);
-  bool changes_graph = false;  ///< everything but computation is what the graph's tasks cost
+  bool changes_graph = false;  ///< computation does; all else changes only costs of tasks
 };
 constexpr std::array kDoublings = {
     Doubling{"computation", [](Scenario& scenario) { hurry_compute_by(2, scenario); }, true},

@@ -79,8 +79,8 @@ class Works {
         std::min(all, casync::from_seconds(waits * link.latency_s).count());
     return {all - latency, latency};
   }
-  /// The least that a transfer takes, whatever jitter it draws: its bytes at the rate of `link`.
-  /// Of `nodes` if it is a collective.
+  /// Lower bound of a transfer's time under any jitter: its bytes at the rate of `link`. The bytes
+  /// of a collective depend on `nodes`.
   std::int64_t wire(const casync::Task& task, std::uint32_t nodes,
                     const costs::LinkCosts& link) const;
   /// Of a task that takes `nominal` at speed 1.

@@ -35,8 +35,8 @@ std::string check_of(const std::string& key, const std::string& text) {
   return fmt::format("{}{}\n", kCheck, io::to_hex(io::sha256(key + '\n' + text)));
 }
 
-/// What a line holds behind its key: "1 iteration forward compute tasks host links wire", of
-/// which the last three are "-" where nobody has asked. 17 digits bring every number back.
+/// The value of a line, behind its key: "1 iteration forward compute tasks host links wire". The
+/// last three are "-" if the sensitivity was not computed. 17 digits restore every number exactly.
 std::string text_of(const Outcome& outcome) {
   if (!outcome.possible) return "0";
   std::string text = fmt::format("1 {} {} {} {}", outcome.iteration.count(),
@@ -63,7 +63,8 @@ bool parse(std::string_view text, Number& number) {
   return error == std::errc() && end == last;
 }
 
-/// True if a simulation may come to this: no time is negative or longer than files may ask for.
+/// True if a simulation may return this outcome: times are not negative and not too long, and
+/// forward is at most the whole iteration.
 bool is_possible(const Outcome& outcome) {
   const auto is_time = [](casync::Picoseconds time) {
     return time.count() >= 0 && time <= kLongest;

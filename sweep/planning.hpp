@@ -27,8 +27,8 @@ struct Planning {
   std::int64_t evaluations = planner::kEvaluations;  ///< of each search
   unsigned jobs = 1;                                 ///< plans at a time; they do not depend on it
   Progress progress = {};
-  /// Where searched plans are kept and found, as texts of plan YAML; both or none: nowhere. Called
-  /// by several threads at a time.
+  /// `find` reads a cache of searched plans, as plan YAML, and `keep` adds to it. Give both or
+  /// neither; without them nothing is cached. Several threads call them at a time.
   std::function<std::optional<std::string>(const Point& point)> find = {};
   std::function<void(const Point& point, const std::string& text)> keep = {};
 };

@@ -76,7 +76,7 @@ int run_and_report(const ToolInfo& info, const std::function<int()>& run) {
   }
 }
 
-/// Has flags refuse a value, as in --json=2. Those that stand for one, such as --steady, take it.
+/// Makes flags refuse a value, as in --json=2. Flags that stand for one, such as --steady, take it.
 void refuse_values_of_flags(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     const bool stands_for_one = std::ranges::any_of(
@@ -85,7 +85,7 @@ void refuse_values_of_flags(CLI::App& app) {
   }
 }
 
-/// What is wrong with the command line, by CLI11.
+/// CLI11's complaint about the command line, with better words for flags that were given a value.
 std::string complaint(const CLI::ParseError& error) {
   constexpr std::string_view kOfFlag = " was given a disallowed flag override";
   const std::string what = error.what();

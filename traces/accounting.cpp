@@ -13,8 +13,8 @@ namespace hipress::traces {
 namespace {
 
 constexpr double kRounded = 0.01, kRounded_s = 2e-6;
-constexpr double kUneven = 0.05;       // of a step whose passes differ
-constexpr double kBytesDiffer = 0.05;  // padding, and what is too small to be sharded
+constexpr double kUneven = 0.05;       // for a step whose passes differ
+constexpr double kBytesDiffer = 0.05;  // padding, and parameters too small to be sharded
 
 std::string text(double seconds) { return io::format_duration(seconds); }
 std::string bytes(std::int64_t count) { return io::format_amount(count); }
@@ -24,7 +24,7 @@ std::optional<double> passes_s(const StepAccount& step) {
   return step.passes * (*step.forward_s + *step.backward_s);
 }
 
-/// Forward, backward, the rest and exposed communication are the step.
+/// Checks that forward, backward and exposed communication together take no longer than the step.
 void check_times(const JobAccount& job, std::vector<std::string>& diagnostics) {
   std::string first;
   std::size_t over = 0;
@@ -59,7 +59,7 @@ void check_times(const JobAccount& job, std::vector<std::string>& diagnostics) {
       first, over > 1 ? fmt::format(" (so in {} steps)", over) : ""));
 }
 
-/// What gradients travel in, where that is not their type.
+/// Sentence about gradients that travel in another type than their own.
 std::string travels_as(const JobAccount& job, std::int64_t sent) {
   const bool is_half = job.sent_dtype == "float16" || job.sent_dtype == "bfloat16";
   return fmt::format(
@@ -69,7 +69,7 @@ std::string travels_as(const JobAccount& job, std::int64_t sent) {
       job.dtype, is_half ? ": of the baselines of hipress-plan, ddp_fp16 sends as much" : "");
 }
 
-/// The model sends as many bytes as the trace.
+/// Reports a model that sends more or fewer bytes than the trace.
 void check_bytes(const JobAccount& job, std::vector<std::string>& diagnostics) {
   const auto sent = job.steps.back().sent_bytes;
   if (!sent || !job.model_bytes || *sent == 0 || *job.model_bytes == 0) return;
@@ -90,7 +90,8 @@ void check_bytes(const JobAccount& job, std::vector<std::string>& diagnostics) {
                            : ": of the schedules, it is the nearest, and none does as the job"));
 }
 
-/// The ranks that average gradients are the job's.
+/// Reports ranks of the job that do not average gradients, or average them in groups of several
+/// sizes.
 void check_ranks(const JobAccount& job, std::vector<std::string>& diagnostics) {
   if (job.group_sizes.size() > 1) {
     diagnostics.push_back(fmt::format(
@@ -105,7 +106,7 @@ void check_ranks(const JobAccount& job, std::vector<std::string>& diagnostics) {
                   job.joined, *job.ranks, *job.job_ranks, *job.ranks));
 }
 
-/// Every step of the medians synchronises, and sends as many bytes as the others.
+/// Checks that every step of the medians synchronises, and sends as many bytes as the others.
 void check_synchronisation(const JobAccount& job, std::vector<std::string>& diagnostics) {
   const auto silent =
       std::ranges::find(job.steps, false, [](const StepAccount& one) { return one.synchronises; });

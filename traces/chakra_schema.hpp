@@ -41,7 +41,7 @@ enum NodeType : std::uint64_t {
   kCollectiveNode = 7,
 };
 
-/// Of the attribute comm_type, and the names of all by number.
+/// Values of the attribute comm_type, and the names of all values.
 inline constexpr std::uint64_t kAllReduceType = 0, kReduceScatterType = 7;
 inline constexpr std::string_view kCollectiveNames[] = {
     "all-reduce", "reduce",     "all-gather",     "gather",         "scatter",

@@ -32,7 +32,7 @@ void read_attribute(std::string_view message, Attributes& attributes) {
   if (name == "comm_size") attributes.bytes = value;
 }
 
-/// Where a node should stand, metadata do: another trace begins.
+/// Thrown for metadata in place of a node: another trace begins.
 struct SecondTrace : io::InputError {
   SecondTrace() : io::InputError("another trace begins") {}
 };
@@ -58,7 +58,7 @@ void read_inputs(std::string_view message, TraceNode& node, InputShapes& shapes)
   }
 }
 
-/// How a node communicates; empty: it does not, as far as it says.
+/// Kind of communication that a node says it does; empty if none.
 std::string_view communication_in(std::uint64_t type, const Attributes& attributes) {
   if (type == chakra::kSendNode) return "send";
   if (type == chakra::kReceiveNode) return "receive";
@@ -67,7 +67,7 @@ std::string_view communication_in(std::uint64_t type, const Attributes& attribut
   return known ? chakra::kCollectiveNames[*attributes.type] : "collective of unknown kind";
 }
 
-/// What the nodes of a file come to.
+/// Totals over the nodes of a file.
 struct Counts {
   std::int64_t nodes = 0, collectives = 0, cpu_duplicates = 0;
   bool all_typed = true;  ///< every node has a type of the schema

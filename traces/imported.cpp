@@ -155,7 +155,7 @@ void say_left_out(const Imported& trace, std::vector<std::string>& diagnostics) 
                 "gradients, lines name,elements, as `input`"));
 }
 
-/// Refuses a step whose gradients are sparse, which all-reduces of dense ones are not.
+/// Refuses a step with sparse gradients, since the model's are dense.
 void refuse_sparse(const TracedStep& step) {
   std::vector<std::size_t> sparse;
   for (std::size_t g = 0; g < step.gradients.size(); ++g) {
@@ -306,7 +306,7 @@ Steps alike_last(const Steps& steps, Parts parts, std::vector<std::string>& diag
   return alike;
 }
 
-/// Of the gradients' elements: what may be a norm, a metric or a buffer.
+/// Share of the gradients' elements below which data may be a norm, a metric or a buffer.
 constexpr double kSmall = 0.01;
 
 /// Whether a step gathers all parameters, as ZeRO-1 and -2 do behind their optimizers; of DDP's
@@ -388,14 +388,14 @@ void add_gradients(const Steps& steps, const PartsRow& row, models::Model& model
   }
 }
 
-/// The type that all have; empty: they have several.
+/// Type of all parts; empty if they differ.
 std::string common_dtype(const std::vector<TracedGradient>& parts) {
   const bool same = std::ranges::all_of(
       parts, [&](const TracedGradient& one) { return one.dtype == parts.front().dtype; });
   return parts.empty() || !same ? "" : parts.front().dtype;
 }
 
-/// Gradients travel in the type that they are averaged in, which is theirs if it is the wider one.
+/// Makes the model's gradients float32 if they are averaged in float32.
 void widen(const TracedStep& step, models::Model& model, std::vector<std::string>& diagnostics) {
   const std::string sent = common_dtype(step.carriers());
   if (sent != models::to_string(models::Dtype::kFloat32)) return;
@@ -410,7 +410,7 @@ void widen(const TracedStep& step, models::Model& model, std::vector<std::string
       count, model.gradients.size()));
 }
 
-/// Bytes of what carries gradients; none: sizes or types are not told.
+/// Bytes of the collectives that carry gradients; empty if sizes or types are not told.
 std::optional<std::int64_t> sent_bytes(const TracedStep& step) {
   std::int64_t bytes = 0;
   if (!total_of(step.carriers())) return std::nullopt;
@@ -430,7 +430,7 @@ std::int64_t bytes_of(const models::Model& model) {
   return bytes;
 }
 
-/// Of the GPU; none: the trace does not tell.
+/// GPU time; empty if the trace does not tell.
 std::optional<double> shown_s(const TracedStep& step) {
   if (!step.compute_s || !step.exposed_communication_s || !step.idle_s) return std::nullopt;
   return *step.compute_s + *step.exposed_communication_s + *step.idle_s;
@@ -472,7 +472,7 @@ JobAccount account_of(const Imported& trace, const Steps& steps, Parts parts,
   return job;
 }
 
-/// The rest of a step by the model's medians, or else what optimizers take of it.
+/// Rest of a step by the model's medians, or else the optimizers' part of it.
 std::optional<double> optimizer_s(const models::Model& model, const Steps& steps) {
   const auto over_steps = [&](std::optional<double> TracedStep::*member) {
     return median_of(steps, [member](const TracedStep& step) { return step.*member; });
@@ -485,7 +485,7 @@ std::optional<double> optimizer_s(const models::Model& model, const Steps& steps
   return rest ? rest : over_steps(&TracedStep::optimizer_s);
 }
 
-/// Why buckets of so many elements have fewer than the gradients that they carry.
+/// Explains why buckets with `elements` elements have fewer than the gradients that they carry.
 std::string why_fewer(const TracedStep& step, std::int64_t elements) {
   const char* const remedy =
       ": the job sends factors of low rank; trace it without that hook for a model of its "
@@ -502,7 +502,7 @@ std::string why_fewer(const TracedStep& step, std::int64_t elements) {
          "of them); trace the job without it";
 }
 
-/// Throws io::Unmet where buckets have other elements than the gradients that they carry.
+/// Throws io::Unmet if buckets have other numbers of elements than the gradients that they carry.
 void check_carried(const TracedStep& step) {
   const auto gradients = total_of(step.gradients), buckets = total_of(step.buckets);
   if (!gradients && step.factorises) {
@@ -519,7 +519,7 @@ void check_carried(const TracedStep& step) {
       step.name, *gradients, *buckets, *buckets < *gradients ? why_fewer(step, *buckets) : ""));
 }
 
-/// What else is exposed or travels, and no plan changes.
+/// Reports other communication, which no plan changes, if its bytes or its exposed time matter.
 void say_others(const StepAccount& step, const KindTotal& other,
                 const std::optional<models::Traced>& traced,
                 std::vector<std::string>& diagnostics) {
@@ -575,7 +575,7 @@ std::int64_t ranks_of(const Sharding& sharding) {
   return sharding.ranks * std::max<std::int64_t>(1, sharding.replicas);
 }
 
-/// Whether its types are those of the baselines that gather in one and reduce in another.
+/// True if its types are those of the baselines that gather in bfloat16 and reduce in float32.
 bool is_mixed(const ShardedLayer& layer) {
   return layer.gathered_dtype == models::to_string(models::Dtype::kBfloat16) &&
          layer.reduced_dtype == models::to_string(models::Dtype::kFloat32);
@@ -603,9 +603,9 @@ void say_assumed(const Sharding& sharding, std::vector<std::string>& diagnostics
                           layer.forward_gathers)
             : ""));
   }
-  diagnostics.push_back(
-      fmt::format("the job trained with {} on {} ranks: give hipress-plan and hipress-sim `schedule`",
-                  sharding.schedule, ranks_of(sharding)));
+  diagnostics.push_back(fmt::format(
+      "the job trained with {} on {} ranks: give hipress-plan and hipress-sim `schedule`",
+      sharding.schedule, ranks_of(sharding)));
 }
 
 std::string source_of(const Imported& trace) {
@@ -651,8 +651,9 @@ StepAccount account_of(const TracedStep& step, const Sharding& sharding) {
   return account;
 }
 
-/// What the job's schedule sends of the model: it gathers in every forward and, unless layers stay
-/// whole, in every backward pass, and reduces behind it, over all groups of shards.
+/// Bytes that a step of the job's schedule sends for the model, over all groups of shards. Each
+/// pass gathers in forward and, unless layers stay whole, in backward. Then it reduces, and
+/// averages over replicas.
 std::int64_t bytes_with_schedule(const models::Model& model, const Sharding& sharding) {
   const bool stays_whole = sharding.schedule.find("reshard=false") != std::string::npos;
   const int collectives = (stays_whole ? 2 : 3) + (sharding.replicas > 1 ? 1 : 0);

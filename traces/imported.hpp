@@ -23,10 +23,10 @@ struct TracedGradient {
   std::int64_t elements = 0;        ///< 0: the trace does not tell
   std::vector<std::int64_t> shape;  ///< none: the trace does not tell
   std::string dtype;     ///< "float32", …; else as the trace writes it; empty: not told
-  bool assumed = false;  ///< the type is, since the trace tells bytes alone
-  std::optional<std::int64_t> ranks = {};  ///< of a bucket: its process group's
+  bool assumed = false;  ///< the type is assumed: the trace tells bytes alone
+  std::optional<std::int64_t> ranks = {};  ///< size of a bucket's process group
   std::optional<double> ready_s;           ///< after the start of backward
-  std::optional<SparseSize> sparse = {};   ///< none: it is dense
+  std::optional<SparseSize> sparse = {};   ///< empty: the gradient is dense
 };
 
 /// One iteration.
@@ -45,9 +45,9 @@ struct TracedStep {
   std::optional<double> communication_s = {};
   std::optional<double> exposed_communication_s = {};
   std::optional<double> idle_s = {};
-  /// The part of exposed_communication_s by what carries gradients or shards of them.
+  /// Part of exposed_communication_s that carries gradients or shards of them.
   std::optional<double> modelled_exposed_s = {};
-  /// Steps of optimizers behind backward, where the trace does not tell when gradients are
+  /// Time of the optimizers' steps after backward, if the trace does not tell when gradients are
   /// averaged.
   std::optional<double> optimizer_s = {};
   int iterations = 1;  ///< in the profiler's step, of which this is one
@@ -57,17 +57,18 @@ struct TracedStep {
   std::vector<TracedGradient> buckets = {};
   /// Those that nothing of backward launched: nothing says of what.
   std::vector<TracedGradient> other_all_reduces = {};
-  /// Of these, those behind backward that have as many elements as the gradients, and so carry
-  /// them.
+  /// Those of other_all_reduces after backward that carry the gradients, since they have as many
+  /// elements.
   std::vector<TracedGradient> late_buckets = {};
-  std::string travels = {};  ///< a collective but no all-reduce that AccumulateGrad launched
+  std::string travels = {};  ///< other collective that AccumulateGrad launched
   /// Matrix products in AccumulateGrad, as hooks make them for factors of low rank.
   bool factorises = false;
   KindTotal averages = {}, other = {};  ///< all-reduces of gradients, and the other collectives
-  /// Those behind backward that carry no gradients: elements, and what carries most of them.
+  /// Collectives after backward that carry no gradients: their elements, and the kind of the
+  /// largest.
   std::int64_t behind_elements = 0;
   std::string behind = {};
-  /// Why gradients that it has are not told: a sentence; empty: they are, or it has none.
+  /// Sentence that says why its gradients are not told; empty if they are, or if it has none.
   std::string no_gradients = {};
   std::int64_t reduce_scatters = 0;
   std::int64_t gathered_elements = 0;  ///< what comes out of all-gathers; 0: not told, or none
@@ -75,9 +76,9 @@ struct TracedStep {
   /// Of a step that reduces to shards.
   std::optional<ShardedStep> sharded = {};
 
-  /// Of the buckets; none if one of them does not tell, or carries a sparse gradient.
+  /// Elements of the buckets; empty if one of them does not tell, or carries a sparse gradient.
   std::optional<std::int64_t> collective_elements() const;
-  /// What carries the gradients.
+  /// Collectives that carry the gradients.
   const std::vector<TracedGradient>& carriers() const {
     return buckets.empty() ? late_buckets : buckets;
   }
@@ -86,7 +87,7 @@ struct TracedStep {
 /// Whether these have the same sizes and shapes in the same order.
 bool same_layout(const std::vector<TracedGradient>& a, const std::vector<TracedGradient>& b);
 
-/// Collectives of a kind, or messages, of a whole trace.
+/// Collectives or messages of one kind in a whole trace.
 struct HeldCollectives {
   std::string kind;  ///< "all-gather"
   std::int64_t count = 0;
@@ -106,7 +107,7 @@ struct Imported {
   /// Sentences: what this trace does not tell, and the remedy.
   std::vector<std::string> not_told = {};
   std::vector<std::string> assumed = {};  ///< sentences about what the reader took it for
-  std::string problem = {};               ///< why it is of no model; empty: nothing is known
+  std::string problem = {};               ///< why no model can be made; empty: none known
   std::int64_t events = 0;                ///< events or nodes
 
   /// Adds a sentence to not_told, once, and of what is said of step after step the first few.
@@ -115,10 +116,10 @@ struct Imported {
   // Of Chakra traces.
   std::int64_t collectives = 0;     ///< nodes of collectives
   std::int64_t cpu_duplicates = 0;  ///< of these, those of the CPU
-  // Of execution traces, PyTorch's and Chakra's.
+  // Only for execution traces, PyTorch's and Chakra's.
   std::vector<HeldCollectives> held = {};
-  bool is_generated = false;         ///< by a generator of workloads: no operator is PyTorch's
-  std::string sparse_operator = {};  ///< that makes a sparse gradient; empty: there is none
+  bool is_generated = false;         ///< a generator of workloads made it: no PyTorch operator
+  std::string sparse_operator = {};  ///< makes a sparse gradient; empty: none does
 };
 
 /// What of a trace's text is kept, so that memory does not grow with it: its beginning, made
@@ -131,8 +132,8 @@ struct ImportedModel {
   std::optional<models::Traced> traced;  ///< none: the trace has no times
   /// Medians over steps; none: the job is not sharded.
   std::optional<Sharding> sharding = {};
-  JobAccount account = {};  ///< of the steps that the medians are of
-  /// Of a step of a job that is not sharded: what carries gradients, and all else.
+  JobAccount account = {};  ///< account of the steps behind the medians
+  /// Collectives of gradients, and all others, in a step of a job that is not sharded.
   KindTotal averages = {}, other = {};
 };
 

@@ -87,7 +87,7 @@ void NodeTrace::add(const TraceNode& node) {
   kept_.push_back(std::move(kept));
 }
 
-/// Counts what it communicates, by what it says of itself or by its name.
+/// Counts a node's communication, by its attributes or by its name.
 void NodeTrace::keep_communication(const TraceNode& node, std::string_view name) {
   constexpr std::string_view kC10d = "c10d::";
   const bool is_call = node.communication.empty();
@@ -99,7 +99,8 @@ void NodeTrace::keep_communication(const TraceNode& node, std::string_view name)
   part.bytes += std::min(node.bytes, INT64_MAX - part.bytes);
 }
 
-/// What the trace holds; where the GPU's are recorded, the CPU's are the same once more.
+/// Collectives of the trace. If the GPU's records exist, they are used alone: the CPU's repeat
+/// them.
 std::vector<HeldCollectives> NodeTrace::held() const {
   const bool has_nodes = !held_.empty();
   const auto& all = has_nodes ? held_ : called_;
@@ -121,10 +122,10 @@ void NodeTrace::keep_sparse(const TraceNode& node, std::string_view name) {
   sparse_.emplace_back(node.id, node.shapes ? sparse_size_of(name, *node.shapes) : SparseSize());
 }
 
-/// By the node of AccumulateGrad, of the gradients that are sparse.
+/// Sizes of the sparse gradients, by the id of their AccumulateGrad.
 std::map<std::int64_t, SparseSize> NodeTrace::sparse_gradients() const {
   std::map<std::int64_t, SparseSize> found;
-  SparseSize made;  // the last that tells
+  SparseSize made;  // the last known size
   for (const auto& [id, size] : sparse_) {
     if (size.values > 0) made = size;
     auto at = links_.find(id);

@@ -30,7 +30,7 @@ struct TraceNode {
   std::optional<std::int64_t> all_reduce_bytes = {};
   bool is_cpu = false;  ///< of these: the CPU's record
   bool is_reduce_scatter = false;
-  /// "all-gather" …, of a node that communicates by what it says of itself, and what it moves.
+  /// Kind of communication by the node's attributes, such as "all-gather", and its bytes.
   std::string_view communication = {};
   std::int64_t bytes = 0;
   const InputShapes* shapes = nullptr;  ///< of all inputs; null: not told
@@ -41,8 +41,8 @@ struct TraceNode {
 class NodeTrace {
  public:
   void add(const TraceNode& node);
-  /// Sizes of gradients and buckets; to be called once. None if no node was PyTorch's, nor
-  /// communicates by what it says of itself. io::InputError, without the file's name, for the
+  /// Returns sizes of gradients and buckets; to be called once. Empty if no node is PyTorch's and
+  /// none has attributes of communication. Throws io::InputError, without the file's name, for the
   /// traces of several ranks.
   std::optional<Imported> finish();
 
@@ -63,7 +63,7 @@ class NodeTrace {
     TracedGradient gradient = {};
     std::string name = {};  ///< of a step
   };
-  /// Of one kind, by the CPU's records and by the GPU's.
+  /// Collectives of one kind in the CPU's records and in the GPU's.
   struct Held {
     HeldCollectives cpu, gpu;
   };
@@ -100,11 +100,11 @@ class NodeTrace {
   std::int64_t optimizer_steps_ = 0;
   bool is_of_pytorch_ = false;
   std::unordered_map<std::int64_t, FsdpRange> ranges_;
-  std::set<std::int64_t> evaluations_;                       // of functions of backward
+  std::set<std::int64_t> evaluations_;                       // functions of backward
   std::vector<Start> started_;                               // sorted by finish()
-  std::map<std::string, Held> held_, called_;                // by nodes, and by c10d's operators
+  std::map<std::string, Held> held_, called_;                // of nodes; of c10d's operators
   std::vector<std::pair<std::int64_t, SparseSize>> sparse_;  // operators of sparse tensors
-  std::string sparse_operator_;                              // that makes a gradient
+  std::string sparse_operator_;                              // makes a sparse gradient
   RankEvidence ranks_;
   std::int64_t roots_ = 0;  // nodes of processes
 };

@@ -214,7 +214,7 @@ bool ProfilerTrace::add_range_of_fsdp(const ProfilerEvent& event) {
   return true;
 }
 
-/// Keeps what tells forward from backward, products, copies, and uses of sparse tensors.
+/// Keeps events that tell forward from backward, products, copies, and uses of sparse tensors.
 void ProfilerTrace::add_tensor_operator(const ProfilerEvent& event) {
   forward_.push_back({event.thread, event.start_ns});
   if (std::ranges::find(kProducts, event.name) != std::end(kProducts)) {
@@ -226,7 +226,7 @@ void ProfilerTrace::add_tensor_operator(const ProfilerEvent& event) {
   }
 }
 
-/// Whether it is kept with its length.
+/// True if the event is kept with its length.
 bool ProfilerTrace::add_operator(const ProfilerEvent& event) {
   const std::string_view name = event.name;
   const Operator plain{.time = {event.start_ns, event.start_ns + event.length_ns},

@@ -26,7 +26,7 @@ std::int64_t elements_in(const std::vector<TracedGradient>& buckets) {
   return sum;
 }
 
-/// Of what a collective carries, at least one way; a type that is not known is taken for float32.
+/// Lower bound on the bytes that a collective carries. An unknown type counts as float32.
 std::int64_t bytes_of(const std::string& dtype, std::int64_t elements) {
   const std::int64_t each = bytes_of_type(dtype);
   return elements * (each > 0 ? each : bytes_of_type("float32"));
@@ -81,7 +81,7 @@ const ProfilerTrace::Operator* ProfilerTrace::inside(const Operator& outer) cons
   return is_inside ? &*at : nullptr;
 }
 
-/// What the gradient holds that an AccumulateGrad adds if it is sparse; none: it is dense.
+/// Size of the sparse gradient that an AccumulateGrad adds; empty if it is dense.
 std::optional<SparseSize> ProfilerTrace::sparse_in(const Operator& accumulate) const {
   const auto place = [](const SparseUse& one) { return std::pair(one.thread, one.ns); };
   const auto first = std::ranges::lower_bound(
@@ -89,7 +89,7 @@ std::optional<SparseSize> ProfilerTrace::sparse_in(const Operator& accumulate) c
   const auto end = std::ranges::upper_bound(
       first, sparse_.end(), std::pair(accumulate.thread, accumulate.time.end), {}, place);
   if (first == end) return std::nullopt;
-  // Where it is added to another, it was made a little before.
+  // A gradient that is added to another was made a little before.
   constexpr int kMost = 32;
   int looked = 0;
   for (auto at = end; at != sparse_.begin() && looked < kMost; ++looked) {
@@ -260,7 +260,7 @@ void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
   }
 }
 
-/// Where optimizers step between passes of different gradients, several models are trained.
+/// Reports a job that trains several models: optimizers step between passes of different gradients.
 void ProfilerTrace::say_in_turn(const std::string& name, const std::vector<Pass>& passes,
                                 Imported& imported) const {
   std::size_t steps = 0;
@@ -282,7 +282,7 @@ void ProfilerTrace::say_in_turn(const std::string& name, const std::vector<Pass>
       name, passes.size(), sizes);
 }
 
-/// Makes the times of the profiler's step those of one of its iterations.
+/// Divides the times of the profiler's step by its number of iterations.
 void ProfilerTrace::share_out(TracedStep& step, int iterations) {
   step.iterations = iterations;
   for (std::optional<double>* time : {&step.length_s, &step.compute_s, &step.communication_s,
@@ -342,11 +342,11 @@ void ProfilerTrace::keep_last_iteration(const std::string& name, std::vector<Pas
   passes.erase(passes.begin(), passes.end() - 1);
 }
 
-/// Makes the ready times of the last pass the medians over passes of the same gradients: it alone
-/// has the hooks of buckets in it.
+/// Sets the ready times of the last pass to medians over all passes. The last pass is kept since it
+/// alone has the hooks of buckets.
 void ProfilerTrace::take_medians(std::vector<Pass>& passes) {
   Pass& last = passes.back();
-  std::vector<std::optional<double>> latest;  // of the gradients up to one
+  std::vector<std::optional<double>> latest;  // of all gradients up to this one
   for (std::size_t g = 0; g < last.gradients.size(); ++g) {
     std::vector<double> times;
     for (const Pass& pass : passes) {
@@ -382,7 +382,7 @@ void ProfilerTrace::add_gradients(const Window& window, TracedStep& step,
   step.factorises = product != products_.end() && product->ns < window.time.end;
 }
 
-/// The AccumulateGrad that a call is in; null: it is in none.
+/// The AccumulateGrad around a call; null if there is none.
 const ProfilerTrace::Operator* ProfilerTrace::accumulate_around(std::uint64_t thread,
                                                                 std::int64_t ns) const {
   constexpr int kLooked = 16;
@@ -395,7 +395,7 @@ const ProfilerTrace::Operator* ProfilerTrace::accumulate_around(std::uint64_t th
   return nullptr;
 }
 
-/// What a step communicates besides its buckets.
+/// Adds the communication of a step besides its buckets. Returns the part that carries gradients.
 ProfilerTrace::Carried ProfilerTrace::add_collectives(const Window& window,
                                                       TracedStep& step) const {
   const auto by_start = [](const Operator& one) { return one.time.begin; };
@@ -435,8 +435,8 @@ ProfilerTrace::Carried ProfilerTrace::add_collectives(const Window& window,
   return carried;
 }
 
-/// Of what is started behind backward, the all-reduces of a group that have as many elements as the
-/// gradients carry them.
+/// Adds the all-reduces of a group after backward that have as many elements as the gradients: they
+/// carry them.
 void ProfilerTrace::add_late_buckets(const std::vector<Started>& behind, TracedStep& step,
                                      Carried& carried) const {
   std::map<std::string, std::vector<const Started*>> groups;
@@ -453,7 +453,7 @@ void ProfilerTrace::add_late_buckets(const std::vector<Started>& behind, TracedS
     for (const Started* one : members) {
       sum += std::min(models::kMaxElements - sum, std::max<std::int64_t>(0, one->what.elements));
     }
-    // What has no sizes may carry them.
+    // All-reduces without sizes may carry them.
     if (!told || (elements > 0 && is_near(sum, elements))) {
       found.insert(found.end(), members.begin(), members.end());
     }
@@ -472,13 +472,14 @@ void ProfilerTrace::add_late_buckets(const std::vector<Started>& behind, TracedS
   }
 }
 
-/// The part of exposed communication by what carries gradients, or shards of them.
+/// Adds the part of exposed communication that carries gradients, or shards of them.
 void ProfilerTrace::add_exposed(const Interval& window, const Carried& carried,
                                 TracedStep& step) const {
   std::vector<Interval> times = carried.times;
   const auto sharding = step.sharded ? sharding_of(*step.sharded) : std::nullopt;
   if (sharding) times = sharding->times;
-  // Whose times these are: of shards, and of what is started behind backward, the last one's.
+  // For shards, and for collectives after backward, the times are those of the last iteration
+  // alone.
   const int iterations = sharding || step.buckets.empty() ? 1 : step.iterations;
   if (!waits_.empty()) {
     for (const Interval& hook : times_of_hooks()) times.push_back(hook);

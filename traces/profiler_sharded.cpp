@@ -71,7 +71,7 @@ void ProfilerTrace::join_sharded() {
   stream_ = computing_stream();
 }
 
-/// Where a call's list of tensors has no type, that of what gloo then does with as many elements.
+/// Gives calls without a type that of the next call of gloo's of the same kind and size.
 void ProfilerTrace::read_types_of_library() {
   constexpr std::ptrdiff_t kLooked = 16;
   for (CollectiveCall& call : collective_calls_) {
@@ -110,7 +110,8 @@ std::vector<Interval> ProfilerTrace::backward_passes(const Window& window) const
   return passes;
 }
 
-/// What an optimizer separates are iterations, of which the last is kept. How many there were.
+/// Keeps the passes of the last iteration; an optimizer's step separates iterations. Returns their
+/// number.
 int ProfilerTrace::keep_last_iteration(std::vector<Interval>& passes) const {
   int iterations = 1;
   std::size_t first = 0;
@@ -196,7 +197,7 @@ ProfilerTrace::Collective ProfilerTrace::with_sizes(const Collective& what, std:
   return made;
 }
 
-/// The collectives of a window, as kernels or, without these, as calls and what a library does.
+/// The collectives of a window: as kernels, or else as calls and the library's own records.
 std::vector<ProfilerTrace::Started> ProfilerTrace::started(const Window& window) const {
   std::vector<Started> all;
   auto at = std::ranges::lower_bound(activities_, window.time.begin, {}, &Activity::launch_ns);

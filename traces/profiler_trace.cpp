@@ -13,11 +13,11 @@ namespace hipress::traces {
 namespace {
 
 constexpr double kBehind = 0.005;  // of a step: what a launch may take
-/// How far the clocks of CPU and GPU may be apart: profilers bring them together to microseconds.
+/// Largest difference between the clocks of CPU and GPU. Profilers align them to microseconds.
 constexpr std::int64_t kClocks_ns = 10'000'000;
 constexpr double kShortestStep_s = 1e-6;
 
-/// Throws io::InputError for a step with a time that its events cannot have taken.
+/// Throws io::InputError for a step with an impossible time.
 void require_times(const TracedStep& step) {
   const bool works =
       !step.gradients.empty() || step.collectives > 0 || step.compute_s.value_or(0) > 0;
@@ -302,7 +302,7 @@ void ProfilerTrace::add_world_size(const TraceHeader& header, Imported& imported
   }
 }
 
-/// Groups of other communication say nothing of how many ranks average gradients.
+/// Groups of other communication do not tell how many ranks average gradients.
 void ProfilerTrace::take_world_size_of_gradients(Imported& imported) {
   std::optional<std::int64_t> ranks;
   for (const TracedStep& step : imported.steps) {

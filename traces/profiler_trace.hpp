@@ -26,7 +26,7 @@ namespace hipress::traces {
 /// hipress::wait(...).
 class ProfilerTrace {
  public:
-  /// io::InputError, without the file's name, for an event that ends before it begins.
+  /// Throws io::InputError, without the file's name, for an event that ends before it begins.
   void add(const ProfilerEvent& event);
   /// To be called once, after the last event. None if no event was PyTorch's. io::InputError,
   /// without the file's name, for the traces of several ranks, and for times that cannot be.
@@ -83,7 +83,7 @@ class ProfilerTrace {
     std::vector<const Operator*> accumulates;
     std::int64_t since_ns = 0;  ///< when what comes before it had ended on the CPU
     std::vector<TracedGradient> gradients = {}, buckets = {};
-    std::vector<std::size_t> filled_by = {};  ///< of each bucket, the gradients before it
+    std::vector<std::size_t> filled_by = {};  ///< per bucket: number of gradients before it
     std::optional<double> forward_s = {};
     std::string travels = {};  ///< as TracedStep::travels
   };
@@ -104,7 +104,7 @@ class ProfilerTrace {
     std::int64_t ns = 0;
     std::vector<std::vector<std::int64_t>> shapes;
   };
-  /// Of a sparse tensor, in the operator that adds it to a gradient or makes it.
+  /// Use of a sparse tensor by the operator that makes it or adds it to a gradient.
   struct SparseUse {
     std::uint64_t thread = 0;
     std::int64_t ns = 0;
@@ -117,7 +117,7 @@ class ProfilerTrace {
     std::int64_t ns;
     std::optional<Interval> time;
   };
-  /// What of a step's communication carries its gradients.
+  /// Communication of a step that carries its gradients.
   struct Carried {
     std::vector<Interval> times;
     std::int64_t ready_ns = INT64_MIN;  ///< the last gradient's, on the CPU
@@ -211,8 +211,8 @@ class ProfilerTrace {
   std::vector<std::pair<std::uint64_t, std::int64_t>> launches_;  // by thread; once joined, sorted
   std::map<std::string, std::int64_t> unknown_;                   // events by category
   // Sorted by start, once joined.
-  Operators accumulates_;        // with what hooks do
-  Operators innermost_;          // without; by thread
+  Operators accumulates_;        // including hooks
+  Operators innermost_;          // without hooks; by thread
   Operators backwards_;          // all functions of backward
   std::vector<Begin> forward_;   // once joined, by thread and time
   std::vector<Begin> products_;  // of matrices, in AccumulateGrad, once joined
@@ -233,7 +233,7 @@ class ProfilerTrace {
   std::vector<Interval> fsdp_hooks_;       // until joined
   std::vector<CollectiveCall> described_;  // c10d's calls; once joined, by thread and time
   std::vector<Copy> copies_;               // sorted, once joined
-  /// Of gloo's threads.
+  /// Call on one of gloo's threads.
   struct LibraryCall {
     Interval time;
     CollectiveKind kind = CollectiveKind::kOther;

@@ -1,4 +1,4 @@
-// Which windows of the profiler are one step of the job: where profiler.step() is called in every
+// Joins windows of the profiler into steps of the job: if profiler.step() is called in every
 // micro-batch, a step is several windows.
 
 #include <fmt/format.h>
@@ -17,12 +17,13 @@ std::string name_of_both(const std::string& first, const std::string& last) {
 
 }  // namespace
 
-/// What a window does to gradients. A window synchronises if AccumulateGrad starts a collective in
-/// it or, where it does so in no window, FSDP's ranges or else functions of backward reduce.
+/// Work of a window on gradients. A window synchronises if AccumulateGrad starts a collective in
+/// it. If this happens in no window, one synchronises in which FSDP's ranges, or else functions of
+/// backward, reduce.
 struct ProfilerTrace::WindowWork {
   std::size_t gradients = 0;
   bool goes_backward = false, synchronises = false;
-  bool steps = false;  ///< an optimizer does, before the next backward
+  bool steps = false;  ///< an optimizer steps before the next backward
 };
 
 std::vector<ProfilerTrace::WindowWork> ProfilerTrace::work_of(
@@ -30,7 +31,7 @@ std::vector<ProfilerTrace::WindowWork> ProfilerTrace::work_of(
   const auto by_start = [](const Operator& one) { return one.time.begin; };
   std::vector<WindowWork> works(windows.size());
   std::vector<bool> in_ranges(windows.size()), in_backward(windows.size());
-  std::int64_t next_ns = INT64_MAX;  // when backward begins again
+  std::int64_t next_ns = INT64_MAX;  // next start of backward
   for (std::size_t i = windows.size(); i-- > 0;) {
     const Interval& time = windows[i].time;
     WindowWork& work = works[i];
@@ -65,7 +66,7 @@ std::vector<ProfilerTrace::WindowWork> ProfilerTrace::work_of(
   return works;
 }
 
-/// Where the steps of the job end, by windows; none: each window is one.
+/// True for each window that ends a step of the job. Empty if each window is a step.
 std::vector<bool> ProfilerTrace::ends_of_steps(const std::vector<Window>& windows,
                                                const std::vector<WindowWork>& works,
                                                Imported& imported) {

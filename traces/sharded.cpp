@@ -586,7 +586,7 @@ class Finder {
     return product_of(elements, type.empty() ? bytes_of_type("float32") : bytes_of_type(type));
   }
 
-  /// Of parameters or gradients.
+  /// Adds a collective of parameters or gradients.
   void add_own(KindTotal& total, const StepCollective& one, std::int64_t elements) {
     add_to(total, one, bytes_of(one, elements));
     if (one.time) made_.times.push_back(*one.time);

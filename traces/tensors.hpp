@@ -13,15 +13,15 @@ namespace hipress::traces {
 /// The product of its dimensions; 0 for none, and for what is no shape.
 std::int64_t elements_or_none(std::span<const std::int64_t> shape);
 
-/// What a sparse tensor holds; 0: the trace does not tell.
+/// Elements of a sparse tensor; 0 if the trace does not tell.
 struct SparseSize {
   std::int64_t indices = 0, values = 0;
 };
 
-/// Whether the operator of that name handles a sparse tensor's indices and values.
+/// True if the operator of that name handles a sparse tensor's indices and values.
 bool is_of_sparse_tensors(std::string_view name);
 
-/// What the sparse tensor holds that an operator of that name makes of its inputs; 0: not told.
+/// Size of the sparse tensor that an operator of that name makes of its inputs; 0 if not told.
 SparseSize sparse_size_of(std::string_view name, const InputShapes& shapes);
 
 /// "float32", "float16" or "bfloat16" of the trace's "Float", "c10::Half", "Tensor(float)",

@@ -16,7 +16,7 @@ namespace hipress::traces {
 Imported read_trace(ByteStream& bytes);
 Imported read_trace(const std::string& path);
 
-/// What `finish` makes; its io::InputError gets the file's name.
+/// Calls `finish`, and adds the file's name to its io::InputError.
 std::optional<Imported> finish_in(const std::string& file,
                                   const std::function<std::optional<Imported>()>& finish);
 

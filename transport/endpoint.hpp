@@ -161,22 +161,22 @@ class Endpoint {
   /// Tells every reachable rank that `culprit` ended the job, and why; their pending calls then
   /// throw PeerError naming the same culprit.
   virtual void abort(int culprit, const std::string& reason) noexcept = 0;
-  /// The error of a rank that sends not even beats, if there is one: it explains better than
+  /// Error of a rank that does not even send beats, if there is one. It explains better than
   /// lateness why this rank has waited for JobOptions::timeout_s.
   virtual std::optional<PeerError> silence() const { return std::nullopt; }
 };
 
 /// Shorter timeouts take busy ranks for dead ones; longer ones are as good as none.
 inline constexpr double kMinTimeout_s = 0.1, kMaxTimeout_s = 1e6;
-/// Outlasts the restart of a switch and the move of a virtual machine.
+/// Longer than the restart of a switch, or the move of a virtual machine.
 inline constexpr double kDefaultSilence_s = 300;
-/// Silence that JobOptions::notice is told of, if it is not more than half of the limit.
+/// JobOptions::notice reports silence of this length, or of half of the limit if that is shorter.
 inline constexpr double kNotedSilence_s = 10;
 
 class Store;  // store.hpp
 
-/// What a job is: ranks with another job id, size, plan, timeout or limit for silence do not
-/// connect.
+/// A rank's view of its job. Ranks with another job id, size, plan, timeout or limit for silence do
+/// not connect.
 struct JobOptions {
   int rank = 0;
   int size = 1;
@@ -190,12 +190,12 @@ struct JobOptions {
   /// The longest wait for a rank to connect, or to send an awaited message: a rank that is later
   /// ends the job on every rank. From kMinTimeout_s to kMaxTimeout_s.
   double timeout_s = 30;
-  /// A rank that sends nothing for so long counts as dead, whether or not it is waited for. Every
-  /// rank sends a beat at least once a second, also while its caller computes: only a process that
-  /// is stopped, a machine or a network is silent. From kMinTimeout_s to kMaxTimeout_s.
+  /// A rank that sends nothing for this long counts as dead, whether or not it is waited for. Every
+  /// rank sends a beat at least once a second, even while its caller computes, so only a stopped
+  /// process, a machine or a network is silent. From kMinTimeout_s to kMaxTimeout_s.
   double silence_s = kDefaultSilence_s;
-  /// Told in a sentence of ranks that have become silent, and of those that are back. A thread
-  /// calls it that sends the beats, so it must return at once and throw nothing. Null: nobody is.
+  /// Receives a sentence about ranks that have become silent, or are back. The thread that sends
+  /// the beats calls it, so it must return at once and throw nothing. May be null.
   std::function<void(const std::string& sentence)> notice = nullptr;
   /// Bytes that only this job's ranks know, the same on every rank. Connections, and items left at
   /// the rendezvous, prove knowledge of them. Empty: rank 0 makes a secret for the connections, and
@@ -233,9 +233,9 @@ struct TransportRow {
   std::unique_ptr<Endpoint> (*connect)(const JobOptions& options);
 };
 std::span<const TransportRow> transports();
-/// Tells the ranks that come to the rendezvous that this one does not take part, and why: their
-/// connect() then throws io::InputError with that reason, instead of waiting for it. Has no effect
-/// in a shared folder, nor once this rank has come to the rendezvous, nor where that fails.
+/// Tells ranks at the rendezvous that this one does not take part, and why. Their connect() then
+/// throws io::InputError with that reason instead of waiting. Has no effect in a shared folder,
+/// after this rank has come to the rendezvous, or if the message cannot be left.
 void refuse(const JobOptions& options, const std::string& reason) noexcept;
 /// Every row's name and help, for the help of an option: "tcp (…); gloo (…)".
 std::string describe_transports();

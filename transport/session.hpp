@@ -75,9 +75,9 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
     Inbound in;
     std::thread receiver;
     std::atomic<Clock::time_point> heard = Clock::now();
-    // Of the watchdog only.
+    // Used by the watchdog only.
     Clock::time_point broken_since = Clock::time_point::max();
-    Clock::time_point silent_since = Clock::time_point::max();  ///< as was noted
+    Clock::time_point silent_since = Clock::time_point::max();  ///< noted start of silence
     int last_slot = kRingSlot;
     // Guarded by Session::mutex_.
     bool greeted = false;           ///< its hello is here
@@ -116,9 +116,9 @@ class Session : public ExchangeHost, public std::enable_shared_from_this<Session
 
   void guard();
   void look_after(Peer& peer, Clock::time_point now);
-  /// The error of the rank that has been silent for longest, if that is longer than `limit`.
+  /// Error of the rank that has been silent for longest, if that is longer than `limit`.
   std::optional<PeerError> silence(std::chrono::nanoseconds limit, Clock::time_point now) const;
-  /// Tells JobOptions::notice who has become silent, and who is back.
+  /// Tells JobOptions::notice which ranks have become silent, and which are back.
   void note_silence(Clock::time_point now);
   void end_job(std::unique_lock<std::mutex>& lock);
   void close();

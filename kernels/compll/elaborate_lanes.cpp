@@ -33,7 +33,7 @@ void Elaborator::expect_element_code(NodeId node, const Place& place) {
       if (argument >= 0) open.push_back(argument);
     }
   }
-  // Parts come before what is made of them: the first that fails is the cause.
+  // Operands come before results, so the first failure is the cause.
   for (const NodeId id : seen) {
     if (!values().per_element(id)) continue;
     const std::string why = lanes_lack(id);
@@ -92,7 +92,7 @@ std::string Elaborator::lanes_lack(NodeId id) const {
       return lacks("turn all bits of an int", "use ^ with a mask, as c ^ 255");
     case Op::kShiftLeft:
     case Op::kShiftRight:
-      // What all lanes are shifted by is one number.
+      // All lanes are shifted by the same number.
       if (values.per_element(b)) {
         return lacks("shift by a number of its own", "shift by a constant or a parameter");
       }

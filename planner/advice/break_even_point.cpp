@@ -125,8 +125,8 @@ double middle(const QuantityRow& quantity, double low, double high) {
   return quantity.whole ? std::round(between) : between;
 }
 
-/// The last value with `low`'s sign of `side`, and the first with the other, no more than a factor
-/// of `near` apart.
+/// The last value at which `side` is as at `low`, and the first at which it is not, at most a
+/// factor of `near` apart.
 std::pair<double, double> bisect(WhatIf& what_if, const QuantityRow& quantity, double low,
                                  double high, double near,
                                  const std::function<bool(const Elsewhere&)>& side) {
@@ -163,8 +163,8 @@ bool is_sure(const Elsewhere& at, bool compresses) {
   return compresses ? probability >= kSure : probability <= 1 - kSure;
 }
 
-/// The nearest value to a turn, below or above it, at which the advice is sure: the first of those
-/// `looked_at`, or between it and its neighbour, by bisection.
+/// The value nearest to a turn, below or above it, at which the advice is sure: the first such
+/// value in `looked_at`, refined by bisection towards its neighbour.
 std::optional<double> sure_from(WhatIf& what_if, const QuantityRow& quantity,
                                 const std::vector<double>& looked_at, double turn, bool below,
                                 bool compresses) {
@@ -209,7 +209,7 @@ std::string remedy_of(const QuantityRow& quantity, double given) {
                      quantity.text(quantity.may_be.most));
 }
 
-/// Looks at values of a quantity, and says what kept some from being looked at.
+/// Evaluates values of a quantity, and reports why some were left out.
 class Look {
  public:
   Look(WhatIf& what_if, BreakEvenPoint& point)
@@ -220,8 +220,8 @@ class Look {
 
   bool compresses(double value) { return margin(what_if_.at(quantity_, value), tolerance_) > 0; }
 
-  /// Values in ascending order at which there is something to compare: of the grid, and, if the
-  /// answer is the same at all of these, of a range that grows until it is not.
+  /// Values in ascending order that can be compared. The range is that of the grid. If the answer
+  /// is the same at all of these, the range grows until the answer changes.
   std::vector<double> values() {
     std::vector<double> found = of_grid();
     const auto same = [&](double value) { return compresses(value) == compresses(found.front()); };
@@ -238,8 +238,8 @@ class Look {
   }
 
  private:
-  /// More nodes than could be simulated are not looked at, nor, unless evaluations are counted,
-  /// more than take long.
+  /// Grid values that can be compared. Numbers of nodes that cannot be simulated are left out, and
+  /// those that take long unless evaluations are counted.
   std::vector<double> of_grid() {
     std::vector<double> values;
     std::optional<double> first;
@@ -263,7 +263,8 @@ class Look {
     return values;
   }
 
-  /// Appends values on one side, as far as the quantity makes sense. Whether the answer turned.
+  /// Appends values on one side, within the range in which the quantity makes sense. True if the
+  /// answer turned.
   bool widened(std::vector<double>& values, bool below) {
     const Span& sense = quantity_.makes_sense;
     const double factor = quantity_.whole ? 2 : kWider;
@@ -281,7 +282,8 @@ class Look {
     return false;
   }
 
-  /// Whether something could be compared; `slow`: that took long, and nothing says that it may.
+  /// True if something could be compared. Sets `slow` if that took long and no number of
+  /// evaluations was requested.
   bool comparable(double value, bool& slow) {
     const auto begin = std::chrono::steady_clock::now();
     if (!what_if_.at(quantity_, value).saving) return false;
@@ -310,7 +312,7 @@ struct Bracket {
   bool compress_below = false;
 };
 
-/// Values between two brackets, with their ends. `before`, `after`: null where there is none.
+/// Values between two brackets, with the brackets' ends. `before` and `after` may be null.
 std::vector<double> between(const std::vector<double>& values, const Bracket* before,
                             const Bracket* after) {
   std::vector<double> found;
@@ -440,7 +442,8 @@ bool is_too_uncertain(const BreakEvenPoint& point) {
       point.curve, [](const Elsewhere& at) { return at.answer == Answer::kTooUncertain; });
 }
 
-/// Where no turn is known: on which side the whole range is, and where that is sure.
+/// Describes a range without a known turn: the side that it is on, and the values at which that is
+/// sure.
 std::string describe_range(const BreakEvenPoint& point, double tolerance) {
   const auto& text = point.quantity->text;
   const auto& curve = point.curve;
@@ -468,8 +471,8 @@ std::string describe_range(const BreakEvenPoint& point, double tolerance) {
                        : fmt::format(", surely at {} of {} values", sure.size(), curve.size()));
 }
 
-/// A stretch from one turn to another; null: an end of the range. `verb` is what happens there, and
-/// `close` what is said if that is nowhere sure.
+/// Describes a stretch from one turn to another; null stands for an end of the range. `verb` says
+/// what happens in the stretch. `close` is returned if that is nowhere sure.
 std::string describe_sure(const QuantityRow& quantity, const Turn* from, const Turn* to,
                           const char* verb, const std::string& close) {
   const auto& text = quantity.text;
@@ -491,14 +494,14 @@ std::string describe_place(const QuantityRow& quantity, const Turn* from, const 
   return fmt::format("between {} and {}", text(from->value), text(to->value));
 }
 
-/// The stretches in which compressing pays, each with the stretch behind it in which it does not.
+/// The stretches in which compressing pays, each with the following stretch in which it does not.
 std::vector<std::string> describe_stretches(const BreakEvenPoint& point) {
   const QuantityRow& quantity = *point.quantity;
   const auto does_not = [&](const Turn* from, const Turn* to) {
     return ", " + describe_sure(quantity, from, to, "surely not",
                                 "too close to call " + describe_place(quantity, from, to));
   };
-  std::vector<const Turn*> ends = {nullptr};  // of stretches
+  std::vector<const Turn*> ends = {nullptr};  // ends of stretches
   for (const Turn& turn : point.turns) ends.push_back(&turn);
   ends.push_back(nullptr);
   std::vector<std::string> sentences;

@@ -16,7 +16,7 @@ using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// Seconds by what they are spent on.
+/// Seconds by kind of work.
 struct WorkTimes {
   double bytes_s = 0, latency_s = 0, codec_s = 0, local_s = 0;
 
@@ -34,7 +34,7 @@ struct WorkTimes {
 /// What the timeline says of one unit (a gradient or bulk group).
 struct UnitUse {
   Picoseconds ready{}, done{}, on_path{};
-  WorkTimes work, path;    ///< one node's mean work; what of it is on the critical path
+  WorkTimes work, path;    ///< one node's mean work; its part on the critical path
   std::uint32_t hops = 0;  ///< messages one after the other
 };
 
@@ -57,8 +57,8 @@ class Dissection {
     return found == units_.end() ? UnitUse{} : found->second;
   }
 
-  /// Of a unit on the critical path, what most of its stretches there are: what would shorten the
-  /// iteration. Else what most of its work is.
+  /// Kind of time that takes most of a unit's stretches on the critical path: a shorter one would
+  /// shorten the iteration. For other units, the kind that takes most of their work.
   Limiter limiter(std::uint32_t unit) const {
     const UnitUse of = use(unit);
     if (of.on_path.count() > 0) return of.path.most();
@@ -129,7 +129,7 @@ class Dissection {
     }
   }
 
-  /// A stretch of the critical path in a task, and the time on the wire before it.
+  /// Part of the critical path in a task, and the time on the wire before it.
   void add_stretch(const Task& task, double wire_s, double length_s, WorkTimes& path) const {
     path.latency_s += wire_s;
     if (task.kind == Kind::kRecv) {

@@ -18,7 +18,8 @@ enum class Place : std::uint8_t {
 };
 const char* to_string(Place place);  ///< "hidden behind backward" …
 
-/// What most of a gradient's stretches on the critical path are, or, if it has none, of its work.
+/// Kind of time that takes most of a gradient's stretches on the critical path, or most of its work
+/// if it has no such stretch.
 enum class Limiter : std::uint8_t {
   kNothing,    ///< it has none
   kBandwidth,  ///< bytes over the link's bandwidth

@@ -139,7 +139,8 @@ double LeastAllReduce::time(std::int64_t bytes) const {
       costs_.seconds(nodes_, bytes, ring_, costs::ranks_per_core(machines_.cluster)));
 }
 
-/// Of what was measured, its own line; elsewhere that of an ideal ring, which no time is below.
+/// The measured line where there is one. Elsewhere the line of an ideal ring, which is a lower
+/// bound.
 Line LeastAllReduce::line() const {
   if (nodes_ < 2) return {};
   const costs::Profile& profile = machines_.profile;

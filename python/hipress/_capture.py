@@ -196,7 +196,7 @@ class Capture:
             self._watch_calls(module)
 
     def widen(self, model: torch.nn.Module) -> None:
-        """Takes a module for the model that has all of its parameters and more."""
+        """Makes a module the model. It has all of the model's parameters and more."""
         parameters, known = _trained_parameters(model), self._ids()
         if self._started:
             self._handles += [self._watch(parameter) for parameter in parameters.values() if id(parameter) not in known]
@@ -260,7 +260,7 @@ class Capture:
         return sum(parameter._version for parameter in self.parameters.values())
 
     def _gradients_version(self) -> Optional[int]:
-        """None where an optimizer tells what a step is."""
+        """Sum of the gradients' versions; None if an optimizer tells where steps end."""
         if self._updates.has_optimizer:
             return None
         return sum(parameter.grad._version + 1 for parameter in self.parameters.values() if parameter.grad is not None)
@@ -308,7 +308,7 @@ class Capture:
             self._pending.watches.append(weakref.ref(beginning))
 
     def _on_backward(self) -> None:
-        """Backward has reached the output of the model."""
+        """Notes that backward has reached the output of the model."""
         if self._is_done():
             return
         if not self._running:
@@ -365,7 +365,7 @@ class Capture:
         self.when_passed()
 
     def _on_update(self, optimizer) -> None:
-        """Notes what an optimizer has stepped; that it has none of the parameters, but was given, says that it has copies."""
+        """Notes the parameters that an optimizer has stepped. A given optimizer that holds none of them has copies of them."""
         held = {id(parameter) for parameter in _trained.held_by([optimizer])} & self._ids()
         if not held and any(optimizer is given for given in self.optimizers):
             held = self._ids()
@@ -462,7 +462,7 @@ class Capture:
         return "\n".join(lines) + "\n"
 
     def _warn(self, micro_steps: int, averages: int) -> None:
-        """Says what the file cannot, once each."""
+        """Warns once of each property of the job that the file cannot have."""
         said = []
         if averages > 1:
             said.append(f"a step has {micro_steps} backward passes, and uses gradients after {averages} of them, as "
@@ -478,7 +478,7 @@ class Capture:
                 self._say(text)
 
     def _require_all_held(self) -> None:
-        """Warns of what the optimizers have and the model has not."""
+        """Warns of parameters that the optimizers hold and the model lacks."""
         others = [one for one in _trained.held_by(self.optimizers) if id(one) not in self._ids()]
         if others and len(others) < len(_trained.held_by(self.optimizers)):
             self._say(f"the optimizer also trains {_trained.described(others)} that the model does not have: capture the module "
@@ -553,7 +553,7 @@ class _Cores:
         return lines
 
     def of_gradients(self, order: dict) -> dict:
-        """Of the part of backward that completes each: by name, of the ids of the parameters in their order."""
+        """The time of backward that completes each gradient, by name. `order` has the ids of the parameters by name, in order."""
         reached, parts = 0.0, {}
         for name, one in order.items():
             times = [step.ready[one] for step in self.steps if one in step.ready]
@@ -730,14 +730,14 @@ def _trained_parameters(model: torch.nn.Module) -> dict:
 
 
 def _averages(group: list) -> int:
-    """How often a step averages gradients: at its end, and wherever a DistributedDataParallel does, or where there is none yet,
-    wherever parameters change."""
+    """Number of averages of gradients in a step: one at its end, and one wherever a DistributedDataParallel averages or, if there
+    is none yet, parameters change."""
     return 1 + sum(one.moved or bool(one.stepped) if before.averaged is None else before.averaged
                    for before, one in zip(group, group[1:]))
 
 
 def _optimizer_line(steps: list) -> list:
-    """What lies between steps, from the last gradient to the next forward; without two steps, the optimizer alone."""
+    """The line of the time between steps, from the last gradient to the next forward; without two steps, of the optimizer alone."""
     own = [step.optimizer for step in steps if step.optimizer is not None]
     between = [step.between for step in steps if step.between is not None]
     times = between or own

@@ -164,14 +164,14 @@ def _timeout_of(group: Any, device: torch.device) -> float:
 
 
 def _patience(timeout: Optional[float], silence: Optional[float], group: Any, device: int) -> Dict[str, float]:
-    """How long a job waits for a rank that is late, and for one that is silent."""
+    """The longest waits of a job: for a rank that is late, and for one that is silent."""
     of_group = torch.device("cpu") if device < 0 else torch.device("cuda", device)
     return {"timeout": float(timeout) if timeout is not None else _timeout_of(group, of_group),
             "silence": float(silence) if silence is not None else SILENCE_S}
 
 
 def _queue_callback(call: Callable[[], None]) -> bool:
-    """Has the autograd engine call it at the end of the backward pass under way, behind what was queued before. False: none is."""
+    """Queues a call for the end of the current backward pass, after those that are queued. False if there is no such pass."""
     try:
         torch.autograd.Variable._execution_engine.queue_callback(call)
     except RuntimeError:
@@ -180,7 +180,7 @@ def _queue_callback(call: Callable[[], None]) -> bool:
 
 
 def _is_stepping(name: str) -> bool:
-    """Whether this thread is in step() of an optimizer whose class, or one of its parents, has the name in its own."""
+    """True if this thread is in step() of an optimizer whose class, or a parent of it, has `name` in its name."""
     frame = sys._getframe(1).f_back
     while frame is not None:
         if frame.f_code.co_name == "step":
@@ -315,7 +315,7 @@ class Wish:
     fragments: Optional[List[int]] = None
 
     def card(self) -> Dict[str, Any]:
-        """What the other ranks are told of it."""
+        """The part of the wish that other ranks are told."""
         library()  # its absence is told, too
         described = [(one.name, one.shape, _library.TYPE_NAMES[one.type]) for one in self.gradients]
         return {"machine": _machine(), "same": {**self.same, "gradients": described}}
@@ -330,7 +330,7 @@ class Job:
 
     @classmethod
     def meet(cls, group: Any, wish_of: Callable[[], Wish], caller: str = "hipress.attach") -> Tuple["Job", Wish]:
-        """Returns when all ranks have met, and what this one has wished for. An error of one rank is raised on all."""
+        """Waits until all ranks have met. Returns the job and this rank's wish. An error of one rank is raised on all."""
         ranks = Group(group)
         wishes: List[Wish] = []
 
@@ -369,7 +369,7 @@ def _require_same(ranks: Group, all_same: List[Dict[str, Any]], caller: str) -> 
 
 
 def _meeting(ranks: Group, wish: Wish, cards: List[Dict[str, Any]]) -> Tuple[Dict[str, Any], Optional[TorchStore]]:
-    """Where and how the ranks meet: options of an engine, and the store that these point to."""
+    """The meeting of the ranks: options of an engine, and the store that they point to."""
     options: Dict[str, Any] = {"rank": ranks.place, "ranks": ranks.size, "network": wish.network or ""}
     if ranks.size == 1:
         return {**options, "transport": "memory", "rendezvous": f"local:{secrets.token_hex(16)}"}, None
@@ -385,7 +385,7 @@ def _meeting(ranks: Group, wish: Wish, cards: List[Dict[str, Any]]) -> Tuple[Dic
 
 
 def _difference(key: str, theirs: Any, first: Any, number: int) -> str:
-    """Between a rank's call and that of the group's first, which has the number."""
+    """The difference between a rank's call and that of the group's first rank, which is `number`."""
     if key != "gradients":
         return f"{key}={theirs!r}, rank {number} with {first!r}"
     for mine, other in zip(theirs, first):
@@ -444,13 +444,13 @@ def saved_state(engine: Engine) -> torch.Tensor:
 
 
 def restore_state(engine: Engine, state: torch.Tensor) -> None:
-    """Goes on from what saved_state() returned. InvalidRequest for anything else; nothing has changed then."""
+    """Restores what saved_state() returned. Raises InvalidRequest for anything else; nothing has changed then."""
     _states.restore(state, engine.load_state)
 
 
 def require_own(state: Any, job: Job, owner: str = "hipress.Hook", **kinds: Type[Any]) -> None:
-    """InvalidRequest for what is no state of `owner`, whose further keys and their types are `kinds`, or is of another rank, or of
-    another number of ranks."""
+    """Raises InvalidRequest unless it is a state of `owner`, with `kinds` of further keys and types, and of this rank and number of
+    ranks."""
     _states.require(state, owner, {"ranks": int, "rank": int, "state": torch.Tensor, **kinds})
     _states.require_bytes(owner, "state", state["state"])
     for key, mine in (("ranks", job.ranks), ("rank", job.rank)):
@@ -574,7 +574,7 @@ class Hook:
             self._advise_of_exact_users(inputs)
 
     def _advise_of_exact_users(self, inputs: Any) -> None:
-        """Warns once of what is made for exact gradients, as far as a forward pass tells."""
+        """Warns once of each method that needs exact gradients, if a forward pass shows that it is used."""
         if "L-BFGS" not in self._advised and _is_stepping("LBFGS"):
             self._advise("L-BFGS", "L-BFGS compares losses and gradients along a line, and the plan's gradients are compressed: "
                          "its line search and its curvature are of those. Train with SGD or Adam, or attach with plan=\"none\"")
@@ -606,7 +606,7 @@ class Hook:
 
     @contextlib.contextmanager
     def _ending(self) -> Iterator[None]:
-        """Around a part of a step: whatever is raised ends the job of all, and is raised again by what follows."""
+        """Context for a part of a step. Whatever is raised in it ends the job on all ranks, and is raised again by later parts."""
         if self._failure is not None:
             raise self._failure
         try:
@@ -620,7 +620,7 @@ class Hook:
             raise
 
     def _hand_on(self, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
-        """After close(): to the hook that was attached since, or to the process group's own all-reduce."""
+        """Averages a bucket after close(): by the hook that was attached since, or by the process group's own all-reduce."""
         ddp = self._ddp()
         present = _hooks.get(ddp) if ddp is not None else None
         if present is not None and not present._closed:
@@ -653,8 +653,8 @@ class Hook:
         return future
 
     def _is_waited_for_later(self) -> bool:
-        """Whether DDP waits for the Futures at the end of the backward pass. In join() there is none, and in the first step of
-        static_graph DDP waits right behind the hooks, which it calls at the end."""
+        """True if DDP waits for the Futures at the end of the backward pass. In join() there is no such pass, and in the first step
+        of static_graph DDP waits right after the hooks, which it calls at the end."""
         if _current_node is not None:
             return _current_node() is not None
         ddp = self._ddp()  # PyTorch 1.13 does not tell
@@ -675,8 +675,8 @@ class Hook:
             done.set_result(mean)
 
     def _may_leave_out(self) -> bool:
-        """Whether a step may be without some parameters on all ranks; elsewhere DDP raises. In join() a rank that has no more
-        inputs does not hear which."""
+        """True if a step may lack some parameters on all ranks; elsewhere DDP raises. False in join(), where a rank without further
+        inputs does not learn which."""
         ddp = self._ddp()
         if ddp is None or ddp._join_config.enable:
             return False

@@ -63,8 +63,8 @@ class Plan:
         self._of = {gradient.name: (one["gather"], one["algorithm"]) for gradient, one in zip(gradients, said["gradients"])}
 
     def decide(self, unit: Unit, units: Sequence[Unit] = ()) -> None:
-        """Gives a unit what its parameters have in common. InvalidRequest that names two that differ, and how to plan for all
-        `units`."""
+        """Gives a unit the decision that its parameters have in common. Raises InvalidRequest if two differ; it names them, and
+        says how to plan for all `units`."""
         found = [(name, self._of[name]) for name, _ in unit.parameters if name in self._of]
         for name, decided in found[1:]:
             if decided != found[0][1]:
@@ -81,7 +81,7 @@ def _said(name: str, decided: Tuple[Optional[str], Optional[str]]) -> str:
 
 
 def _planned_anew(units: Sequence[Unit]) -> str:
-    """How a plan has one decision for each of these groups."""
+    """Remedy: the way to plan one decision for each of these groups."""
     patterns = dict.fromkeys(".".join("*" if part.isdigit() else part for part in unit.name.split("."))
                              for unit in units if unit.name)
     if not patterns:
@@ -151,7 +151,7 @@ def _require_setters(module: Any) -> None:
 
 
 def _check_schedule(plan: Plan, model: Any, units: Sequence[Tuple[Unit, Any, Any]]) -> None:
-    """InvalidRequest if the modules cannot have the plan's schedule."""
+    """Raises InvalidRequest if the modules cannot have the plan's schedule."""
     where = f"{plan.file} is for schedule {plan.schedule}"
     if plan.prefetch != "pre":
         raise InvalidRequest(f"{where}, and FSDP2 gathers ahead of a backward pass: plan with prefetch=pre")
@@ -172,8 +172,8 @@ def _check_schedule(plan: Plan, model: Any, units: Sequence[Tuple[Unit, Any, Any
 
 
 def _apply_schedule(hook: "ShardedHook", plan: Plan, model: Any, units: Sequence[Tuple[Unit, Any, Any]]) -> None:
-    """Sets of the plan's schedule what FSDP2 has a setter for: resharding after forward as true or false (of all but the root,
-    which FSDP2 leaves whole unless it was told otherwise), and communicators."""
+    """Applies the settings of the plan's schedule that FSDP2 has a setter for: resharding after forward as true or false (FSDP2
+    leaves the root whole unless told otherwise), and communicators."""
     for _, module, group in units:
         if _is_resharded_otherwise(plan, module, group, is_root=module is model):
             state = _state_of(module)
@@ -192,13 +192,13 @@ def _require_neighbours(where: str, unit: Unit, group: Any) -> None:
 
 
 def _kept_among(group: Any) -> int:
-    """Ranks between which a group's parameters stay divided after forward; 1: each has all."""
+    """Number of ranks among which a group's parameters stay divided after forward; 1 if each has all."""
     after = group.post_forward_mesh_info
     return 1 if after is None else int(after.shard_mesh_size)
 
 
 def _is_resharded_otherwise(plan: Plan, module: Any, group: Any, is_root: bool) -> bool:
-    """Whether a module keeps another part after forward than the plan says."""
+    """True if the part that a module keeps after forward differs from the plan's."""
     return _kept_among(group) != plan.reshard and not (is_root and _state_of(module)._auto_reshard_after_forward)
 
 
@@ -251,9 +251,9 @@ class ShardedHook:
         return self.messages.failure
 
     def decide(self, read: Callable[[], Optional[Plan]]) -> Optional[Plan]:
-        """Takes over what the plan decides for each unit, and makes the process groups that it needs. `read` reads the plan (None:
-        there is nothing to decide) and checks that the model can have it. What it raises on one rank is raised on all that have a
-        shard of the model, or a copy of one; InvalidRequest if these were given other plans, seeds or units."""
+        """Takes over the plan's decision for each unit, and makes the process groups that it needs. `read` reads the plan (None:
+        there is nothing to decide) and checks that the model can have it. An error on one rank is raised on all that have a shard
+        or a copy of the model. Raises InvalidRequest if these were given different plans, seeds or units."""
         plan: Optional[Plan] = None
         failure: Optional[Exception] = None
         try:

@@ -1,4 +1,4 @@
-"""A process group of torch.distributed: what its ranks are called, and what they tell each other before they begin."""
+"""A process group of torch.distributed: the names of its ranks, and the messages that they exchange before they begin."""
 
 from typing import Any, Callable, List, Optional, Tuple, TypeVar
 
@@ -20,7 +20,8 @@ class Group:
         self.numbers = Numbers(list(places) if group is dist.group.WORLD else [dist.get_global_rank(group, one) for one in places])
 
     def exchange(self, make: Callable[[], _Made]) -> List[_Made]:
-        """What make() returns on every rank. If it raises on one, all raise: that rank what it was, the others what it said."""
+        """The results of make() on all ranks. If it raises on one rank, all raise: that rank its exception, the others its
+        message."""
         mine, failure = None, None
         try:
             mine = make()
@@ -38,7 +39,7 @@ class Group:
 
 
 def said_by(failure: Optional[Exception]) -> Optional[Tuple[bool, str]]:
-    """What a rank tells the others that it was refused, and whether for a wrong argument; None: it was not."""
+    """A refused rank's message to the others: True for a wrong argument, and the text. None if it was not refused."""
     if failure is None:
         return None
     text = str(failure) if isinstance(failure, HipressError) else f"{type(failure).__name__}: {failure}"
@@ -46,7 +47,7 @@ def said_by(failure: Optional[Exception]) -> Optional[Tuple[bool, str]]:
 
 
 def raise_said(name: str, said: Optional[Tuple[bool, str]]) -> None:
-    """Raises here what the rank of that name has told."""
+    """Raises the failure that the rank of that name has sent."""
     if said is not None:
         raise (InvalidRequest if said[0] else Error)(f"{name}: {said[1]}")
 

@@ -20,7 +20,7 @@ def _say(text: str) -> None:
 
 
 class _Candidate:
-    """What the script trains as one: a module that it called, or the smallest that has all that its optimizers train."""
+    """A module that the script trains as one: one that it called, or the smallest that has all parameters of its optimizers."""
 
     def __init__(self, module, capture):
         self.module, self.capture = module, capture
@@ -65,19 +65,19 @@ class _Candidate:
             self.refused = f": {error}"
 
     def is_trained_with(self, other, passes: int) -> bool:
-        """So many passes were of both, which are all, and optimizers took steps of both: they have a loss together."""
+        """True if both have a loss together: all of their passes, `passes`, were of both, and optimizers stepped both."""
         both = (self.capture, other.capture)
         return all(one.backward_passes == passes and one.optimizers and one.seen_steps for one in both)
 
     def is_together(self) -> str:
-        """What a model of several modules is for; empty for one."""
+        """The purpose of a model of several modules; empty for one module."""
         from hipress._trained import Together
 
         return (f"It is of {self.capture.name}, which are trained as one: a plan of it is for a DistributedDataParallel of one "
                 "module that has them") if isinstance(self.capture.model, Together) else ""
 
     def lacks(self) -> str:
-        """What its optimizers also train; empty if nothing."""
+        """The parameters that its optimizers also train; empty if there are none."""
         from hipress import _trained
 
         missing = self.missing()
@@ -193,14 +193,15 @@ class Script:
         self.candidates.append(candidate)
 
     def _held(self) -> list:
-        """Optimizers, and what each has."""
+        """Optimizers, and the parameters of each."""
         from hipress._trained import held_by
 
         alive = [optimizer for reference in self.optimizers if (optimizer := reference()) is not None]
         return [(optimizer, held_by([optimizer])) for optimizer in alive]
 
     def _on_pass(self, candidate) -> None:
-        """Notes what optimizers have that got a gradient, and that no module has that was called; and with whom the pass was."""
+        """Notes parameters with gradients that optimizers hold and no called module has. Counts the passes shared with other
+        candidates."""
         if self.looking:
             owned = set().union(*(one.parameters() for one in self.candidates))
             candidate.found += [one for _, held in self._held() for one in held if one.grad is not None and id(one) not in owned]
@@ -209,7 +210,7 @@ class Script:
                     candidate.passes_with[other] = candidate.passes_with.get(other, 0) + 1
 
     def _watch_optimizers(self) -> None:
-        """Candidates know the optimizers that hold their parameters, and grow to what these train."""
+        """Gives candidates the optimizers that hold their parameters, and grows them to all that these train."""
         for candidate in self.candidates:
             candidate.want(candidate.found)
             candidate.found = []
@@ -227,7 +228,7 @@ class Script:
         self._merge()
 
     def _merge(self) -> None:
-        """Of candidates with the same optimizer, those that have nothing of their own are parts of others."""
+        """Removes candidates that share an optimizer with another and have no parameters of their own: they are parts of it."""
         for part in reversed(list(self.candidates)):
             for whole in self.candidates:
                 if whole is not part and part.parameters() <= whole.parameters() and \
@@ -261,8 +262,8 @@ class Script:
                 if not any(other is not candidate and candidate.parameters() < other.parameters() for other in ran)]
 
     def finish(self) -> str:
-        """Writes the model file. What came of it: "written", "part" (of what is trained was), "failed", "wrong" (request),
-        "nothing" (was trained), or "other" (rank writes)."""
+        """Writes the model file. Returns "written", "part" (of the model was written), "failed", "wrong" (request), "nothing" (was
+        trained), or "other" (rank writes)."""
         for candidate in self.candidates:
             candidate.capture.stop()
         self._end_search()
@@ -402,7 +403,7 @@ def _nothing(_text: str) -> None:
 
 
 def _variable_of(value):
-    """What the calling code calls a module or parameter; None where it has no name."""
+    """The calling code's name for a module or parameter; None if it has none."""
     frame = sys._getframe(1)
     while frame is not None:
         if not frame.f_globals.get("__name__", "").startswith(("torch.", "hipress.")):

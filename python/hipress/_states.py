@@ -1,4 +1,4 @@
-"""Checks of what state_dict() returned, and a checkpoint may have changed, before anything of it is loaded."""
+"""Checks of states before anything of them is loaded: a checkpoint may have changed what state_dict() returned."""
 
 import collections.abc
 import contextlib
@@ -16,7 +16,7 @@ _REMEDY = "load what its state_dict() returned on this rank, or nothing, and beg
 
 
 def saved(save: Callable[[str], object]) -> torch.Tensor:
-    """What the library writes to a file, as bytes."""
+    """The bytes that the library writes to a file."""
     with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
         path = os.path.join(folder, "state")
         save(path)
@@ -24,7 +24,7 @@ def saved(save: Callable[[str], object]) -> torch.Tensor:
 
 
 def restore(state: torch.Tensor, load: Callable[[str], object]) -> None:
-    """Has the library read what saved() returned. InvalidRequest for anything else; nothing has changed then."""
+    """Has the library read the bytes that saved() returned. Raises InvalidRequest for anything else; nothing has changed then."""
     with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
         path = os.path.join(folder, "state")
         pathlib.Path(path).write_bytes(state.cpu().numpy().tobytes())
@@ -35,12 +35,12 @@ def restore(state: torch.Tensor, load: Callable[[str], object]) -> None:
 
 
 def refuse(what: str) -> NoReturn:
-    """InvalidRequest with the remedy."""
+    """Raises InvalidRequest with the remedy."""
     raise InvalidRequest(f"{what}: {_REMEDY}")
 
 
 def require(state: Any, owner: str, kinds: Mapping[str, Type[Any]]) -> None:
-    """InvalidRequest unless a state is a mapping with these keys, whose values are of these types."""
+    """Raises InvalidRequest unless a state is a mapping with these keys, whose values are of these types."""
     if not isinstance(state, collections.abc.Mapping):
         refuse(f"a state of {owner} is a dictionary, and this is a {type(state).__name__}")
     for key, kind in kinds.items():
@@ -53,13 +53,13 @@ def require(state: Any, owner: str, kinds: Mapping[str, Type[Any]]) -> None:
 
 
 def require_bytes(owner: str, key: str, value: Any) -> None:
-    """InvalidRequest unless it is a tensor of bytes."""
+    """Raises InvalidRequest unless it is a tensor of bytes."""
     if not isinstance(value, torch.Tensor) or value.dtype != torch.uint8 or value.dim() != 1:
         refuse(f"'{key}' of a state of {owner} is a tensor of bytes, and here it is {_short(value)}")
 
 
 def require_numbers(owner: str, name: str, values: Any, like: torch.Tensor) -> None:
-    """InvalidRequest unless it is a tensor of finite numbers, of the type and shape of another."""
+    """Raises InvalidRequest unless it is a tensor of finite numbers, of the type and shape of another."""
     if not isinstance(values, torch.Tensor) or values.dtype != like.dtype or values.shape != like.shape:
         refuse(f"the state of {owner} has for '{name}' {_short(values)}, where {_short(like)} belongs")
     if not bool(torch.isfinite(values).all()):
@@ -68,8 +68,8 @@ def require_numbers(owner: str, name: str, values: Any, like: torch.Tensor) -> N
 
 @torch.no_grad()
 def require_of_optimizer(optimizer: torch.optim.Optimizer, state: Any) -> Dict[str, Any]:
-    """InvalidRequest unless a copy of the optimizer takes the state, and then a step without gradients that leaves finite numbers;
-    else a copy of the state."""
+    """Returns a copy of the state. Raises InvalidRequest unless a copy of the optimizer takes the state, and then a step without
+    gradients that leaves finite numbers."""
     taken: Dict[str, Any] = copy.deepcopy(state)
     with _explained(optimizer):
         trial = copy.deepcopy(optimizer)
@@ -98,7 +98,7 @@ def _explained(optimizer: torch.optim.Optimizer) -> Iterator[None]:
 
 
 def require_counts(owner: str, key: str, values: Sequence[Any], count: int, most: int) -> None:
-    """InvalidRequest unless these are so many whole numbers from 0 to `most`."""
+    """Raises InvalidRequest unless these are that many whole numbers from 0 to `most`."""
     if len(values) != count or not all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one <= most for one in values):
         refuse(f"'{key}' of a state of {owner} are {count} whole numbers from 0 to {most}, and here it is {_short(list(values))}")
 

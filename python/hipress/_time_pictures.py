@@ -278,7 +278,7 @@ class Compared:
 
     @property
     def within(self) -> bool:
-        """Whether the predicted interval holds what was measured, and tells something."""
+        """True if the predicted interval contains the measured time, and is narrow enough to tell something."""
         return not self.too_uncertain and self.predicted.low <= self.measured.middle <= self.predicted.high
 
 

@@ -1,4 +1,4 @@
-"""Modules that have what optimizers train."""
+"""Modules that have the parameters which optimizers train."""
 
 import collections.abc
 import gc
@@ -9,7 +9,7 @@ import torch
 
 
 def held_by(optimizers: Iterable[Any]) -> List[torch.nn.Parameter]:
-    """What optimizers, of PyTorch or like them, have to train, each once."""
+    """The parameters that optimizers, of PyTorch or like them, train. Each is listed once."""
     found: Dict[int, torch.nn.Parameter] = {}
     for optimizer in optimizers:
         for group in getattr(optimizer, "param_groups", None) or ():
@@ -20,7 +20,7 @@ def held_by(optimizers: Iterable[Any]) -> List[torch.nn.Parameter]:
 
 
 def described(parameters: Sequence[torch.Tensor], names: Optional[Sequence[Optional[str]]] = None) -> str:
-    """How many, of how many elements, and which."""
+    """The number of parameters, their elements, and the first few by name and shape."""
     listed = [f"{name or 'without a name'} {list(one.shape)}" for name, one in zip(names or [None] * len(parameters), parameters)]
     more = [f"{len(listed) - 4} more"] if len(listed) > 4 else []
     return (f"{len(parameters)} parameter{'s' if len(parameters) > 1 else ''} ({sum(one.numel() for one in parameters)} elements: "
@@ -28,7 +28,7 @@ def described(parameters: Sequence[torch.Tensor], names: Optional[Sequence[Optio
 
 
 class Together(torch.nn.Module):
-    """Several modules that no module has all of, by the names that the script has for them."""
+    """Several modules without a common parent, by the script's names for them."""
 
     def __init__(self, parts: Sequence[torch.nn.Module], name_of: Callable[[torch.nn.Module], Optional[str]]) -> None:
         super().__init__()
@@ -38,14 +38,14 @@ class Together(torch.nn.Module):
 
     @property
     def label(self) -> str:
-        """What it is called in a model file."""
+        """Its name in a model file."""
         return " + ".join(self._modules)
 
 
 def holder(called: torch.nn.Module, wanted: Sequence[torch.Tensor],
            name_of: Callable[[torch.nn.Module], Optional[str]]) -> torch.nn.Module:
-    """The smallest module that has all wanted parameters, and the called module's; or else what holds the fewest modules together
-    that have as many of them as modules have."""
+    """The smallest module that has all wanted parameters and the called module's. If there is none: the called module together with
+    disjoint modules, each chosen for the most wanted parameters that are still missing."""
     ids = {id(one) for one in wanted}
     own = {id(one) for one in called.parameters()}
     if ids <= own:
@@ -68,7 +68,7 @@ def holder(called: torch.nn.Module, wanted: Sequence[torch.Tensor],
 
 
 def _size(module: Tuple[torch.nn.Module, Any]) -> Tuple[int, int]:
-    """Parameters, and then modules: of wrappers of the same parameters, the innermost."""
+    """Order by the number of parameters, then of modules: the innermost of wrappers of the same parameters comes first."""
     return len(module[1]), sum(1 for _ in module[0].modules())
 
 
@@ -79,7 +79,7 @@ def _modules() -> Iterator[torch.nn.Module]:
 
 
 def lightning_module_of(module: torch.nn.Module) -> Optional[torch.nn.Module]:
-    """Of Lightning, which calls parts of its module, the whole: DistributedDataParallel will be given that."""
+    """The LightningModule that contains a called part; None if there is none. DistributedDataParallel will be given the whole."""
     kinds = tuple(kind for name in ("lightning.pytorch", "pytorch_lightning")
                   if (kind := getattr(sys.modules.get(name), "LightningModule", None)) is not None)
     if not kinds or isinstance(module, kinds):

@@ -22,7 +22,7 @@ TEST_CASE("a text stands for one with each of its alternatives") {
         Texts{"x(a=1,b=3,c=4)", "x(a=1,b=3,c=5)", "x(a=2,b=3,c=4)", "x(a=2,b=3,c=5)"});
   CHECK(of("x(a=1||2|)") == Texts{"x(a=1)", "x(a=)", "x(a=2)", "x(a=)"});
   CHECK(of("x(a=1|2") == Texts{"x(a=1", "x(a=2"});
-  // What is no value of a parameter stays as it is.
+  // Text that is not a parameter's value stays as it is.
   CHECK(of("|") == Texts{"|"});
   CHECK(of("x|y(a=1)") == Texts{"x|y(a=1)"});
   CHECK(of("x(1|2,a=3|4)") == Texts{"x(1|2,a=3)", "x(1|2,a=4)"});

@@ -139,7 +139,7 @@ TEST_CASE("a plan that is faster by less than it may be wrong is too close to ca
 }
 
 TEST_CASE("an interval wider than a factor of 3 decides nothing") {
-  // Of a time that is links alone, p90/p10 = exp(2 · 1.2816 σ): 2.97 for σ = 0.425, 3.03 for 0.433.
+  // If links take all of the time, p90/p10 = exp(2 · 1.2816 σ): 2.97 for σ = 0.425, 3.03 for 0.433.
   const Case one;
   for (const auto& [links, answer] :
        {std::pair(0.42, Answer::kCompress), std::pair(0.44, Answer::kTooUncertain)}) {
@@ -155,7 +155,7 @@ TEST_CASE("an interval wider than a factor of 3 decides nothing") {
   CHECK(against.answer == Answer::kTooUncertain);
   CHECK_THAT(against.sentence, StartsWith("too uncertain: this plan takes 100ms (") &&
                                    Contains("wider than a factor of 3"));
-  // Where the rival's interval alone is wide, it decides nothing either.
+  // A wide interval of the rival alone decides nothing either.
   Comparison rival = one.comparison(0.1, 0.5, 0.1);
   rival.spread = {.links = 1};
   rival.planned = rival.compressed->response = sim::Response{.time_s = 0.1, .compute_s = 0.1};

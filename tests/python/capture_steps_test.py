@@ -318,7 +318,7 @@ class Steps(unittest.TestCase):
         self.assertIn(f"step() alone {OPTIMIZER * 1e6:.1f}us", capture.text())
 
     def warned(self, train, module=None, **options):
-        """What a capture says, and its facts."""
+        """Facts and messages of a capture."""
         said = []
         return self.captured(train, module, say=said.append, **options), said
 
@@ -358,7 +358,7 @@ class Steps(unittest.TestCase):
         clock = self.clock
 
         class Repeated(torch.optim.SGD):
-            """As L-BFGS: three evaluations, between which the parameters move."""
+            """Like L-BFGS: three evaluations, between which the parameters move."""
 
             def step(self, closure):
                 for _ in range(3):

@@ -92,7 +92,7 @@ class Orders(unittest.TestCase):
 
 
 def halves_of_four(rank, kind):
-    """Two jobs of two ranks; rank 3 is killed, or raises. What the others say."""
+    """Runs two jobs of two ranks. Rank 3 is killed, or raises. Returns what the others report."""
     group = [dist.new_group([0, 1]), dist.new_group([2, 3])][rank // 2]
     ddp = wrapped(network(), process_group=group)
     hook = hipress.attach(ddp, "onebit")
@@ -111,7 +111,7 @@ def halves_of_four(rank, kind):
 
 
 def states_of_four(rank):
-    """What rank 3 says to the state of rank 2, which is another of its process group, and what attach() says to other calls."""
+    """Rank 3's answers to the state of rank 2, which is in another process group, and attach()'s to other calls."""
     group = [dist.new_group([0, 1]), dist.new_group([2, 3])][rank // 2]
     ddp = wrapped(network(), process_group=group)
     said = []
@@ -159,12 +159,12 @@ class LaunchersNumbers(unittest.TestCase):
         self.assertIn("ranks 1, 2, 3, 4, 5, 6, 7, 8, …)", Numbers(range(1, 12)).name(0))
 
 
-#: What rank 1 lacks, and how it says so.
+#: Things that rank 1 lacks, and the text by which it names each.
 LACKS = {"plan": "plan.yaml", "model": "model.yaml", "network": "nosuch0", "library": "HIPRESS_LIBRARY", "local": "plan.yaml"}
 
 
 def refused_alone(rank, folder, lack):
-    """Attaches where rank 1 lacks something; what is raised, and how many threads that leaves."""
+    """Attaches while rank 1 lacks something. Returns the exception, and the number of threads that remain."""
     os.chdir(folder if rank == 0 else os.path.join(folder, "elsewhere"))
     options = {"plan": {"plan": "plan.yaml"}, "model": {"model": "model.yaml"}, "local": {"plan": "plan.yaml"}}.get(lack, {})
     if lack == "network" and rank == 1:
@@ -226,7 +226,8 @@ class Refusals(unittest.TestCase):
 
 
 def train_through_silence(rank, path):
-    """Trains until the logger of rank 0 was told that rank 1 is silent, and back; all that it was told, and the weights."""
+    """Trains until the logger of rank 0 was told that rank 1 is silent, and that it is back. Returns all messages and the
+    weights."""
     said = []
 
     class Noting(logging.Handler):
@@ -306,7 +307,7 @@ def without(rank, steps):
 
 
 def attached_after_failure(rank):
-    """Rank 1 ends the job; what steps and attach() say then, also after close()."""
+    """Ends the job on rank 1. Returns the errors of steps and attach() after that, also after close()."""
     ddp = wrapped(network())
     hook = hipress.attach(ddp, "onebit")
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
@@ -346,7 +347,7 @@ class Closing(unittest.TestCase):
 
 
 def advised(rank, plan):
-    """What is warned of in steps of L-BFGS, with a gradient penalty, and in others."""
+    """Warnings in steps of L-BFGS, with a gradient penalty, and in others."""
     texts = {}
     for kind in ("lbfgs", "penalty", "sgd"):
         ddp = wrapped(network())

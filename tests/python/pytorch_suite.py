@@ -108,7 +108,7 @@ def reasons_in(text: str) -> list:
 
 
 def outcomes(hook: str, chosen: list) -> dict:
-    """By test: passed, skipped, or why it failed."""
+    """Outcomes by test: passed, skipped, or the reason of the failure."""
     found = {}
 
     class Recorder(unittest.TestResult):
@@ -180,7 +180,7 @@ def compare(by_hook: dict) -> int:
 
 
 def shared(ours: str, theirs: str) -> bool:
-    """Whether two failures have a reason in common."""
+    """True if two failures have a reason in common."""
     prefix = "failed: "
     return theirs.startswith(prefix) and bool(set(ours[len(prefix):].split("; ")) & set(theirs[len(prefix):].split("; ")))
 

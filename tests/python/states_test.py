@@ -1,4 +1,4 @@
-"""States that a checkpoint has spoilt: what is refused has changed nothing."""
+"""States that a checkpoint has spoilt. A refused state has changed nothing."""
 
 import copy
 import unittest
@@ -28,7 +28,7 @@ def same(first, second) -> bool:
 
 
 def spoilt(state):
-    """Many states that differ from one in one thing, and what that is."""
+    """States that differ from a given one in one thing, and a name of each."""
     yield "no dictionary", [1, 2]
     yield "None", None
     yield "empty", {}
@@ -47,7 +47,7 @@ def spoilt(state):
 
 
 def refusals(state_dict, load_state_dict, states):
-    """What went wrong: states that were not refused by the right exception, or changed something."""
+    """Wrong outcomes: states that were not refused by the right exception, or changed something."""
     before, wrong, count = copy.deepcopy(state_dict()), [], 0
     for what, state in states:
         count += 1
@@ -188,7 +188,7 @@ class States(unittest.TestCase):
 
 
 def arguments(_rank, of_local):
-    """What is said of arguments out of range, by argument."""
+    """Errors for arguments out of range, by argument."""
     said = {}
     for name, value in (("seed", -1), ("seed", 1 << 64), ("seed", 1.5), ("seed", "1"), ("seed", None), ("timeout", 0),
                         ("timeout", -3), ("timeout", float("nan")), ("timeout", float("inf")), ("timeout", "5"), ("topology", 3),

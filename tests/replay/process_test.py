@@ -361,7 +361,7 @@ class Exec(unittest.TestCase):
         self.assertTrue(0 < report["reprobed_iteration_s"] < report["predicted_iteration_s"], report)
         printed = subprocess.run(self.command("--profile", slow, "--again", "0", "--reprobe"), capture_output=True, text=True,
                                  check=False).stdout
-        self.assertIn("note: copying is", printed)
+        self.assertIn("note: the machine is not as it was when profiled (copying ", printed)
         self.assertIn("by its speed now", printed)
         self.assertIsNone(self.report("--profile", slow, "--again", "0")["reprobed_iteration_s"])
 

@@ -38,8 +38,8 @@ namespace {
 
 /// Far longer than anything takes here, also under a sanitizer on a busy machine.
 constexpr double kGenerousTimeout_s = 120;
-/// Of schedules in which a rank falls silent, of which half is the limit for silence: longer than a
-/// busy machine silences any other.
+/// Timeout of schedules in which a rank falls silent. Half of it is the limit for silence, which is
+/// longer than a busy machine silences any other rank.
 constexpr double kSilentTimeout_s = 16;
 /// What a schedule may take beyond its timeout: it takes milliseconds, but many of them share a
 /// machine, which may be busy besides.

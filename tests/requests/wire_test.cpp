@@ -13,8 +13,8 @@
 #include "runtime/hipress.h"
 #include "tests/io/temporary_folder.hpp"
 
-// Nothing is predicted faster than its bytes over the slowest link on their way, whatever a profile
-// has measured on a link of its own.
+// No prediction is faster than the bytes over the slowest link on their path, even if the profile's
+// measurements come from another link.
 
 namespace {
 
@@ -33,8 +33,8 @@ double number(const io::Document& document, std::string_view key) {
   return *document.find(key)->number();
 }
 
-/// So many times as long as the row's ideal time on the profile's link, among n nodes: both are
-/// lines in the bytes.
+/// `factor` times the row's ideal time on the profile's link among n nodes: both are linear in the
+/// bytes.
 costs::Curve times_ideal(const costs::CollectiveRow& row, double factor, int n,
                          const costs::LinkCosts& link) {
   const double at_0_s = row.ideal_s(n, 0, link);
@@ -42,7 +42,8 @@ costs::Curve times_ideal(const costs::CollectiveRow& row, double factor, int n,
   return {.pieces = {{.a_s = factor * at_0_s, .b_s = factor * per_byte_s}}, .floor_s = 0};
 }
 
-/// Of one that says anything of its collectives: as random as a shared machine's cores make them.
+/// A job with a random profile, plan and link. Its collectives are as random as the cores of a
+/// shared machine make them.
 class RandomJob {
  public:
   RandomJob(std::uint64_t seed, const tests::TemporaryFolder& folder)
@@ -150,7 +151,7 @@ class RandomJob {
     bandwidth_ = of_rate;
     if (kind == 0) {
       profile_.link.burst_bytes = 0;
-      // What was measured of rings on this link stands, whatever it is.
+      // Measurements of rings on this link hold, whatever they are.
       double least = 1;
       for (const auto& [row, curves] :
            {std::pair(&costs::kAllReduce, &profile_.all_reduce),
@@ -255,7 +256,7 @@ TEST_CASE("a loopback's all-reduce changes no other link's answer by more than i
       CHECK(change >= 0);
       CHECK(change <= core_s * (1 + 1e-6));
     }
-    // 100 MB over 100 Mbit/s take 8 s, of which no core that is faster takes any.
+    // 100 MB over 100 Mbit/s take 8 s, which a faster core does not shorten.
     CHECK(iteration_s(profile, "100Mbps") == Approx(8));
   }
 }

@@ -15,9 +15,9 @@ TOOLS = ("hipress-plan", "hipress-sim", "hipress-exec", "hipress-profile", "hipr
 #: Fields of results, of requests without a command line, and of the C library: no tool prints them.
 NO_OPTIONS = {"requests/keys": {"compute_s", "iteration_s", "drift", "page"}, "requests/plan_fields.cpp": {"page"},
               "runtime/c_interface.cpp": {"secret"}}
-#: What nobody but one tool prints.
+#: Folders whose messages only one tool prints.
 PRINTED_BY = {"traces": "hipress-import", "sweep": "hipress-sim", "profiler": "hipress-profile"}
-#: Of a graph that is exported and read again, which hipress-sim does.
+#: Sources of messages about a graph that is exported and read again, which hipress-sim does.
 OTHERS = {"traces/chakra_graph.cpp", "traces/chrome_trace.cpp", "traces/timeline.cpp"}
 
 
@@ -37,13 +37,13 @@ OPTIONS["hipress-sim"] |= options_of("hipress-sim", "sweep") | options_of("hipre
 
 
 def unknown(text: str, words: list, tool: str) -> list:
-    """Of (word, position) in a text of a tool, the options that neither it nor a tool which the text names before has."""
+    """The options among (word, position) in a text that neither its tool nor a tool named earlier in the text has."""
     return [word for word, at in words
             if not any(word in OPTIONS[one] for one in TOOLS if one == tool or one in text[:at])]
 
 
 def sentences(path: pathlib.Path):
-    """The strings of a source; those with nothing but blanks between them are one."""
+    """The strings of a source. Those with only blanks between them are joined."""
     text, end = "", 0
     source = path.read_text()
     for literal in LITERAL.finditer(source):

@@ -1,5 +1,5 @@
-// What must add up between traces and models, of jobs of every kind: a made-up job whose times and
-// bytes are worked out here, in ways that others run it.
+// Sums that must agree between traces and models, for jobs of every kind. A made-up job runs in
+// many ways; its times and bytes are worked out here.
 
 #include "traces/accounting.hpp"
 
@@ -42,7 +42,7 @@ struct Sent {
 struct Job {
   int windows = 4, micro_steps = 1;  ///< micro-steps of a step
   bool window_per_micro_step = false, steps_in_next_window = false;
-  int first_micro_step = 0;  ///< that the trace begins with
+  int first_micro_step = 0;  ///< the first in the trace
   double optimizer_us = 20000, pause_us = 0;
   std::vector<std::vector<std::int64_t>> shapes = {{1000, 40}, {64}, {300}};
   bool has_shapes = true, has_world_size = true, has_optimizer_name = true;
@@ -356,7 +356,7 @@ TEST_CASE("only the groups of gradients count in ranks and in what can be gained
     check_step(got);
   }
   CHECK(read(plain).traced().other_communication_s == 0);
-  // Groups of others say nothing of the job's ranks.
+  // Groups of other collectives say nothing of the job's ranks.
   Job silent = jobs.front();
   silent.has_world_size = false;
   CHECK(read(silent).trace.world_size == 2);
@@ -399,25 +399,25 @@ TEST_CASE("gradients that travel otherwise than by all-reduce are no model") {
     CHECK_THROWS_WITH(read({.by = name}),
                       Contains("travel by") && Contains(name) && Contains("ZeRO-1 and -2"));
   }
-  // Behind backward, as 1-bit optimizers and ZeRO without hooks do.
+  // All-reduces after backward, as of 1-bit optimizers and ZeRO without hooks.
   for (const char* name : {"all_to_all", "reduce", "_allgather_base"}) {
     CAPTURE(name);
     CHECK_THROWS_WITH(read({.behind = {{name, kElements}}, .synchronises = false}),
                       Contains("averaged otherwise") && Contains(name));
   }
-  // All-reduces there that have the gradients' elements carry them, beside a norm.
+  // All-reduces after backward with as many elements as the gradients carry them. A norm does not.
   const Read late =
       read({.behind = {{"allreduce", kElements}, {"allreduce", 1}}, .synchronises = false});
   CHECK_THAT(late.said, Contains("started elsewhere, and 2 of them carry the gradients"));
   CHECK(late.traced().exposed_communication_s * 1e3 == Approx(6).margin(0.02));
   check_step(late);
-  // Those of activations alone carry none, and nothing can be gained.
+  // All-reduces of activations alone carry no gradients, so nothing can be gained.
   const Read alone = read({.in_forward = {{"allreduce", kElements}}, .synchronises = false});
   CHECK(alone.traced().exposed_communication_s == 0);
 }
 
 TEST_CASE("factors of low rank are named as what all-reduces carry") {
-  // Of rank 4: 64 + 300 as they are, 4 * (1000 + 40) = 4160 of P and Q together, 4000 of P.
+  // Rank 4: 64 + 300 elements as they are, 4 * (1000 + 40) = 4160 of P and Q together, 4000 of P.
   CHECK_THROWS_WITH(read({.sent = {4160, 64, 300}}), Contains("PowerSGD of rank 4"));
   CHECK_THROWS_WITH(read({.sent = {4000, 64, 300}}), Contains("PowerSGD of rank 4"));
   CHECK_THROWS_WITH(read({.sent = {123, 64, 300}}),
@@ -429,7 +429,7 @@ TEST_CASE("factors of low rank are named as what all-reduces carry") {
 }
 
 TEST_CASE("models that are trained in turn are no model") {
-  // Two jobs of other gradients in one window.
+  // Two jobs with different gradients in one window.
   json events = Writer({.windows = 1}).events();
   json other = Writer({.windows = 1, .shapes = {{7, 3}, {9}}, .ranks = {8, 8}}).events();
   double end = 0;

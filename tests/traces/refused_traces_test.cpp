@@ -1,5 +1,5 @@
-// Files that are no trace of one rank's training, and traces whose gradients no model can have:
-// each is refused with what it is.
+// Files that are not a trace of one rank's training, and traces whose gradients no model can have.
+// Each is refused by a message that names the reason.
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ using nlohmann::json;
 const std::string kEvaluate = "autograd::engine::evaluate_function: ";
 const std::string kAccumulate = "torch::autograd::AccumulateGrad";
 
-/// Where a rank's events stand in a file of several.
+/// Place and identity of a rank's events in a file of several ranks.
 struct Rank {
   json pid = 1000;
   int device = 0, number = 0;
@@ -104,7 +104,7 @@ TEST_CASE("the files of two ranks in one are refused, with what shows it") {
                     Contains("several ranks") && Contains("events of 2 processes train") &&
                         Contains("ProfilerStep#5 occurs twice") &&
                         Contains("give the file of one"));
-  // As viewers' tools merge them.
+  // Ranks in one file, as tools for viewers merge them.
   CHECK_THROWS_WITH(read(text_of(merged({.pid = "rank0 1000"}, {.pid = "rank1 1000"}))),
                     Contains("2 processes"));
   CHECK_THROWS_WITH(read(text_of(merged({.has_steps = false, .has_gpu = false},
@@ -207,7 +207,7 @@ TEST_CASE("a kernel that begins well before its launch is refused") {
     }
     return text_of(moved);
   };
-  CHECK(models::total_elements(model(shifted(500))) == 1064);  // as far as clocks are apart
+  CHECK(models::total_elements(model(shifted(500))) == 1064);  // largest difference of clocks
   CHECK_THROWS_WITH(read(shifted(2.5e6)),
                     Contains("begins 2.5s before the CPU launches it") && Contains("clocks"));
 }
@@ -284,7 +284,7 @@ TEST_CASE("a sparse gradient that is added to another is sparse") {
   const auto add = [&](const std::string& name, double at, json shapes = json::array()) {
     events.push_back(event("cpu_op", name, 1000, 2, at, 1, {{"Input Dims", std::move(shapes)}}));
   };
-  // Of the first step's second AccumulateGrad, which begins at 1020211 us.
+  // Operators of the first step's second AccumulateGrad, which begins at 1020211 us.
   add("aten::_sparse_coo_tensor_unsafe", 1020150, {{1, 8}, {8, 16}});
   add("aten::add_", 1020215, {{64}, {64}});
   add("aten::_values", 1020216, {{64}});
@@ -344,7 +344,7 @@ TEST_CASE("generated traces say what they hold") {
              Contains("1 receive, 1 send"));
   CHECK_THAT(refusal_of(read(metadata() + collective(1, 2, kMib) + collective(2, 7, kMib))),
              Contains("sharded job") && Contains("'layer'") && Contains("`schedule` fsdp"));
-  // Of PyTorch's, without AccumulateGrad.
+  // A node of PyTorch's, but no AccumulateGrad.
   CHECK_THAT(refusal_of(read(metadata() + collective(1, 2, kMib) +
                              chakra_node(2, "aten::mm", chakra::kComputation))),
              Contains("2 events, 1 all-gather (1MiB)") && Contains("its backward pass, too"));
@@ -382,7 +382,7 @@ TEST_CASE("an array of events may lack its closing bracket") {
     CHECK_THAT(trace.not_told.back(), Contains("no closing bracket"));
   }
   CHECK(read(text + "]").not_told.empty());
-  // In an event, or in an object around the array, that is a file which was cut off.
+  // A file that was cut off, in an event or in an object around the array.
   CHECK_THROWS_WITH(read(text.substr(0, text.size() - 5)), Contains("cut off"));
   CHECK_THROWS_WITH(read(text + R"(,"ab)"), Contains("cut off"));
   CHECK_THROWS_WITH(read(R"({"traceEvents":)" + text), Contains("cut off"));

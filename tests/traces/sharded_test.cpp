@@ -366,7 +366,7 @@ TEST_CASE("shards of a group whose all-reduces follow are HSDP") {
       CHECK(one.sharding().schedule == "hsdp(shard=4, reshard=true, prefetch=pre)");
       CHECK(one.sharding().replicas == 2);
       CHECK(one.sharding().all_reduce.count == 4);
-      // Of all shards together, as of gathers and reductions: what each rank has is a quarter.
+      // Bytes of all shards together, as for gathers and reductions: each rank has a quarter.
       CHECK(one.sharding().all_reduce.bytes == 4 * 28000);
       CHECK(one.sharding().all_reduce.bytes == one.sharding().reduce_scatter.bytes);
       CHECK(one.imported.account.ranks == 8);
@@ -380,7 +380,7 @@ TEST_CASE("mixed precision has the reductions' type, and says so") {
   CHECK(one.sharding().all_gather.bytes == 2 * (28000 + 24000));
   CHECK_THAT(one.said, Contains("gathered in bfloat16 and gradients reduced in float32") &&
                            Contains("hipress-plan, fsdp2_mixed and hsdp_mixed"));
-  // Of another type, no baseline gathers.
+  // No baseline gathers in another type.
   CHECK_THAT(read({.gathered = "Half"}).said,
              Contains("gathered in float16") && !Contains("fsdp2_mixed"));
   const Read half = read({.gathered = "BFloat16", .reduced = "BFloat16"});
@@ -389,8 +389,8 @@ TEST_CASE("mixed precision has the reductions' type, and says so") {
 }
 
 TEST_CASE("a schedule that sends other bytes than the job is named with both numbers") {
-  // Of 28000 elements in float32, the job gathers once and reduces once: 224 kB. With 3
-  // micro-steps, the schedule does so three times.
+  // The job gathers 28000 elements in float32 once and reduces them once: 224 kB. With 3
+  // micro-steps, the schedule does both three times.
   const Read once = read({.style = Style::kPlain, .micro_steps = 3, .reshard = false});
   CHECK(once.sharding().schedule == "fsdp(reshard=false)");
   CHECK(once.imported.account.steps.back().sent_bytes == 2 * 4 * 28000);
@@ -444,8 +444,8 @@ TEST_CASE("collectives of other groups and of metrics are none of a layer's") {
     REQUIRE(one.sharding().layers.size() == 4);
     CHECK(one.sharding().all_gather.bytes == plain.sharding().all_gather.bytes);
     CHECK(one.sharding().reduce_scatter.bytes == plain.sharding().reduce_scatter.bytes);
-    // A step has 4 gathers and 4 reductions of activations, a norm, and two of metrics. They are no
-    // part of what can be gained, and not lost either.
+    // A step has 4 gathers and 4 reductions of activations, a norm, and two of metrics. Compression
+    // cannot gain from them, and they are not lost either.
     CHECK(one.sharding().other.count == 11);
     const models::Traced& traced = one.imported.traced.value();
     CHECK(traced.exposed_communication_s + traced.other_communication_s ==
@@ -749,8 +749,9 @@ TEST_CASE("a sharded job's trace becomes a model that the tools simulate", "[too
                   report["schedule"].get<std::string>()));
   CAPTURE(simulated.err);
   REQUIRE(simulated.status == 0);
-  // What a step of 1 s computes, or waits for the next batch: all but the exposed communication, 4
-  // ms of the first gather, 6 of the last reduction and 2 of its mean over replicas.
+  // Computation and waiting for the next batch, in a step of 1 s: all but the exposed
+  // communication, which is 4 ms of the first gather, 6 of the last reduction and 2 of its mean
+  // over replicas.
   CHECK(json::parse(simulated.out)["compute_s"].get<double>() == Approx(0.988).epsilon(1e-4));
   CHECK(report["gradient_ranks"] == 8);
   const ToolRun report_of_people = place.run("hipress-import job.json");

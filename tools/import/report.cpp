@@ -48,7 +48,7 @@ void print_sharding(const Sharding& sharding) {
   fmt::print(std::cout, "\n");
 }
 
-/// What the model makes of a step.
+/// Prints the times that the model has for a step.
 void print_account(const models::Model& model, const models::Traced& traced) {
   const std::string times = model.micro_steps > 1 ? fmt::format("{} x ", model.micro_steps) : "";
   fmt::print(
