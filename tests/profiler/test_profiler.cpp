@@ -299,7 +299,7 @@ TEST_CASE("a profile is measured again while its machine changes, and then says 
   CHECK(once == 1);
   CHECK(changing.spread->host == Approx(std::log(2)));
   REQUIRE(changing.notes.size() == 2);
-  CHECK_THAT(changing.notes[1], Contains("changed by 100 %"));
+  CHECK_THAT(changing.notes[1], Contains("varied by 100 %"));
 }
 
 TEST_CASE("processes that may use different numbers of cores code the same slices", "[slow]") {
