@@ -147,7 +147,8 @@ class SweepTest(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("--algorithm 'int4block' is no program (x.pse)", done.stderr)
         (self.folder / "spec.yaml").write_text("model: model.csv\nplan: none\n")
-        done = self.sweep("s.csv", "--trust-plan", "--algorithm", "mine.pse")
+        program = pathlib.Path(__file__).resolve().parent.parent / "kernels/data/Spread.pse"
+        done = self.sweep("s.csv", "--trust-plan", "--algorithm", str(program))
         self.assertEqual(done.returncode, 0, done.stderr)
         for option in ("--evaluations", "--trust-plan", "--algorithm"):
             self.assertIn(f"{option} has no effect", done.stderr)

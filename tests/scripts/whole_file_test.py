@@ -117,7 +117,7 @@ class WholeFileTest(unittest.TestCase):
                 make_folder(path)
 
     def test_interrupted_json_leaves_the_old_file(self):
-        case = demo.Case("loopback", "ps", "none", 1, 1, 1, 1, 0, True, False, (), 1, 1, 0, True)
+        case = demo.Case("loopback", "ps", "none", 1, 1, 1, 1, 0, True, False, False, (), 1, 1, 0, True)
         job = demo.Job(demo.Tools(self.folder), self.folder, "m", 2, 1)
         row = {"model": "m", "topology": "ps", "bandwidth": "profile", "predicted_iteration_s": 1, "lower_bound_s": 1,
                "gap": 0}
