@@ -89,7 +89,7 @@ std::vector<bool> ProfilerTrace::ends_of_steps(const std::vector<Window>& window
   imported.problem = fmt::format(
       "of the {} windows from {} on, {} step an optimizer without a synchronisation before it, so "
       "that ranks train apart (local SGD, DiLoCo): a model is of steps that synchronise; give "
-      "the tools a model of one step and `schedule` local(...)",
+      "hipress-plan and hipress-sim a model of one step and `schedule` local(...)",
       works.size(), windows.front().name, apart);
   return {};
 }
