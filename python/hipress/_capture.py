@@ -333,8 +333,7 @@ class Capture:
             self._begin()
         if self._running:
             self._pending.ready[parameter] = self._clock.mark()
-            if self._pending.waits:
-                self._pending.late.add(parameter)
+            self._pending.waits_before[parameter] = len(self._pending.waits)
 
     def _on_meeting(self, meet) -> None:
         """Ranks that do not average meet where averages would hold them together: else the script's next collective, a gather of

@@ -22,21 +22,22 @@ class Pass:
         self.reached = False  #: backward has come to the output of the model
         self.ready: Dict[int, Any] = {}
         self.waits: List[Tuple[Any, Any]] = []  #: for the other ranks, from mark to mark, within backward
-        self.late: Set[int] = set()  #: gradients that were ready after the first wait
+        self.waits_before: Dict[int, int] = {}  #: a gradient's: those that were over when it was ready
         self.steps: List[Tuple[Any, Any]] = []  #: an optimizer's step(), from mark to mark, since then
 
     def ready_times(self, seconds: Any) -> Dict[int, float]:
         """Since backward began, without waits."""
-        waited = self.waited(seconds)
-        return {one: seconds(self.backward, mark) - (waited if one in self.late else 0.0) for one, mark in self.ready.items()}
+        return {one: seconds(self.backward, mark) - self.waited(seconds, last=self.waits_before[one])
+                for one, mark in self.ready.items()}
 
-    def waited(self, seconds: Any) -> float:
-        return sum(seconds(*wait) for wait in self.waits)
+    def waited(self, seconds: Any, first: int = 0, last: Optional[int] = None) -> float:
+        """The length of waits first … last - 1, by default of all."""
+        return sum(seconds(*wait) for wait in self.waits[first:last])
 
     def until(self, after: "Pass", seconds: Any) -> float:
         """From the last gradient to the next call, without waits."""
         last = min(self.ready, key=lambda one: seconds(self.ready[one], after.called))
-        return seconds(self.ready[last], after.called) - (0.0 if last in self.late else self.waited(seconds))
+        return seconds(self.ready[last], after.called) - self.waited(seconds, first=self.waits_before[last])
 
 
 class Updates:
@@ -126,7 +127,8 @@ def _joined(first: Pass, second: Pass) -> Pass:
     """Two passes through parts of a model as one."""
     joined = copy.copy(first)
     joined.ready, joined.steps = {**first.ready, **second.ready}, first.steps + second.steps
-    joined.waits, joined.late = first.waits + second.waits, first.late | second.late
+    joined.waits = first.waits + second.waits
+    joined.waits_before = {**first.waits_before, **{one: len(first.waits) + n for one, n in second.waits_before.items()}}
     return joined
 
 

@@ -15,7 +15,7 @@ import ranks
 if ranks.MISSING is None:
     import hipress
     import torch
-    from hipress import _own_time
+    from hipress import _own_time, _passes
     from torch.nn.parallel import DistributedDataParallel
 
 FORWARD, BACKWARD, OPTIMIZER, BATCH = 0.010, 0.020, 0.003, 0.001
@@ -589,6 +589,26 @@ class Ranks(unittest.TestCase):
             for key, value in (("forward", FORWARD), ("last", BACKWARD), ("optimizer", OPTIMIZER)):
                 self.assertAlmostEqual(found[key], value, 7, key)
             self.assertEqual(set(found["ready"]), {"first.weight", "first.bias", "second.weight", "second.bias"})
+
+
+class Waits(unittest.TestCase):
+    def test_a_gradient_is_later_by_the_waits_before_it_alone(self):
+        # Waits from 10 to 14 and from 20 to 26: a gradient at 5 has none behind it, one at 15 the 4 of the first, one at 30
+        # both, which are 10. From the last, at 30, to the next call at 45 there is none.
+        done = _passes.Pass(0.0, 1, 0, 0)
+        done.backward, done.waits = 0.0, [(10.0, 14.0), (20.0, 26.0)]
+        done.ready, done.waits_before = {1: 5.0, 2: 15.0, 3: 30.0}, {1: 0, 2: 1, 3: 2}
+        seconds = self.seconds
+        self.assertEqual(done.ready_times(seconds), {1: 5.0, 2: 11.0, 3: 20.0})
+        after = _passes.Pass(45.0, 1, 0, 0)
+        self.assertEqual(done.until(after, seconds), 15.0)
+        # Without the last gradient, the second wait lies between the one at 15 and the next call.
+        del done.ready[3]
+        self.assertEqual(done.until(after, seconds), 24.0)
+
+    @staticmethod
+    def seconds(first: float, second: float) -> float:
+        return second - first
 
 
 if __name__ == "__main__":
