@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
-from hipress import _arguments, _memory, _model_file, _own_time, _trained
+from hipress import _arguments, _memory, _model_file, _output, _own_time, _trained
 from hipress._clocks import CudaClock, HostClock
 from hipress._passes import Pass, Updates, steps_of
 
@@ -513,7 +513,7 @@ class Capture:
 
     def write(self, path: _Path) -> None:
         """Writes text() to a file, which appears at once and complete."""
-        _model_file.write_whole(path, self.text())
+        _output.write_whole(path, self.text())
 
 
 class _Step:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from hipress import _tables
-from hipress._model_file import write_whole
+from hipress._output import write_whole
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -299,9 +299,9 @@ class Script:
                 self.written = chosen
 
     def _write(self, chosen: _Candidate, text: str, trained: list) -> None:
-        from hipress import _model_file
+        from hipress import _output
 
-        _model_file.write_whole(self.settings["output"], text)
+        _output.write_whole(self.settings["output"], text)
         others = [other.describe(index) for index, other in enumerate(trained) if other is not chosen]
         of = f", of {chosen.describe(trained.index(chosen))}" if others else ""
         said = [f"wrote {self.settings['output']}{of}",

@@ -2,27 +2,13 @@
 
 import csv
 import os
-import tempfile
-from typing import Any, Callable, List
+import pathlib
+from typing import Any, List
+
+from hipress import _output
 
 
-def _write_whole(path: str, write: Callable[[str], None]) -> None:
-    """Calls `write` with a name beside `path`, and puts the file in its place at the end: whole, or not at all."""
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, beside = tempfile.mkstemp(prefix=os.path.basename(path) + ".", dir=folder)
-    os.close(handle)
-    try:
-        write(beside)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(beside, 0o666 & ~mask)
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
-
-
-def _write_csv(path: str, columns: List[str], rows: List[List[Any]], provenance: List[str]) -> None:
+def _write_csv(path: pathlib.Path, columns: List[str], rows: List[List[Any]], provenance: List[str]) -> None:
     with open(path, "w", newline="", encoding="utf-8") as file:
         file.writelines(f"# {line}\n" for line in provenance)
         writer = csv.writer(file, lineterminator="\n")
@@ -30,7 +16,7 @@ def _write_csv(path: str, columns: List[str], rows: List[List[Any]], provenance:
         writer.writerows(rows)
 
 
-def _write_parquet(path: str, columns: List[str], rows: List[List[Any]], provenance: List[str]) -> None:
+def _write_parquet(path: pathlib.Path, columns: List[str], rows: List[List[Any]], provenance: List[str]) -> None:
     import pyarrow
     from pyarrow import parquet
 
@@ -55,4 +41,5 @@ def save(path: str, columns: List[str], rows: List[List[Any]], provenance: List[
         except ImportError as error:
             raise ImportError(f"Parquet needs pyarrow: install it from PyPI for this interpreter ({error}); .csv needs nothing"
                               ) from error
-    _write_whole(path, lambda beside: writers[ending](beside, columns, rows, provenance))
+    with _output.replacing(path) as beside:
+        writers[ending](beside, columns, rows, provenance)

@@ -149,7 +149,7 @@ class Captured(unittest.TestCase):
     def test_an_output_that_cannot_be_written_is_an_error_at_once(self):
         folder = pathlib.Path(self.folder.name)
         for output, reason in ((folder, "is a folder"), (f"{folder}/no/model.yaml", "No such file or directory"), ("", "is a folder"),
-                               (folder / ("x" * 254), "File name too long"), (f"{__file__}/model.yaml", "Not a directory"),
+                               (folder / ("x" * 256), "File name too long"), (f"{__file__}/model.yaml", "Not a directory"),
                                (f"{folder}/\0", "null")):
             with self.subTest(output=output), self.assertRaisesRegex(ValueError, f"output .*{reason}"):
                 hipress.capture(wide_model(), output)

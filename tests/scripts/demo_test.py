@@ -314,7 +314,7 @@ class DemoTest(unittest.TestCase):
         (self.output / "timeline.png").mkdir()
         status, printed = self.run_demo(answers())
         self.assertEqual(status, 0)
-        self.assertRegex(printed, r"timeline\.png not drawn: .*Is a directory")
+        self.assertRegex(printed, r"timeline\.png not drawn: .*is a folder")
 
     def test_works_from_any_folder_and_sees_its_arguments_from_there(self):
         root, elsewhere = self.tools.parent / "root", self.tools.parent / "elsewhere"
@@ -325,7 +325,8 @@ class DemoTest(unittest.TestCase):
         self.tools.rename(root / "build/release/bin")
         for name in ("demo.sh", "demo.py", "options.py", "picture.py", "plot_timeline.py", "whole_file.py"):
             shutil.copy(pathlib.Path(demo.__file__).parent / name, root / "scripts")
-        shutil.copytree(pathlib.Path(demo.__file__).parent / "validation", root / "scripts/validation")
+        for name in ("scripts/validation", "python/hipress"):
+            shutil.copytree(pathlib.Path(demo.__file__).parents[1] / name, root / name)
         for name, said in (("build.sh", ""), ("find_python.sh", sys.executable)):
             (root / "scripts" / name).write_text(f"#!/bin/sh\necho {said}\n")
             (root / "scripts" / name).chmod(0o755)

@@ -5,8 +5,10 @@ import io
 import os
 import pathlib
 import stat
+import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -15,8 +17,8 @@ import demo  # noqa: E402  (found through the path above)
 import gaps  # noqa: E402
 import plot  # noqa: E402
 import reproduce_sosp21  # noqa: E402
-from hipress import _sweep_pictures, _sweep_rows  # noqa: E402  (through the path that plot sets)
-from whole_file import Unwritable, make_folder, replacing, require_writable  # noqa: E402
+from hipress import _output, _results, _sweep_pictures, _sweep_rows  # noqa: E402  (through the path that plot sets)
+from whole_file import Unwritable, make_folder, replacing, require_writable, write_json  # noqa: E402
 
 try:
     import matplotlib.figure
@@ -36,6 +38,11 @@ def half(path: pathlib.Path, *_, **__) -> None:
 
 def half_picture(_, path: pathlib.Path, **__) -> None:
     half(path)
+
+
+#: Whatever writes one file, of the scripts and of the package.
+WRITERS = (lambda path: write_json(path, {}), require_writable, _results.Plan({"page": "page"}).save_html,
+           _results.Sweep({"columns": ["a"], "rows": [[1]], "axes": [], "provenance": []}).save)
 
 
 class WholeFileTest(unittest.TestCase):
@@ -58,7 +65,7 @@ class WholeFileTest(unittest.TestCase):
         picture = self.folder / "p.png"
         for content in ("first", "second"):
             with replacing(picture) as temporary:
-                self.assertEqual((temporary.suffix, temporary.parent), (".png", picture.resolve().parent))
+                self.assertEqual(temporary.parent.resolve(), picture.resolve().parent)
                 temporary.write_text(content)
             self.assertEqual(picture.read_text(), content)
             self.assertEqual(list(self.folder.iterdir()), [picture])
@@ -86,10 +93,84 @@ class WholeFileTest(unittest.TestCase):
         self.assertTrue(link.is_symlink())
         self.assertEqual(target.read_text(), "new")
 
+    def test_what_links_of_ones_own_lead_to_is_written(self):
+        (self.folder / "real").mkdir()
+        (self.folder / "folder").symlink_to("real")
+        (self.folder / "real/link").symlink_to("../real/new")
+        with replacing(self.folder / "folder/link") as temporary:
+            temporary.write_text("new")
+        self.assertEqual((self.folder / "real/new").read_text(), "new")
+        (self.folder / "round").symlink_to("round")
+        with self.assertRaisesRegex(OSError, "Too many levels of symbolic links"), replacing(self.folder / "round"):
+            pass
+
     def test_a_device_is_written_to(self):
         with replacing("/dev/null") as temporary:
             temporary.write_text("gone")
         self.assertTrue(pathlib.Path("/dev/null").is_char_device())
+        done = subprocess.run([sys.executable, "-c", "from whole_file import write_json; write_json('/dev/stdout', 7)"],
+                              cwd=pathlib.Path(demo.__file__).parent, capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout, "7\n")
+
+    def test_a_pipe_is_written_to_and_gets_some_time_for_its_reader(self):
+        pipe, read = self.folder / "pipe", []
+        os.mkfifo(pipe)
+        reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+        reader.start()
+        write_json(pipe, 7)
+        reader.join()
+        self.assertEqual((read, pipe.is_fifo()), (["7\n"], True))
+        with mock.patch.object(_output, "PATIENCE_S", 0.1), \
+                self.assertRaisesRegex(OSError, "no process reads this pipe; start its reader first"):
+            write_json(pipe, 7)
+
+    def test_a_file_that_may_not_be_written_is_refused(self):
+        file = self.folder / "a.csv"
+        file.write_text("old")
+        file.chmod(0o400)
+        with mock.patch.object(os, "access", lambda *_: False):  # root may write it
+            for write in WRITERS:
+                with self.subTest(write=write), \
+                        self.assertRaisesRegex((OSError, Unwritable), "make the file writable, or choose another name"):
+                    write(file)
+        self.assertEqual((file.read_text(), list(self.folder.iterdir())), ("old", [file]))
+
+    def test_the_mask_of_the_process_is_left_alone(self):
+        with mock.patch.object(os, "umask", side_effect=AssertionError):
+            for number, write in enumerate(WRITERS):
+                write(self.folder / f"{number}.csv")
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can make links of another user")
+    def test_links_and_files_of_other_users_in_a_shared_folder_are_refused(self):
+        mine, shared = self.folder / "mine", self.folder / "shared"
+        for folder in (mine, shared):
+            folder.mkdir()
+        victim = mine / "a.csv"
+        victim.write_text("precious")
+        shared.chmod(0o1777)
+        (shared / "a.csv").symlink_to(victim)
+        (shared / "new.csv").symlink_to(mine / "new.csv")
+        (shared / "folder").symlink_to(mine)
+        (shared / "file.csv").write_text("theirs")
+        (mine / "on.csv").symlink_to(shared / "folder/a.csv")  # one's own link to another user's
+        for name in ("a.csv", "new.csv", "folder", "file.csv"):
+            os.chown(shared / name, 12345, -1, follow_symlinks=False)
+        for path in (shared / "a.csv", shared / "new.csv", shared / "folder/a.csv", shared / "file.csv", mine / "on.csv"):
+            what = "file" if path.name == "file.csv" else "link"
+            for write in WRITERS:
+                with self.subTest(path=path, write=write), \
+                        self.assertRaisesRegex((OSError, Unwritable), f"this {what} belongs to another user, in a folder that everybody"):
+                    write(path)
+        with self.assertRaisesRegex(Unwritable, "this link belongs to another user"):
+            make_folder(shared / "folder/made")
+        self.assertEqual((victim.read_text(), (shared / "file.csv").read_text()), ("precious", "theirs"))
+        self.assertEqual(sorted(path.name for path in mine.iterdir()), ["a.csv", "on.csv"])
+        shared.chmod(0o755)  # nobody else may write: what lies there was left on purpose
+        write_json(shared / "folder/a.csv", 7)
+        shared.chmod(0o1777)
+        os.chown(shared, 12345, -1)  # whose folder it is may link in it
+        write_json(shared / "a.csv", 8)
+        self.assertEqual(victim.read_text(), "8\n")
 
     def test_a_folder_that_is_missing_is_an_error(self):
         with self.assertRaises(FileNotFoundError), replacing(self.folder / "none" / "a.json") as temporary:
@@ -101,7 +182,7 @@ class WholeFileTest(unittest.TestCase):
         for path in (old, self.folder / "new.json", "/dev/null"):
             require_writable(path)
         self.assertEqual((old.read_text(), list(self.folder.iterdir())), ("old", [old]))
-        for path, said in ((self.folder, "Is a directory"), (self.folder / "none/a.json", "No such file or directory"),
+        for path, said in ((self.folder, "is a folder"), (self.folder / "none/a.json", "No such file or directory"),
                            ("/dev/null/a.json", "Not a directory"), (old / "a.json", "Not a directory")):
             with self.subTest(path=path), self.assertRaisesRegex(Unwritable, f"^{path}: cannot be written: {said}; choose"):
                 require_writable(path)
