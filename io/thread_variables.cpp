@@ -9,13 +9,14 @@
 namespace hipress::io {
 namespace {
 
-/// All variables of a library's thread are allocated with the first of them.
-thread_local const volatile void* exceptions = nullptr;
+/// All variables of a library's thread are allocated with the first of them. The pointer is
+/// volatile, since the compiler leaves out what nobody reads, and with it the call.
+thread_local const void* volatile exceptions = nullptr;
 
 }  // namespace
 
 void allocate_thread_variables() noexcept {
-  exceptions = abi::__cxa_get_globals();  // of libstdc++; kept, or the call would be left out
+  exceptions = abi::__cxa_get_globals();  // of libstdc++
 }
 
 bool has_room_for_thread() noexcept {

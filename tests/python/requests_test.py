@@ -25,6 +25,29 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(os.environ["HIPRESS_TOOLS"])
 TRACES = ROOT / "tests/data/traces"
 SPEC = {"model": "vgg19", "plan": ["none", "all"], "nodes": [2, 4], "bandwidth": ["10Gbps", "25Gbps"]}
+#: Asks on a new thread, with so many MiB of address space beyond what there is.
+SHORT_OF_MEMORY = """
+import ctypes, os, resource, sys, threading
+library = ctypes.CDLL(sys.argv[1])
+request = b'{"request": "sweep", "spec": {"model": "vgg19", "plan": ["none", "all"], "nodes": [2, 4]}, "jobs": 4}'
+answers = []
+
+def ask():
+    result = ctypes.c_void_p()
+    answers.append(library.hipress_call(request, ctypes.byref(result)))
+    library.hipress_free_result(result)
+
+with open("/proc/self/statm") as file:
+    used = int(file.read().split()[0]) * os.sysconf("SC_PAGESIZE")
+resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[2]) * 2**20, resource.RLIM_INFINITY))
+thread = threading.Thread(target=ask)
+try:
+    thread.start()
+    thread.join()
+except RuntimeError:  # no room for the thread
+    answers.append(1)
+os.write(1, b"%d\\n" % answers[0])
+"""
 #: Seconds that were measured, which no two runs share.
 MEASURED = {"search_s", "simulation_s", "tasks_per_s", "s"}
 
@@ -326,6 +349,18 @@ class Errors(unittest.TestCase):
         with self.assertRaises(hipress.InputError) as caught:
             hipress.answer({"request": "plan", "nodes": 4})
         self.assertEqual((caught.exception.field, caught.exception.remedy), ("nodes", "did you mean 'nnodes'?"))
+
+    def test_a_process_outlives_a_lack_of_memory(self):
+        # A thread has 8 MiB of stack, and variables over which glibc ends the process where there is no memory for them.
+        statuses = set()
+        for room in range(8, 44, 4):
+            done = subprocess.run([sys.executable, "-c", SHORT_OF_MEMORY, os.environ["HIPRESS_LIBRARY"], str(room)],
+                                  capture_output=True, text=True, timeout=60)
+            with self.subTest(room=room):
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertIn(done.stdout, ("0\n", "1\n"))  # answered, or failed for lack of memory
+            statuses.add(done.stdout)
+        self.assertEqual(statuses, {"0\n", "1\n"})
 
     def test_what_is_no_value_is_refused(self):
         with self.assertRaisesRegex(TypeError, "^input: .* is no value of a request"):
