@@ -62,10 +62,17 @@ void require_text(const std::string& text, const std::string& file) {
 constexpr std::int64_t kMaxAliasBytes = std::int64_t{16} << 20;
 constexpr std::int64_t kBytesOfNode = 64;
 
-/// Refuses what must not be built: aliases that stand for too much, and text behind the document.
-/// yaml-cpp's Load ignores whatever follows the first document, and its LoadAll never comes to an
-/// end where a stray `,` or `]` follows; so the second document is asked for by hand, and only
-/// once.
+/// Most keys, values, lists and maps of a file. Each takes half a kilobyte of memory, but as little
+/// as two bytes of the file. A model of 50 000 gradients has some 600 000.
+constexpr std::int64_t kMostNodes = 1'000'000;
+
+/// Most lists and maps inside each other.
+constexpr std::size_t kMostLevels = 64;
+
+/// Refuses what must not be built: too many values or levels, aliases that stand for too much, and
+/// text behind the document. yaml-cpp's Load ignores whatever follows the first document, and its
+/// LoadAll never comes to an end where a stray `,` or `]` follows; so the second document is asked
+/// for by hand, and only once.
 class Inspector : public YAML::EventHandler {
  public:
   explicit Inspector(const std::string& file) : file_(file) {}
@@ -75,10 +82,10 @@ class Inspector : public YAML::EventHandler {
     fail(mark, "text behind the end of the YAML document; one document per file is read");
   }
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t anchor) override { add_leaf(anchor, 0); }
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t anchor,
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add_leaf(mark, anchor, 0); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                 const std::string& value) override {
-    add_leaf(anchor, static_cast<std::int64_t>(value.size()));
+    add_leaf(mark, anchor, static_cast<std::int64_t>(value.size()));
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto known = bytes_of_.find(anchor);
@@ -90,14 +97,14 @@ class Inspector : public YAML::EventHandler {
          fmt::format("the aliases (*name) up to here stand for more than {}; write fewer of them",
                      format_size(kMaxAliasBytes)));
   }
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor,
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    begin(anchor);
+    begin_level(mark, anchor);
   }
   void OnSequenceEnd() override { end(); }
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor,
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    begin(anchor);
+    begin_level(mark, anchor);
   }
   void OnMapEnd() override { end(); }
 
@@ -105,23 +112,36 @@ class Inspector : public YAML::EventHandler {
   [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const {
     throw InputError(file_, mark.line + 1, message);
   }
-  void begin(YAML::anchor_t anchor) {
+  void begin(const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (++nodes_ > kMostNodes) {
+      fail(mark, fmt::format("has more than {} keys and values; leave out what nobody needs, "
+                             "or split the file",
+                             kMostNodes));
+    }
     open_.emplace_back(anchor, bytes_);
     bytes_ += kBytesOfNode;
+  }
+  void begin_level(const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (open_.size() == kMostLevels) {
+      fail(mark,
+           fmt::format("has lists and maps in more than {} levels; write fewer", kMostLevels));
+    }
+    begin(mark, anchor);
   }
   void end() {
     const auto [anchor, before] = open_.back();
     open_.pop_back();
     if (anchor != YAML::NullAnchor) bytes_of_[anchor] = bytes_ - before;
   }
-  void add_leaf(YAML::anchor_t anchor, std::int64_t text_bytes) {
-    begin(anchor);
+  void add_leaf(const YAML::Mark& mark, YAML::anchor_t anchor, std::int64_t text_bytes) {
+    begin(mark, anchor);
     bytes_ += text_bytes;
     end();
   }
 
   const std::string& file_;
   int documents_ = 0;
+  std::int64_t nodes_ = 0;
   std::int64_t bytes_ = 0;       ///< of the values so far, aliases included
   std::int64_t by_aliases_ = 0;  ///< of these, what aliases stand for
   std::vector<std::pair<YAML::anchor_t, std::int64_t>> open_;  ///< lists and maps, and bytes_ then
