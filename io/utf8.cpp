@@ -39,11 +39,32 @@ struct Range {
   std::uint32_t first, last;
   std::string_view name;
 };
-constexpr Range kUnprintable[] = {
-    {0x00, 0x1f, "control character"},     {0x7f, 0x9f, "control character"},
-    {0x2028, 0x2029, "line separator"},    {0x202a, 0x202e, "direction control"},
-    {0x2066, 0x2069, "direction control"}, {0xfdd0, 0xfdef, "noncharacter"},
-    {0xfeff, 0xfeff, "byte order mark"}};
+constexpr std::string_view kControl = "control character", kInvisible = "invisible character",
+                           kDirection = "direction control";
+constexpr Range kUnprintable[] = {{0x00, 0x1f, kControl},
+                                  {0x7f, 0x9f, kControl},
+                                  {0xad, 0xad, kInvisible},
+                                  {0x34f, 0x34f, kInvisible},
+                                  {0x61c, 0x61c, kDirection},
+                                  {0x115f, 0x1160, kInvisible},
+                                  {0x17b4, 0x17b5, kInvisible},
+                                  {0x180b, 0x180f, kInvisible},
+                                  {0x200b, 0x200d, kInvisible},
+                                  {0x200e, 0x200f, kDirection},
+                                  {0x2028, 0x2029, "line separator"},
+                                  {0x202a, 0x202e, kDirection},
+                                  {0x2060, 0x2065, kInvisible},
+                                  {0x2066, 0x2069, kDirection},
+                                  {0x206a, 0x206f, kInvisible},
+                                  {0x3164, 0x3164, kInvisible},
+                                  {0xfdd0, 0xfdef, "noncharacter"},
+                                  {0xfe00, 0xfe0f, kInvisible},
+                                  {0xfeff, 0xfeff, "byte order mark"},
+                                  {0xffa0, 0xffa0, kInvisible},
+                                  {0xfff0, 0xfffb, kInvisible},
+                                  {0x1bca0, 0x1bca3, kInvisible},
+                                  {0x1d173, 0x1d17a, kInvisible},
+                                  {0xe0000, 0xe0fff, kInvisible}};
 
 /// What the character is called if it is not to be printed, else empty.
 std::string_view unprintable_name(std::uint32_t code) {
@@ -76,6 +97,12 @@ std::string first_unprintable(std::string_view text, std::string_view allowed) {
     text.remove_prefix(length);
   }
   return {};
+}
+
+std::string unfit_for_name(std::string_view name) {
+  constexpr std::size_t kLongest = 4096;
+  return name.size() > kLongest ? fmt::format("more than {} bytes", kLongest)
+                                : first_unprintable(name);
 }
 
 std::string printable(std::string_view text, std::string_view allowed) {

@@ -243,7 +243,7 @@ std::vector<std::pair<std::string, YamlNode>> YamlNode::entries() const {
       throw InputError(*file_, key_line, "a key must be a single value");
     }
     const std::string& key = entry.first.Scalar();
-    if (const std::string found = first_unprintable(key); !found.empty()) {
+    if (const std::string found = unfit_for_name(key); !found.empty()) {
       throw InputError(*file_, key_line, fmt::format("key {} must not hold {}", quote(key), found));
     }
     const std::string path = child_path(key);
@@ -261,16 +261,13 @@ const std::string& YamlNode::scalar() const {
 }
 
 /// Escapes ("\e", "\x9b") bring characters into a value that the text of the file does not have.
-std::string YamlNode::checked_text(std::string_view allowed) const {
-  const std::string& value = scalar();
-  if (const std::string found = first_unprintable(value, allowed); !found.empty()) {
-    fail(fmt::format("must not hold {}, got {}; write it without", found, quote(value)));
-  }
-  return value;
+std::string YamlNode::fit_text(const std::string& found) const {
+  if (found.empty()) return scalar();
+  fail(fmt::format("must not hold {}, got {}; write it without", found, quote(scalar())));
 }
 
-std::string YamlNode::text() const { return checked_text(""); }
-std::string YamlNode::prose() const { return checked_text("\n\t"); }
+std::string YamlNode::text() const { return fit_text(unfit_for_name(scalar())); }
+std::string YamlNode::prose() const { return fit_text(first_unprintable(scalar(), "\n\t")); }
 
 std::string YamlNode::quantity_text() const { return node_.IsNull() ? std::string() : scalar(); }
 

@@ -52,8 +52,8 @@ class YamlNode {
   /// is (utf8.hpp) is an error.
   std::vector<std::pair<std::string, YamlNode>> entries() const;
 
-  std::string text() const;   ///< any scalar that may be printed as it is (utf8.hpp)
-  std::string prose() const;  ///< the same, or several lines: a diagnostic for people
+  std::string text() const;   ///< any scalar that is fit for a name (utf8.hpp)
+  std::string prose() const;  ///< printable text of any length, or several lines: for people
   std::int64_t integer(std::int64_t least, std::int64_t most = INT64_MAX) const;
   double number() const;  ///< a plain finite number
   /// The same, from `least` to `most`; `meaning` tells the reader what numbers stand for.
@@ -78,7 +78,7 @@ class YamlNode {
       : node_(node), file_(std::move(file)), path_(std::move(path)), line_(line) {}
 
   const std::string& scalar() const;
-  std::string checked_text(std::string_view allowed) const;
+  std::string fit_text(const std::string& found) const;
   std::string child_path(std::string_view key) const;
   void require_map() const;
   std::string quantity_text() const;  ///< the scalar, "" for an empty value

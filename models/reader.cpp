@@ -44,7 +44,7 @@ class GradientList {
     if (name.empty()) {
       throw io::InputError(file_, line, "a gradient's name must not be empty");
     }
-    if (const std::string found = io::first_unprintable(name); !found.empty()) {
+    if (const std::string found = io::unfit_for_name(name); !found.empty()) {
       throw io::InputError(
           file_, line,
           fmt::format("gradient {}: its name must not hold {}; rename it", io::quote(name), found));

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "io/error.hpp"
+#include "io/utf8.hpp"
 #include "models/shape.hpp"
 #include "transport/endpoint.hpp"
 
@@ -54,16 +54,13 @@ std::vector<std::int64_t> shape_of(const hipress_gradient& gradient) {
   return {gradient.shape, gradient.shape + count};
 }
 
-/// Messages and plan files hold a name as it is, so that none may end a line or move a cursor.
+/// Messages and plan files hold a name as it is.
 std::string name_of(const hipress_gradient& gradient, std::size_t number) {
   std::string name = runtime::text_of(gradient.name);
-  const bool is_printable = std::ranges::none_of(name, [](char one) {
-    const auto byte = static_cast<unsigned char>(one);
-    return byte < 0x20 || byte == 0x7f;
-  });
-  if (is_printable) return name;
-  throw std::invalid_argument(fmt::format(
-      "gradient {} is called {}: a name has no control characters", number, io::quote(name)));
+  const std::string found = io::unfit_for_name(name);
+  if (found.empty()) return name;
+  throw std::invalid_argument(fmt::format("gradient {} is called {}: a name must not hold {}",
+                                          number, io::quote(name), found));
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ char* copy_of(const std::string& text) noexcept;
 models::Dtype dtype_of(const hipress_type& type);
 
 /// The gradients of a list; `fragments` may be null. std::invalid_argument for an empty list, a
-/// name with control characters, dimensions that are none.
+/// name that is unfit (io/utf8.hpp), dimensions that are none.
 std::vector<Gradient> gradients_of(const hipress_gradient* gradients, std::size_t count,
                                    const std::uint32_t* fragments);
 

@@ -248,6 +248,16 @@ TEST_CASE("limits of size count what aliases stand for") {
   CHECK(parse("a: &k 1\nb: &k 2\nc: *k\n").at("c").integer(0) == 2);
 }
 
+TEST_CASE("names of more than 4096 bytes are refused, and not printed") {
+  const std::string most(4096, 'x'), shown(80, 'x');
+  CHECK(parse("a: " + most + "\n").at("a").text() == most);
+  CHECK(complaint([&] { parse("\na: " + most + "x\n").at("a").text(); }) ==
+        "x.yaml:2: a: must not hold more than 4096 bytes, got '" + shown + "…'; write it without");
+  CHECK(complaint([&] { parse("? " + most + "x\n: 1\n").entries(); }) ==
+        "x.yaml:1: key '" + shown + "…' must not hold more than 4096 bytes");
+  CHECK(parse("a: " + most + most + "\n").at("a").prose() == most + most);
+}
+
 TEST_CASE("values and levels of a file are limited") {
   // The map, its key, the list and 999 997 values are a million; one more is too many.
   const auto listed = [](int values) {

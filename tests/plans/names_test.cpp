@@ -96,22 +96,22 @@ bool accepted_and_planned(const TemporaryFolder& folder, const Name& name) {
 TEST_CASE("a name that a model may have makes plans that are read back") {
   const TemporaryFolder folder;
   const std::vector<Name> accepted = {
-      U"a b",  U"a,b",   U"\"a\"",   U"a\"b", U"'",        U"\\",          U"\\e[31m", U"~",
-      U"null", U"true",  U"0x1f",    U"1e3",  U"- a",      U"a: b",        U"a #b",    U"#a",
-      U" a",   U"a ",    U"!!str a", U"&a",   U"*a",       U"%a",          U"@a",      U"`a",
-      U"|",    U">",     U"?",       U"? a",  U":",        U"---",         U"...",     U"{a: b}",
-      U"[a]",  U"a,y,1", U"a,1,n,1", U"é",    U"漢字",     U"😀",           U"\u00a0",  U"\u00ad",
-      U"<<",   U"y",     U"none",    U"-",    U"name",     U"=",           U"\u200d",  U"\u3000",
-      U"$(a)", U"a;b",   U"`id`",    U"../a", U"a\ufffdb", Name(500, U'x')};
+      U"a b",  U"a,b",   U"\"a\"",    U"a\"b",        U"'",    U"\\",   U"\\e[31m", U"~",
+      U"null", U"true",  U"0x1f",     U"1e3",         U"- a",  U"a: b", U"a #b",    U"#a",
+      U" a",   U"a ",    U"!!str a",  U"&a",          U"*a",   U"%a",   U"@a",      U"`a",
+      U"|",    U">",     U"?",        U"? a",         U":",    U"---",  U"...",     U"{a: b}",
+      U"[a]",  U"a,y,1", U"a,1,n,1",  U"é",           U"漢字", U"😀",    U"\u00a0",  U"\u3000",
+      U"<<",   U"y",     U"none",     U"-",           U"name", U"=",    U"$(a)",    U"a;b",
+      U"`id`", U"../a",  U"a\ufffdb", Name(500, U'x')};
   for (const Name& name : accepted) CHECK(accepted_and_planned(folder, name));
 }
 
 TEST_CASE("a name with what must not be printed as it is is refused with file and line") {
   const TemporaryFolder folder;
-  std::vector<Name> refused = {U"",        U"a\nb",    U"a\tb",    U"a\rb",      U"a\u001b[31mb",
-                               U"a\u007f", U"\u0080",  U"\u0085a", U"\u009b31m", U"\u2028",
-                               U"\u2029",  U"\u202aa", U"\u202e",  U"\u2066",    U"a\u2069",
-                               U"\ufeffa", U"\uffff",  U"\ufdd0",  U"\U0010ffff"};
+  std::vector<Name> refused = {
+      U"",        U"a\nb",      U"a\tb",   U"a\rb",   U"a\u001b[31mb", U"a\u007f", U"\u0080",
+      U"\u0085a", U"\u009b31m", U"\u2028", U"\u2029", U"\u202aa",      U"\u202e",  U"\u2066",
+      U"a\u2069", U"\ufeffa",   U"\uffff", U"\ufdd0", U"\U0010ffff",   U"\u00ad",  U"a\u200d"};
   refused.push_back(Name(U"a\0b", 3));
   for (const Name& name : refused) CHECK_FALSE(accepted_and_planned(folder, name));
 }

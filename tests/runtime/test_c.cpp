@@ -443,7 +443,16 @@ TEST_CASE("C: names are text, and ranks are no more than can meet") {
   hipress_engine* engine = nullptr;
   const hipress_gradient odd = {"a\nb", 3, HIPRESS_FLOAT32, 0, nullptr, 0};
   CHECK(hipress_open(&options, &odd, 1, &engine) == HIPRESS_INVALID);
-  CHECK_THAT(last_error(), Contains("control characters"));
+  CHECK(last_error() ==
+        R"(gradient 0 is called 'a\x0ab': a name must not hold control character U+000A)");
+  const hipress_gradient invisible = {"fc\u200bweight", 3, HIPRESS_FLOAT32, 0, nullptr, 0};
+  CHECK(hipress_open(&options, &invisible, 1, &engine) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("must not hold invisible character U+200B"));
+  const std::string name(2'000'000, 'x');
+  const hipress_gradient endless = {name.c_str(), 3, HIPRESS_FLOAT32, 0, nullptr, 0};
+  CHECK(hipress_open(&options, &endless, 1, &engine) == HIPRESS_INVALID);
+  CHECK(last_error() == "gradient 0 is called '" + std::string(80, 'x') +
+                            "…': a name must not hold more than 4096 bytes");
   options.ranks = 100000;
   CHECK(hipress_open(&options, kGradients, 2, &engine) == HIPRESS_INVALID);
   CHECK_THAT(last_error(), Contains("100000 ranks") && Contains("at most 4096"));
