@@ -2,6 +2,7 @@
 
 #include "casync/layout.hpp"
 #include "casync/strategy.hpp"
+#include "io/error.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -22,9 +23,9 @@ std::vector<std::uint32_t> transferred(const Layout& layout) {
 }
 
 std::string describe(const Layout& layout, std::uint32_t unit) {
-  if (layout.is_factor(unit)) return "factor '" + layout.units[unit].name + "'";
+  if (layout.is_factor(unit)) return "factor " + io::quote(layout.units[unit].name);
   return layout.is_group(unit) ? "bulk group " + layout.units[unit].name
-                               : "gradient '" + layout.units[unit].name + "'";
+                               : "gradient " + io::quote(layout.units[unit].name);
 }
 
 /// A layer's passes, its gathers and its reduction, each between Joins.

@@ -8,12 +8,13 @@
 #include <utility>
 
 #include "casync/strategy.hpp"
+#include "io/error.hpp"
 
 namespace hipress::casync {
 namespace {
 
 std::string quoted(const models::Model& model, std::uint32_t gradient) {
-  return "gradient '" + model.gradients[gradient].name + "'";
+  return "gradient " + io::quote(model.gradients[gradient].name);
 }
 
 constexpr std::int64_t kValueBytes = sizeof(float);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "io/error.hpp"
+
 namespace hipress::casync {
 
 std::int64_t Algorithm::message_bytes(std::int64_t elements) const {
@@ -15,8 +17,8 @@ std::int64_t Algorithm::message_bytes(std::int64_t elements) const {
 TransferOrder parse_transfer_order(std::string_view name) {
   if (name == "ready") return TransferOrder::kReady;
   if (name == "need") return TransferOrder::kNeed;
-  throw std::invalid_argument("unknown transfer order '" + std::string(name) +
-                              "'; known are ready, need");
+  throw std::invalid_argument("unknown transfer order " + io::quote(name) +
+                              "; known are ready, need");
 }
 
 const char* to_string(TransferOrder order) {

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <stdexcept>
 
+#include "io/error.hpp"
 #include "io/suggestion.hpp"
 
 namespace hipress::casync {
@@ -104,7 +105,7 @@ const Strategy& find_strategy(std::string_view name) {
   std::string in_small_letters(name);
   std::ranges::transform(in_small_letters, in_small_letters.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  throw std::invalid_argument(fmt::format("unknown topology '{}'{}known are {}", name,
+  throw std::invalid_argument(fmt::format("unknown topology {}{}known are {}", io::quote(name),
                                           io::before_known(in_small_letters, names),
                                           names_of(known)));
 }
@@ -119,8 +120,7 @@ const Strategy& find_strategy(std::string_view carrier, Operation operation) {
   for (const Strategy* const row : strategies_for(Operation::kGather)) {
     known += ", " + std::string(row->name.substr(0, row->name.find('_')));
   }
-  throw std::invalid_argument("shards travel by " + known + ", not by '" + std::string(carrier) +
-                              "'");
+  throw std::invalid_argument("shards travel by " + known + ", not by " + io::quote(carrier));
 }
 
 std::string carrier_of_shards(std::string_view text) {

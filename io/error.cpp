@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstddef>
 #include <cstring>
 #include <new>
@@ -12,9 +13,23 @@
 
 namespace hipress::io {
 
+namespace {
+
+/// The first 80 bytes or, of UTF-8, characters that are whole.
+std::string_view beginning(std::string_view text) {
+  constexpr std::size_t kLongest = 80;
+  if (text.size() <= kLongest) return text;
+  std::size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // no half one
+  if (kLongest - end >= 4) end = kLongest;  // it was no UTF-8
+  return text.substr(0, end);
+}
+
+}  // namespace
+
 InputError::InputError(const std::string& file, int line, const std::string& message)
-    : std::runtime_error(line > 0 ? fmt::format("{}:{}: {}", printable(file), line, message)
-                                  : fmt::format("{}: {}", printable(file), message)),
+    : std::runtime_error(line > 0 ? fmt::format("{}:{}: {}", printable_path(file), line, message)
+                                  : fmt::format("{}: {}", printable_path(file), message)),
       file_(std::make_shared<const std::string>(file)),
       line_(line) {}
 
@@ -59,12 +74,12 @@ void refuse_file(const std::string& path, std::string_view action, int error_num
 }
 
 std::string quote(std::string_view text) {
-  constexpr std::size_t kLongest = 80;
-  if (text.size() <= kLongest) return fmt::format("'{}'", printable(text));
-  std::size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // no half one
-  if (kLongest - end >= 4) end = kLongest;  // it was no UTF-8
-  return fmt::format("'{}…'", printable(text.substr(0, end)));
+  const std::string_view shown = beginning(text);
+  return fmt::format("'{}{}'", printable(shown), shown.size() < text.size() ? "…" : "");
+}
+
+std::string printable_path(std::string_view path) {
+  return path.size() < PATH_MAX ? printable(path) : printable(beginning(path)) + "…";
 }
 
 }  // namespace hipress::io

@@ -14,8 +14,8 @@ class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 
-  /// `file:line: message`, the form in which every tool names a culprit; the file's name is made
-  /// printable() (utf8.hpp). `line` counts from 1; 0 means the file as a whole and is left out.
+  /// `file:line: message`, the form in which every tool names a culprit, with printable_path().
+  /// `line` counts from 1; 0 means the file as a whole and is left out.
   InputError(const std::string& file, int line, const std::string& message);
 
   /// The file that it is about, as it was named; null: the message alone says where.
@@ -54,5 +54,9 @@ std::string describe(const std::exception& error);
 
 /// `text` between quotation marks for a message: printable() (utf8.hpp), cut after 80 bytes.
 std::string quote(std::string_view text);
+
+/// The name of a file for a message: printable() (utf8.hpp). A name that is longer than any file's
+/// (PATH_MAX) is cut as quote() does.
+std::string printable_path(std::string_view path);
 
 }  // namespace hipress::io

@@ -71,7 +71,7 @@ PrivateFolder::PrivateFolder(const std::string& path, std::string remedy, For us
 
 void PrivateFolder::refuse(const std::string& path, const std::string& what,
                            std::string_view remedy) const {
-  throw InputError(fmt::format("{} {}; {}{}{}", printable(path), what, remedy,
+  throw InputError(fmt::format("{} {}; {}{}{}", printable_path(path), what, remedy,
                                remedy.empty() ? "" : ", or ", remedy_));
 }
 

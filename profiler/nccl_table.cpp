@@ -11,6 +11,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "io/error.hpp"
+
 namespace hipress::profiler {
 namespace {
 
@@ -52,7 +54,7 @@ double bus_factor(const std::string& test, int ranks) {
   constexpr std::array kOnce{"all_gather", "reduce_scatter", "alltoall", "gather", "scatter"};
   if (std::ranges::count(kOnce, test) > 0) return (n - 1) / n;
   if (test == "sendrecv") return 1;
-  throw std::invalid_argument("nccl-tests have no '" + test + "'");
+  throw std::invalid_argument("nccl-tests have no " + io::quote(test));
 }
 
 std::vector<NcclRow> nccl_rows(const costs::Profile& profile) {

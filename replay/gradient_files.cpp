@@ -36,14 +36,16 @@ void require_whole(const std::string& path, const models::Gradient& gradient) {
   if (::stat(path.c_str(), &status) != 0) {
     const int error = errno;
     io::refuse_file(
-        path, fmt::format("read (give {} bytes: gradient '{}' as fp32)", wanted, gradient.name),
+        path,
+        fmt::format("read (give {} bytes: gradient {} as fp32)", wanted, io::quote(gradient.name)),
         error);
   }
   if (!S_ISREG(status.st_mode)) throw io::InputError(path, 0, "is not a regular file; give one");
   if (status.st_size == wanted) return;
-  throw io::InputError(path, 0,
-                       fmt::format("has {} bytes; give {}: gradient '{}' has {} elements of fp32",
-                                   status.st_size, wanted, gradient.name, gradient.elements));
+  throw io::InputError(
+      path, 0,
+      fmt::format("has {} bytes; give {}: gradient {} has {} elements of fp32", status.st_size,
+                  wanted, io::quote(gradient.name), gradient.elements));
 }
 
 void require_folder(const std::string& path) {

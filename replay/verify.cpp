@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "casync/strategy.hpp"
+#include "io/error.hpp"
 #include "job/gather.hpp"
 #include "plans/lossless.hpp"
 #include "replay/digest.hpp"
@@ -198,9 +199,9 @@ void Verifier::verify_factors(std::uint64_t iteration, std::span<const runtime::
     if (at == factors.size()) continue;
     const runtime::Factor& factor = factors[at];
     throw VerificationError(fmt::format(
-        "data does not verify after iteration {}: gradient '{}': node {} has another factor of "
+        "data does not verify after iteration {}: gradient {}: node {} has another factor of "
         "stage {} than node 0",
-        iteration, model_.gradients[factor.gradient].name, node, factor.stage));
+        iteration, io::quote(model_.gradients[factor.gradient].name), node, factor.stage));
   }
 }
 
@@ -479,7 +480,8 @@ std::string Verifier::place(const Reference::Partition& partition, std::int64_t 
   const casync::Unit& unit = reference_.layout().units[partition.gradient];
   for (const casync::Member& member : casync::places(unit, model_)) {
     if (element >= member.first + member.elements) continue;
-    return fmt::format("gradient '{}'{}, element {}", model_.gradients[member.gradient].name, node,
+    return fmt::format("gradient {}{}, element {}",
+                       io::quote(model_.gradients[member.gradient].name), node,
                        element - member.first);
   }
   return fmt::format("the zeros behind {}{}, element {}", unit.name, node, element);

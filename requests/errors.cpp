@@ -60,7 +60,7 @@ const io::Document::Member* member_with(const io::Document& request, const std::
 /// The file that the error is about, and the field that named it.
 void read_file(const io::InputError& error, const io::Document& request, Place& place) {
   if (error.file() == nullptr) return;
-  place.file = io::printable(*error.file());
+  place.file = io::printable_path(*error.file());
   if (error.line() > 0) place.line = error.line();
   if (const auto* const member = member_with(request, *error.file())) place.field = member->name;
 }
@@ -106,7 +106,7 @@ void read_value(std::string_view message, const io::Document& request, Place& pl
 std::string_view after_file(std::string_view message, const io::InputError* error,
                             const io::Document& request) {
   const auto drop = [&message](const std::string& name) {
-    const std::string printed = io::printable(name);
+    const std::string printed = io::printable_path(name);
     if (!printed.empty() && message.starts_with(printed)) message.remove_prefix(printed.size());
   };
   if (error != nullptr && error->file() != nullptr) {

@@ -156,9 +156,9 @@ class StagingPlaces {
 DeviceLayout make_device_layout(const Program& program, DeviceTransport transport) {
   if (!program.layout().factors.empty()) {
     throw io::InputError(fmt::format(
-        "gradient '{}' is compressed in stages, which run on CPUs only for now; plan without such "
+        "gradient {} is compressed in stages, which run on CPUs only for now; plan without such "
         "algorithms, or replay on CPUs",
-        program.layout().units[program.layout().factors.front().unit].name));
+        io::quote(program.layout().units[program.layout().factors.front().unit].name)));
   }
   DeviceLayout layout;
   place_units(program, layout);

@@ -85,10 +85,15 @@ void refuse_values_of_flags(CLI::App& app) {
   }
 }
 
-/// CLI11's complaint about the command line, with better words for flags that were given a value.
+/// CLI11's complaint about the command line, without the middle of what is long, and with better
+/// words for flags that were given a value.
 std::string complaint(const CLI::ParseError& error) {
   constexpr std::string_view kOfFlag = " was given a disallowed flag override";
+  constexpr std::size_t kShown = 500;  // at each end
   const std::string what = error.what();
+  if (what.size() > 2 * kShown) {
+    return what.substr(0, kShown) + "…" + what.substr(what.size() - kShown);
+  }
   if (!what.ends_with(kOfFlag)) return what;
   const std::string flag = what.substr(0, what.size() - kOfFlag.size());
   return fmt::format("{}{} is a flag, which takes no value: give it alone",

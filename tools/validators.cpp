@@ -43,7 +43,7 @@ CLI::Validator number_from(double least, double most) {
     if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most) {
       return std::string();
     }
-    return fmt::format("must be a number from {} to {}, got '{}'", least, most, text);
+    return fmt::format("must be a number from {} to {}, got {}", least, most, io::quote(text));
   };
   return CLI::Validator(check, fmt::format("[{} - {}]", least, most));
 }

@@ -222,7 +222,7 @@ std::unique_ptr<Wire> make_memory_wire(const JobOptions& options) {
     throw io::InputError(
         fmt::format("transport 'memory' joins threads of one process, which meet at "
                     "'local:NAME', not at '{}'",
-                    options.rendezvous));
+                    io::printable_path(options.rendezvous)));
   }
   return std::make_unique<MemoryWire>(options);
 }

@@ -49,15 +49,15 @@ std::string interface_with(const std::string& address) {
 }  // namespace
 
 std::string nccl_interface(const std::string& interface) {
-  const std::string address = address_of(interface.empty() ? "127.0.0.1" : interface);
+  const std::string address = address_of(io::quote(interface.empty() ? "127.0.0.1" : interface));
   const bool named = address.empty() && ::if_nametoindex(interface.c_str()) != 0;
   const std::string name = named             ? interface
                            : address.empty() ? std::string()
                                              : interface_with(address);
   if (name.empty()) {
     throw io::InputError(fmt::format(
-        "'{}' is neither an address nor an interface of this host (ip address show lists them)",
-        interface.empty() ? "127.0.0.1" : interface));
+        "{} is neither an address nor an interface of this host (ip address show lists them)",
+        io::quote(interface.empty() ? "127.0.0.1" : interface)));
   }
   return "=" + name;  // this one, and none whose name begins so
 }

@@ -19,6 +19,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "io/error.hpp"
 #include "transport/store.hpp"
 
 namespace hipress::transport {
@@ -155,7 +156,7 @@ class RedisConnection::Tls {
       throw std::runtime_error(
           fmt::format("the file '{}' of HIPRESS_REDIS_CA holds no certificates "
                       "in PEM that can be read: {}",
-                      authorities, tls_reason()));
+                      io::printable_path(authorities), tls_reason()));
     }
   }
 

@@ -35,9 +35,13 @@ constexpr std::string_view kAccepted =
     "'file:///shared/folder', 'redis://host:port', 'rediss://host:port' (TLS) or, for ranks that "
     "are threads of one process, 'local:NAME'";
 
+std::string place_of(const JobOptions& options) {
+  return io::printable_path(without_password(options.rendezvous));
+}
+
 io::InputError refused(const JobOptions& options, const std::string& why) {
   return io::InputError(fmt::format("cannot meet at '{}': {}; a rendezvous is {}",
-                                    without_password(options.rendezvous), why, kAccepted));
+                                    place_of(options), why, kAccepted));
 }
 
 std::shared_ptr<Store> open_folder(const JobOptions& options, const std::string& path) {
@@ -51,8 +55,9 @@ std::shared_ptr<Store> open_folder(const JobOptions& options, const std::string&
     throw refused(options, error.what());
   }
   if (::access(path.c_str(), W_OK | X_OK) != 0) {
-    throw refused(options, fmt::format("rank {} may not write to the folder '{}' ({})",
-                                       options.rank, path, std::strerror(errno)));
+    throw refused(options,
+                  fmt::format("rank {} may not write to the folder '{}' ({})", options.rank,
+                              io::printable_path(path), std::strerror(errno)));
   }
   return store;
 }
@@ -60,8 +65,8 @@ std::shared_ptr<Store> open_folder(const JobOptions& options, const std::string&
 /// What holds the rendezvous has failed, no rank.
 io::RunError lost(const JobOptions& options, const StoreLost& error) {
   return io::RunError(fmt::format("rank {} cannot meet others at '{}' within {} s: {}",
-                                  options.rank, without_password(options.rendezvous),
-                                  options.timeout_s, error.what()));
+                                  options.rank, place_of(options), options.timeout_s,
+                                  error.what()));
 }
 
 std::shared_ptr<Store> open_redis(const JobOptions& options, Clock::time_point deadline) {
@@ -180,7 +185,7 @@ Rendezvous::Rendezvous(const JobOptions& options) : Rendezvous(options, {}) {}
 
 Rendezvous::Rendezvous(const JobOptions& options, const std::string& refusal)
     : options_(options),
-      place_(without_password(options.rendezvous)),
+      place_(place_of(options)),
       deadline_(checked_deadline(options)),
       nonce_(io::to_hex(io::random_bytes(16))),
       seal_(given_secret(options)),
@@ -257,13 +262,14 @@ void Rendezvous::publish(const std::string& key, std::string_view text, Keep kee
   } catch (const std::system_error&) {
     throw;
   } catch (const std::exception& error) {
-    throw io::RunError(fmt::format("rank {} of job '{}' cannot leave its {} at '{}': {}",
-                                   options_.rank, options_.job, key, place_, error.what()));
+    throw io::RunError(fmt::format("rank {} of job {} cannot leave its {} at '{}': {}",
+                                   options_.rank, io::quote(options_.job), key, place_,
+                                   error.what()));
   }
   throw io::InputError(
-      fmt::format("rank {} of job '{}' is taken at '{}': two ranks have this number, or an earlier "
+      fmt::format("rank {} of job {} is taken at '{}': two ranks have this number, or an earlier "
                   "job with this text left its {} behind; give every job its own text",
-                  options_.rank, options_.job, place_, store_->entries()));
+                  options_.rank, io::quote(options_.job), place_, store_->entries()));
 }
 
 void Rendezvous::compare(int rank, const nlohmann::json& card) const {
@@ -277,10 +283,10 @@ void Rendezvous::compare(int rank, const nlohmann::json& card) const {
     if (theirs == nlohmann::json(mine)) return;
     constexpr std::size_t kLongest = 200;
     throw io::InputError(
-        fmt::format("rank {} of job '{}' has {} {}, rank {} has {}: ranks of one job must be "
+        fmt::format("rank {} of job {} has {} {}, rank {} has {}: ranks of one job must be "
                     "started alike",
-                    rank, options_.job, what, theirs.dump().substr(0, kLongest), options_.rank,
-                    nlohmann::json(mine).dump()));
+                    rank, io::quote(options_.job), what, theirs.dump().substr(0, kLongest),
+                    options_.rank, nlohmann::json(mine).dump()));
   };
   differs("version", own_version());
   differs("size", options_.size);
@@ -290,9 +296,9 @@ void Rendezvous::compare(int rank, const nlohmann::json& card) const {
   if (card.value("rank", nlohmann::json()) != nlohmann::json(rank) ||
       (rank == options_.rank && text_of(card, "nonce") != nonce_)) {
     throw io::InputError(
-        fmt::format("the card of rank {} of job '{}' at '{}' was replaced by another one: two "
+        fmt::format("the card of rank {} of job {} at '{}' was replaced by another one: two "
                     "ranks have this number, or somebody else writes there",
-                    rank, options_.job, place_));
+                    rank, io::quote(options_.job), place_));
   }
 }
 
@@ -313,8 +319,8 @@ std::vector<char> Rendezvous::fetch(int rank, const std::string& key) {
   }
   throw PeerError(
       rank, fmt::format("rank {} did not come to '{}' within {} s; ranks meet when their job text "
-                        "is the same, here '{}'",
-                        rank, place_, options_.timeout_s, options_.job));
+                        "is the same, here {}",
+                        rank, place_, options_.timeout_s, io::quote(options_.job)));
 }
 
 void Rendezvous::clean_up() noexcept { store_->remove_own(); }

@@ -45,8 +45,7 @@ const TransportRow& find_transport(std::string_view name) {
   if (found != kRows.end()) return *found;
   std::vector<std::string_view> names;
   for (const TransportRow& row : kRows) names.push_back(row.name);
-  throw io::InputError("there is no transport '" + std::string(name) + "'" +
-                       io::suggestion(name, names));
+  throw io::InputError("there is no transport " + io::quote(name) + io::suggestion(name, names));
 }
 
 }  // namespace hipress::transport

@@ -368,7 +368,7 @@ void assign(std::string_view assignment, std::string_view text, const AlgorithmR
     refuse(text, row, fmt::format("there is no parameter {}", io::quote(name)));
   }
   if (std::find(given.begin(), given.end(), name) != given.end()) {
-    refuse(text, row, fmt::format("'{}' is given twice", name));
+    refuse(text, row, fmt::format("{} is given twice", io::quote(name)));
   }
   given.push_back(name);
   const std::optional<double> value = value_in(given_value, *parameter);
@@ -533,9 +533,9 @@ std::unique_ptr<Codec> make_codec(std::string_view text, Device device, double c
   std::unique_ptr<Codec> codec = entry.row.make(values, device);
   if (codec == nullptr) {
     throw std::invalid_argument(fmt::format(
-        "algorithm '{}': this build has no CUDA back end; configure with -DHIPRESS_CUDA=ON or use "
+        "algorithm {}: this build has no CUDA back end; configure with -DHIPRESS_CUDA=ON or use "
         "the CPU",
-        text));
+        io::quote(text)));
   }
   return codec;
 }

@@ -108,8 +108,8 @@ std::vector<std::string> diagnostics_of(const Problem& problem) {
   }
   if (!interpolation.empty()) diagnostics.push_back(interpolation);
   if (profile && (profile->fan_in.empty() || profile->fan_out.empty())) {
-    diagnostics.push_back("profile '" + profile->name +
-                          "' has no fits of fan-in and fan-out for all: derived from its link as "
+    diagnostics.push_back("profile " + io::quote(profile->name) +
+                          " has no fits of fan-in and fan-out for all: derived from its link as "
                           "latency + (N-1)·(overhead + bytes/bandwidth)");
   }
   return diagnostics;

@@ -1,5 +1,7 @@
 #include "io/error.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <string>
@@ -31,6 +33,22 @@ InputError refused(const std::string& path) {
 }
 
 }  // namespace
+
+TEST_CASE("messages quote no more than the beginning of what is long") {
+  using hipress::io::quote;
+  const std::string most(80, 'x');
+  CHECK(quote(most) == fmt::format("'{}'", most));
+  CHECK(quote(most + "y") == fmt::format("'{}…'", most));
+  CHECK(quote(most.substr(1) + "\u00e4") == fmt::format("'{}…'", most.substr(1)));
+  CHECK(quote(std::string(77, 'x') + "\xff\xff\xff\xff") ==
+        fmt::format(R"('{}\xff\xff\xff…')", std::string(77, 'x')));
+  // A path is whole as long as it can be one.
+  const std::string path(4095, 'p'), none(10'000'000, 'p');
+  CHECK(std::string(InputError(path, 3, "is wrong").what()) == path + ":3: is wrong");
+  const InputError error(none, 0, "cannot be read");
+  CHECK(std::string(error.what()) == std::string(80, 'p') + "…: cannot be read");
+  CHECK(*error.file() == none);
+}
 
 TEST_CASE("a file that cannot be read is the one that the error is about") {
   const InputError error = refused("none.yaml");

@@ -119,6 +119,9 @@ TEST_CASE("a wrong command line is 2, names the culprit and points to the help")
   }
   CHECK_THAT(run({"--colour"}, succeed).err, Catch::Contains("--colour"));
   CHECK_THAT(run({"--nodes", "many"}, succeed).err, Catch::Contains("many"));
+  const Outcome endless = run({"--" + std::string(100'000, 'x')}, succeed);
+  CHECK(endless.err.size() < 1200);
+  CHECK_THAT(endless.err, Catch::Contains("not expected: --xxx") && Catch::Contains("--help"));
 }
 
 TEST_CASE("a flag takes no value, unless it stands for one") {
