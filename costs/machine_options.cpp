@@ -106,11 +106,12 @@ void apply_scale(const MachineOptions& options, LoadedMachines& machines) {
   const double before = measured_at(profile);
   if (options.scale_kernels.empty()) {
     if (std::abs(profile.memory_bandwidth / before - 1) <= kSame) return;
-    machines.warnings.push_back(fmt::format(
-        "profile {}: hardware.memory_bandwidth {} has no effect, since kernels were measured at {} "
-        "(kernels.measured_at): `scale_kernels` scales them to it",
-        profile.name, io::format_bandwidth(profile.memory_bandwidth),
-        io::format_bandwidth(before)));
+    machines.warnings.push_back(
+        fmt::format("profile {}: hardware.memory_bandwidth {} has no effect, since the costs of "
+                    "kernels are for {} "
+                    "(kernels.measured_at): `scale_kernels` scales them to it",
+                    profile.name, io::format_bandwidth(profile.memory_bandwidth),
+                    io::format_bandwidth(before)));
     return;
   }
   const bool as_hardware = options.scale_kernels == kAsHardware;

@@ -127,9 +127,9 @@ struct Profile {
   bool operator==(const Profile&) const = default;
 };
 
-/// Reads a profile file, or a shipped one by its name ("sosp21"). InputError with file and line for
-/// what is unreadable, truncated, of another schema, unknown, missing, without unit, negative or
-/// not finite.
+/// Reads a profile file, or a shipped one by its name ("sosp21"; a file of that name is
+/// "./sosp21"). InputError with file and line for what is unreadable, truncated, of another schema,
+/// unknown, missing, without unit, negative or not finite.
 Profile read_profile(const std::string& path_or_name);
 
 /// Writes the file that read_profile reads back to an equal profile, to the last bit of every

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <filesystem>
 
 #include "costs/cluster.hpp"
 #include "costs/density.hpp"
@@ -212,17 +211,10 @@ void require_end_marker(const std::string& bytes, const std::string& path) {
                        "or measure anew with hipress-profile");
 }
 
-/// A name without folder and ending stands for a shipped profile, unless such a file is there.
 std::string resolve_path(const std::string& path_or_name) {
-  const std::filesystem::path path(path_or_name);
-  if (path_or_name.empty() || path.has_parent_path() || path.has_extension() ||
-      io::is_there(path_or_name)) {
-    return path_or_name;
-  }
-  const std::vector<std::string> shipped = io::data_names("profiler/profiles", ".yaml");
-  if (std::find(shipped.begin(), shipped.end(), path_or_name) != shipped.end()) {
-    return io::data_file("profiler/profiles/" + path_or_name + ".yaml");
-  }
+  constexpr const char* kFolder = "profiler/profiles";
+  if (const auto file = io::named_file(kFolder, path_or_name)) return *file;
+  const std::vector<std::string> shipped = io::data_names(kFolder, ".yaml");
   const std::vector<std::string_view> known(shipped.begin(), shipped.end());
   throw io::InputError(
       "profile " + io::quote(path_or_name) + ": neither a file nor a shipped profile" +
@@ -262,7 +254,8 @@ Profile parse_profile(const std::string& bytes, const std::string& path) {
 
 Profile read_profile(const std::string& path_or_name) {
   const std::string path = resolve_path(path_or_name);
-  return parse_profile(io::read_file(path), path);
+  constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;
+  return parse_profile(io::read_file(path, {.most_bytes = kMostBytes}), path);
 }
 
 CodecCosts CodecCosts::times(double encode_factor, double decode_factor) const {

@@ -7,29 +7,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "io/environment.hpp"
 #include "io/error.hpp"
-#include "io/file_kind.hpp"
-#include "io/utf8.hpp"
 
 namespace hipress::io {
 namespace fs = std::filesystem;
 namespace {
-
-void require_text(const std::string& path, int line_number, std::string_view line) {
-  for (std::size_t i = 0; i < line.size();) {
-    const auto byte = static_cast<unsigned char>(line[i]);
-    const std::size_t length = utf8_length(line.substr(i));
-    if (length == 0 || (byte < 0x20 && byte != '\t')) {
-      throw InputError(path, line_number,
-                       fmt::format("byte 0x{:02x} at column {} is no text; give a UTF-8 text file",
-                                   byte, i + 1));
-    }
-    i += length;
-  }
-}
 
 /// The shared library that this code is in; empty where it is in the program itself.
 fs::path own_library() {
@@ -61,25 +47,6 @@ std::vector<fs::path> data_roots() {
 }
 
 }  // namespace
-
-std::vector<std::string> read_lines(const std::string& path) {
-  const std::string content = read_file(path);
-  refuse_kind(path, content);
-  std::string_view rest = content;
-  constexpr std::string_view kByteOrderMark =
-      "\xef\xbb\xbf";  // some editors and spreadsheets put it
-  if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
-  std::vector<std::string> lines;
-  while (!rest.empty()) {
-    const std::size_t end = rest.find('\n');
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    require_text(path, static_cast<int>(lines.size()) + 1, line);
-    lines.emplace_back(line);
-  }
-  return lines;
-}
 
 std::vector<std::string_view> split_fields(std::string_view line) {
   std::vector<std::string_view> fields;
@@ -116,6 +83,22 @@ std::vector<std::string> data_names(const std::string& folder, const std::string
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+bool is_file(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  return fs::exists(status) && !fs::is_directory(status);
+}
+
+std::optional<std::string> named_file(const std::string& folder, const std::string& name) {
+  const bool is_word = !name.empty() && name.find_first_of("/.") == std::string::npos;
+  if (!is_word) return name;
+  const std::vector<std::string> shipped = data_names(folder, ".yaml");
+  if (std::ranges::binary_search(shipped, name)) {
+    return data_file(fmt::format("{}/{}.yaml", folder, name));
+  }
+  return is_file(name) ? std::optional(name) : std::nullopt;
 }
 
 std::string fingerprint(const std::string& bytes) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -54,6 +55,15 @@ std::string data_file(const std::string& relative);
 /// The names, without folder and ending, of the data files in `folder` that end so, sorted:
 /// data_names("models", ".yaml") has "vgg19". Empty if there are none.
 std::vector<std::string> data_names(const std::string& folder, const std::string& ending);
+
+/// True if something other than a folder is there by that name, links followed. False also where
+/// the system cannot say, as of a name that is too long: whoever opens it hears why.
+bool is_file(const std::string& path);
+
+/// The file that a user names: the data file of that name in `folder` ("models" has "vgg19"), which
+/// wins over a file of that name, or `name` itself. A path ("./vgg19") is always itself. None for a
+/// word that names neither.
+std::optional<std::string> named_file(const std::string& folder, const std::string& name);
 
 /// 64-bit FNV-1a of `bytes` as 16 hex digits: the identity of a profile or plan in provenance
 /// lines.

@@ -18,7 +18,9 @@
 
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "io/file_kind.hpp"
 #include "io/quantity.hpp"
+#include "io/utf8.hpp"
 
 namespace hipress::io {
 
@@ -54,6 +56,20 @@ std::string_view wrong_kind(mode_t mode) {
   return "is a device or terminal, give a regular file or a pipe";
 }
 
+/// Tabs are text, other control bytes are not.
+void require_text(const std::string& path, int line_number, std::string_view line) {
+  for (std::size_t i = 0; i < line.size();) {
+    const auto byte = static_cast<unsigned char>(line[i]);
+    const std::size_t length = utf8_length(line.substr(i));
+    if (length == 0 || (byte < 0x20 && byte != '\t')) {
+      throw InputError(path, line_number,
+                       fmt::format("byte 0x{:02x} at column {} is no text; give a UTF-8 text file",
+                                   byte, i + 1));
+    }
+    i += length;
+  }
+}
+
 thread_local Inputs* of_scope = nullptr;
 
 Inputs& inputs() {
@@ -74,11 +90,6 @@ void refuse_input(const std::string& path) {
   throw InputError(path, 0,
                    "is an input of this run, and its output would take its place; name another "
                    "file to write");
-}
-
-bool is_there(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0;
 }
 
 void InputFile::fail(const std::string& message) const { throw InputError(path_, 0, message); }
@@ -189,6 +200,26 @@ std::string read_file(const std::string& path, const ReadLimits& limits) {
   } catch (const std::bad_alloc&) {
     throw RunError(fmt::format("{}: cannot be read: {}", path, remedy(ENOMEM)));
   }
+}
+
+std::vector<std::string> read_lines(const std::string& path) {
+  constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;  // each line takes 32 more in memory
+  const std::string content = read_file(path, {.most_bytes = kMostBytes});
+  refuse_kind(path, content);
+  std::string_view rest = content;
+  constexpr std::string_view kByteOrderMark =
+      "\xef\xbb\xbf";  // some editors and spreadsheets put it
+  if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
+  std::vector<std::string> lines;
+  while (!rest.empty()) {
+    const std::size_t end = rest.find('\n');
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    require_text(path, static_cast<int>(lines.size()) + 1, line);
+    lines.emplace_back(line);
+  }
+  return lines;
 }
 
 }  // namespace hipress::io

@@ -58,10 +58,6 @@ class InputFile {
   std::int64_t bytes_read_ = 0;
 };
 
-/// True if something is there by that name, links followed. False also where the system cannot say,
-/// as of a name that is too long: whoever opens it hears why.
-bool is_there(const std::string& path);
-
 /// The duration of one request, for processes that answer many: one request's output may be another
 /// one's input. While a scope lives, refuse_input() on its thread knows only the files that the
 /// thread has read within the scope. Scopes may be nested.

@@ -4,7 +4,7 @@
 
 namespace hipress::models {
 
-/// The file that read_model() reads for `path`: itself, or the shipped model of that name.
+/// The file that read_model() reads for `path`: the shipped model of that name, or itself.
 /// io::InputError for a name that is neither a file's nor a shipped model's.
 std::string model_file(const std::string& path);
 

@@ -427,15 +427,8 @@ Model read_yaml(const std::string& file) {
 }  // namespace
 
 std::string model_file(const std::string& path) {
-  std::error_code error;
-  const bool may_be_name = path.find_first_of("/.") == std::string::npos && !path.empty();
-  const fs::file_status status = fs::status(path, error);
-  const bool names_a_file = fs::exists(status) && !fs::is_directory(status);
-  if (!may_be_name || names_a_file) return path;
+  if (const auto file = io::named_file("models", path)) return *file;
   const std::vector<std::string> shipped = shipped_models();
-  if (std::find(shipped.begin(), shipped.end(), path) != shipped.end()) {
-    return io::data_file("models/" + path + ".yaml");
-  }
   const std::vector<std::string_view> names(shipped.begin(), shipped.end());
   throw io::InputError(path, 0, "neither a file nor a shipped model" + io::suggestion(path, names));
 }

@@ -12,7 +12,7 @@
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
-#include "io/input_file.hpp"
+#include "io/file.hpp"
 #include "io/quantity.hpp"
 #include "io/yaml.hpp"
 #include "models/wrap.hpp"
@@ -61,7 +61,7 @@ ResolvedPlan make_named(const NamedPlan& named, const PlanContext& context) {
 /// A word that is neither a plan's name nor the name of a file.
 void require_file(const std::string& path, const PlanContext& context) {
   const bool looks_like_a_path = path.find_first_of("/.") != std::string::npos;
-  if (looks_like_a_path || io::is_there(path)) return;
+  if (looks_like_a_path || io::is_file(path)) return;
   throw io::InputError(fmt::format(
       "plan {} is neither a file nor a named plan: none, all, threshold[:ELEMENTS]{}{} or an "
       "algorithm ({})",

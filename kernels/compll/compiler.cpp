@@ -8,7 +8,7 @@
 
 #include "io/digest.hpp"
 #include "io/error.hpp"
-#include "io/input_file.hpp"
+#include "io/file.hpp"
 #include "kernels/compll/elaborate.hpp"
 #include "kernels/compll/emit.hpp"
 
@@ -26,7 +26,7 @@ std::filesystem::path other_half(const std::filesystem::path& path) {
     std::filesystem::path beside = path;
     beside.replace_filename(stem.substr(0, stem.size() - ending.size()) + std::string(other) +
                             path.extension().string());
-    if (io::is_there(beside.string())) return beside;
+    if (io::is_file(beside.string())) return beside;
   }
   return {};
 }

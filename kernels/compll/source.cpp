@@ -7,12 +7,13 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/file_kind.hpp"
+#include "io/input_file.hpp"
 #include "io/utf8.hpp"
 
 namespace hipress::compll {
 
 namespace {
-constexpr std::size_t kLongestSource = 1 << 20;
+constexpr std::int64_t kLongestSource = 1 << 20;
 }
 
 Source read_source(const std::string& path) {
@@ -20,10 +21,7 @@ Source read_source(const std::string& path) {
     throw io::InputError(io::printable(path), 0,
                          "the name of a program has control characters or is not UTF-8; rename it");
   }
-  Source source{path, io::read_file(path)};
-  if (source.text.size() > kLongestSource) {
-    throw io::InputError(path, 0, "is longer than 1 MiB, which no program needs");
-  }
+  Source source{path, io::read_file(path, {.most_bytes = kLongestSource})};
   io::refuse_kind(path, source.text);
   return source;
 }

@@ -1,6 +1,7 @@
 #include "costs/machine_options.hpp"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,23 @@ link: {bandwidth: 25Gbps, overhead: 20us, latency: 20us}
 
 std::string refusal(const MachineOptions& options) {
   return complaint([&] { load(options, 0, 16); });
+}
+
+TEST_CASE("what lies in the current folder is no default profile") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path("sosp21"));
+  folder.file("v100_100g", "no profile");
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path(""));
+  const Profile usual = load({}, 0, 16).profile;
+  const Profile named = load({.profile = "v100_100g"}, 0, 16).profile;
+  const std::string as_path = refusal({.profile = "./v100_100g"});
+  const std::string as_folder = refusal({.profile = "./sosp21"});
+  std::filesystem::current_path(before);
+  CHECK(usual.name == "sosp21");
+  CHECK(named.name == "v100_100g");
+  CHECK_THAT(as_path, Contains("./v100_100g"));
+  CHECK_THAT(as_folder, Contains("./sosp21: is a folder"));
 }
 
 TEST_CASE("short forms say what a cluster file says") {
@@ -212,11 +230,11 @@ TEST_CASE("an edit of the memory bandwidth alone is warned of, and scaled to whe
   text.replace(text.find(line), line.size(), "  memory_bandwidth: 1.8TB/s");
   const std::string path = folder.file("mine.yaml", text);
   const LoadedMachines edited = load({.profile = path}, 4, 16);
-  CHECK(
-      edited.warnings ==
-      std::vector<std::string>{
-          "profile v100_100g: hardware.memory_bandwidth 1.8TB/s has no effect, since kernels were "
-          "measured at 900GB/s (kernels.measured_at): `scale_kernels` scales them to it"});
+  CHECK(edited.warnings ==
+        std::vector<std::string>{
+            "profile v100_100g: hardware.memory_bandwidth 1.8TB/s has no effect, since the "
+            "costs of kernels are for 900GB/s (kernels.measured_at): `scale_kernels` scales them "
+            "to it"});
   CHECK(edited.profile.merge == read_profile("v100_100g").merge);
   const LoadedMachines scaled =
       load({.profile = path, .scale_kernels = std::string(kAsHardware)}, 4, 16);
