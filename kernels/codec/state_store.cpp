@@ -12,6 +12,8 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/input_file.hpp"
+#include "io/memory.hpp"
+#include "io/quantity.hpp"
 
 // The file: "HPSTATE2", a byte-order mark, the number of entries; per entry the name's length and
 // bytes, role, arrays, elements and the floats; the checksum of all that, and "HPSTATE." at the
@@ -74,6 +76,13 @@ class Reader {
   explicit Reader(const std::string& path) : file_(path, {.most_bytes = INT64_MAX}) {
     if (!file_.size()) fail("is a pipe; a state is read from a regular file");
     bytes_left_ = *file_.size();
+    // What is read takes as much memory, also where a file has holes that take no room on the disk.
+    const std::int64_t available = io::available_memory();
+    if (bytes_left_ <= available) return;
+    throw io::RunError(fmt::format(
+        "{}: has {}, and {} of memory are free; take a checkpoint of this model, or allow "
+        "this process more (ulimit -v, the container's limit)",
+        io::printable_path(path), io::format_size(bytes_left_), io::format_size(available)));
   }
 
   void read(void* to, std::int64_t bytes) {
@@ -118,8 +127,8 @@ void check_slice(std::string_view gradient, std::int64_t elements, std::int64_t 
   if (first_element < 0 || slice_elements < 0 || slice_elements > elements ||
       first_element > elements - slice_elements) {
     throw std::invalid_argument(
-        fmt::format("state of gradient '{}': a slice of {} elements from element {} on, of {}",
-                    gradient, slice_elements, first_element, elements));
+        fmt::format("state of gradient {}: a slice of {} elements from element {} on, of {}",
+                    io::quote(gradient), slice_elements, first_element, elements));
   }
 }
 
@@ -129,8 +138,8 @@ StateStore::Arrays& StateStore::arrays_of(std::string_view gradient, std::uint32
                                           std::int64_t elements, int arrays) {
   if (elements < 0 || arrays < 0 ||
       (arrays > 0 && elements > std::numeric_limits<std::int64_t>::max() / 4 / arrays)) {
-    throw std::invalid_argument(fmt::format("state of gradient '{}': {} arrays of {} elements",
-                                            gradient, arrays, elements));
+    throw std::invalid_argument(fmt::format("state of gradient {}: {} arrays of {} elements",
+                                            io::quote(gradient), arrays, elements));
   }
   Key key(gradient, role);
   const auto known = states_.find(key);
@@ -145,9 +154,9 @@ StateStore::Arrays& StateStore::arrays_of(std::string_view gradient, std::uint32
   Arrays& state = known->second;
   if (state.elements != elements || state.arrays != arrays) {
     throw std::invalid_argument(
-        fmt::format("state of gradient '{}', role {}: {} arrays of {} elements are kept, {} of {} "
+        fmt::format("state of gradient {}, role {}: {} arrays of {} elements are kept, {} of {} "
                     "asked for; start with an empty store for another model or algorithm",
-                    gradient, role, state.arrays, state.elements, arrays, elements));
+                    io::quote(gradient), role, state.arrays, state.elements, arrays, elements));
   }
   return state;
 }
@@ -239,8 +248,7 @@ void StateStore::save(const std::string& path) {
   });
 }
 
-std::map<StateStore::Key, StateStore::Arrays, std::less<>> StateStore::read(
-    const std::string& path) {
+StateStore::States StateStore::read(const std::string& path, const Admit& admit) {
   Reader file(path);
   const std::string magic = file.text(kMagic.size());
   if (magic != kMagic && magic != kMagicBefore) {
@@ -249,7 +257,7 @@ std::map<StateStore::Key, StateStore::Arrays, std::less<>> StateStore::read(
   if (file.number<std::uint32_t>() != kByteOrderMark) {
     file.fail("was written on a machine with another byte order");
   }
-  std::map<Key, Arrays, std::less<>> states;
+  States states;
   for (auto entries = file.number<std::uint64_t>(); entries > 0; --entries) {
     const auto length = file.number<std::uint32_t>();
     if (length > kLongestName) file.fail("is damaged: a gradient's name is too long");
@@ -262,17 +270,21 @@ std::map<StateStore::Key, StateStore::Arrays, std::less<>> StateStore::read(
     // Compared by division, so that a damaged length neither overflows nor reserves memory.
     if (state.arrays < 0 || state.elements < 0 ||
         (state.arrays > 0 && state.elements > file.bytes_left() / 4 / state.arrays)) {
-      file.fail(fmt::format("is truncated or damaged in the state of gradient '{}'", name));
+      file.fail(
+          fmt::format("is truncated or damaged in the state of gradient {}", io::quote(name)));
     }
+    if (admit) admit(Key(name, role), state);
     state.data.resize(static_cast<std::size_t>(state.elements * state.arrays));
     file.read(state.data.data(), static_cast<std::int64_t>(state.data.size() * sizeof(float)));
     for (const float value : state.data) {
       if (!std::isfinite(value)) {
-        file.fail(fmt::format("holds a number that is not finite for gradient '{}'", name));
+        file.fail(
+            fmt::format("holds a number that is not finite for gradient {}", io::quote(name)));
       }
     }
     if (!states.try_emplace(Key(name, role), std::move(state)).second) {
-      file.fail(fmt::format("is damaged: gradient '{}', role {} is there twice", name, role));
+      file.fail(
+          fmt::format("is damaged: gradient {}, role {} is there twice", io::quote(name), role));
     }
   }
   const std::uint64_t sum = file.sum();
@@ -292,24 +304,28 @@ void StateStore::load(const std::string& path) {
 
 void StateStore::restore(const std::string& path) {
   constexpr const char* kRemedy = "load it under the plan, model and ranks that it was saved under";
-  const auto states = read(path);
   const std::lock_guard lock(mutex_);
-  for (const auto& [key, ours] : states_) {
-    const auto found = states.find(key);
-    if (found == states.end() || found->second.elements != ours.elements ||
-        found->second.arrays != ours.arrays) {
+  const auto refuse_missing = [&](const Key& key, const Arrays& ours) {
+    throw io::InputError(
+        path, 0,
+        fmt::format("has no state of gradient {}, role {}, with {} arrays of {} "
+                    "elements; {}",
+                    io::quote(key.first), key.second, ours.arrays, ours.elements, kRemedy));
+  };
+  const States states = read(path, [&](const Key& key, const Arrays& theirs) {
+    const auto ours = states_.find(key);
+    if (ours == states_.end()) {
       throw io::InputError(path, 0,
-                           fmt::format("has no state of gradient '{}', role {}, with {} arrays of "
-                                       "{} elements; {}",
-                                       key.first, key.second, ours.arrays, ours.elements, kRemedy));
+                           fmt::format("holds a state of gradient {}, role {}, that nothing here "
+                                       "keeps; {}",
+                                       io::quote(key.first), key.second, kRemedy));
     }
-  }
-  for (const auto& [key, theirs] : states) {
-    if (states_.contains(key)) continue;
-    throw io::InputError(path, 0,
-                         fmt::format("holds a state of gradient '{}', role {}, that nothing here "
-                                     "keeps; {}",
-                                     key.first, key.second, kRemedy));
+    if (theirs.elements != ours->second.elements || theirs.arrays != ours->second.arrays) {
+      refuse_missing(key, ours->second);
+    }
+  });
+  for (const auto& [key, ours] : states_) {
+    if (!states.contains(key)) refuse_missing(key, ours);
   }
   for (auto& [key, ours] : states_) {
     settle(ours);  // what is owed is paid to what is overwritten

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -48,7 +49,8 @@ class StateStore {
 
   /// Replaces the store's content by a file's. Throws io::InputError, and leaves the store as it
   /// was, if the file cannot be read, is no state file, is of another version, is truncated, or
-  /// holds a number that is not finite (no encoder leaves one in a residual).
+  /// holds a number that is not finite (no encoder leaves one in a residual), and io::RunError if
+  /// it has more bytes than memory is free.
   void load(const std::string& path);
 
   /// The same for a store that is in use: copies the file's values into the existing arrays, which
@@ -74,11 +76,14 @@ class StateStore {
   Arrays& arrays_of(std::string_view gradient, std::uint32_t role, std::int64_t elements,
                     int arrays);
   static void settle(Arrays& state);
-  /// A file's content; throws as load().
-  static std::map<Key, Arrays, std::less<>> read(const std::string& path);
+  /// A file's content; throws as load(). `admit` throws for entries that are not to be read; it is
+  /// called before there is memory for their floats.
+  using States = std::map<Key, Arrays, std::less<>>;
+  using Admit = std::function<void(const Key& key, const Arrays& header)>;
+  static States read(const std::string& path, const Admit& admit = {});
 
   mutable std::mutex mutex_;
-  std::map<Key, Arrays, std::less<>> states_;
+  States states_;
 };
 
 }  // namespace hipress::kernels

@@ -1,6 +1,7 @@
 #include "kernels/codec/state_store.hpp"
 
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -226,6 +227,38 @@ TEST_CASE("a file with any byte changed is refused", "[slow]") {
   StateStore loaded;
   loaded.load(file.path());
   CHECK(loaded.get("fc.weight", 0, 40, 2)[79] == 79);
+}
+
+/// A state file of one gradient, whose numbers are a hole that takes no room on the disk.
+void write_hole(const std::string& path, const std::string& gradient, std::int64_t elements) {
+  StateStore store;
+  store.get(gradient, 0, 1, 1);
+  store.save(path);
+  std::string header = bytes_of(path).substr(0, 20 + 4 + gradient.size() + 4 + 4 + 8);
+  std::memcpy(header.data() + header.size() - 8, &elements, 8);
+  write_bytes(path, header);
+  std::filesystem::resize_file(path, header.size() + static_cast<std::size_t>(elements) * 4 + 16);
+}
+
+TEST_CASE("a state file with a hole takes no memory") {
+  const TemporaryFile file("state");
+  StateStore store;
+  float* const mine = store.get("w", 0, 4, 1);
+  mine[3] = 9;
+  // 8.796 TB, more than a machine has, and less than the most of a file of ext4.
+  write_hole(file.path(), "w", std::int64_t{1} << 41);
+  CHECK_THROWS_AS(store.load(file.path()), io::RunError);
+  CHECK_THROWS_WITH(store.load(file.path()), Contains(file.path() + ": has 8.796TB, and ") &&
+                                                 Contains("of memory are free; take a checkpoint"));
+  // What a machine has room for is compared before it is read: 64 MiB of a hole that has no end
+  // mark and no checksum, which would be found first.
+  for (const char* gradient : {"w", "v"}) {
+    write_hole(file.path(), gradient, std::int64_t{1} << 24);
+    CHECK_THROWS_WITH(store.restore(file.path()), Contains(file.path()) && Contains("role 0, ") &&
+                                                      Contains("load it under the plan"));
+  }
+  CHECK(store.get("w", 0, 4, 1) == mine);
+  CHECK(mine[3] == 9);
 }
 
 TEST_CASE("a folder that cannot be written to is an error") {
