@@ -167,21 +167,6 @@ std::vector<const std::byte*> messages_of(const kernels::Codec& codec, const hip
   return messages;
 }
 
-/// Decodes each message into memory of its own: where lengths vary, only that tells whether they
-/// are of so many elements.
-void try_out(const kernels::Codec& codec, const kernels::DecodeItem& item) {
-  const std::int64_t bytes = item.elements * kernels::bytes_per_value(item.type);
-  const std::unique_ptr<std::byte[]> values(new std::byte[static_cast<std::size_t>(bytes)]);
-  for (std::size_t i = 0; i < item.messages.size(); ++i) {
-    const kernels::DecodeItem one = {.messages = item.messages.subspan(i, 1),
-                                     .message_bytes = item.message_bytes.subspan(i, 1),
-                                     .elements = item.elements,
-                                     .values = values.get(),
-                                     .type = item.type};
-    codec.decode({&one, 1});
-  }
-}
-
 void decode(const hipress_codec& codec, std::span<const hipress_decode> decodes) {
   std::vector<kernels::DecodeItem> items;
   std::vector<std::vector<const std::byte*>> messages;
@@ -196,9 +181,7 @@ void decode(const hipress_codec& codec, std::span<const hipress_decode> decodes)
                      .mode = alone ? kernels::DecodeMode::kOverwrite : kernels::DecodeMode::kAdd,
                      .sum_divisor = divisor_of(one.divisor)});
   }
-  for (const kernels::DecodeItem& item : items) {
-    if (codec.codec->traits().varies && item.elements > 0) try_out(*codec.codec, item);
-  }
+  codec.codec->check_lengths(items);
   for (const kernels::DecodeItem& item : items) {
     if (item.mode == kernels::DecodeMode::kOverwrite || item.elements == 0) continue;
     std::fill_n(static_cast<std::byte*>(item.values),

@@ -11,6 +11,8 @@ std::int64_t Codec::temporary_bytes(std::int64_t elements, std::int64_t /*messag
   return std::min(8 * elements, 4 * encoded_bytes(elements)) + elements / 4 + (64 << 10);
 }
 
+void Codec::check_lengths(std::span<const DecodeItem> /*items*/) const {}
+
 std::vector<Stage> Codec::stages(Shape shape) const {
   return {{.bytes = encoded_bytes(elements_of(shape)), .values = traits().message_values}};
 }

@@ -71,6 +71,9 @@ class Codec {
   /// throws std::runtime_error, and nothing is written past `values`; on CUDA, the slice becomes
   /// NaN.
   virtual void decode(std::span<const DecodeItem> items, void* stream = nullptr) const = 0;
+  /// On the CPU, throws as decode() for messages whose lengths are not those of their slices, and
+  /// writes nothing. Only where traits().varies there is anything to find.
+  virtual void check_lengths(std::span<const DecodeItem> items) const;
   /// At least what an encode of a slice, or a decode of so many messages of one, takes of a GPU's
   /// temporary memory.
   virtual std::int64_t temporary_bytes(std::int64_t elements, std::int64_t messages) const;

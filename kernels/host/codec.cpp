@@ -18,7 +18,7 @@ namespace hipress::kernels {
 namespace {
 
 /// Messages have the length that an encode gives them.
-void check_lengths(const DecodeItem& item, std::string_view name, std::int64_t expected_bytes) {
+void require_lengths(const DecodeItem& item, std::string_view name, std::int64_t expected_bytes) {
   for (std::size_t i = 0; i < item.messages.size(); ++i) {
     if (item.message_bytes[i] != expected_bytes) {
       throw std::runtime_error(
@@ -47,7 +47,7 @@ class HostAlgorithm : public AlgorithmCodec {
   void decode(std::span<const DecodeItem> items, void* /*stream*/) const override {
     check_decodes(items, program_.name);
     for (const DecodeItem& item : items) {
-      check_lengths(item, program_.name, encoded_bytes(item.elements));
+      require_lengths(item, program_.name, encoded_bytes(item.elements));
       if (item.elements == 0) continue;
       if (program_.decode != nullptr) {
         const std::size_t damaged = program_.decode(bound_, item);
@@ -115,7 +115,7 @@ class HostCast : public Codec {
   void decode(std::span<const DecodeItem> items, void* /*stream*/) const override {
     check_decodes(items, Format::kName);
     for (const DecodeItem& item : items) {
-      check_lengths(item, Format::kName, encoded_bytes(item.elements));
+      require_lengths(item, Format::kName, encoded_bytes(item.elements));
       with_loops(isa_, [&](auto loops) {
         loops.template decode_cast<Format>(item.messages.data(), item.messages.size(), item);
       });

@@ -292,6 +292,13 @@ class LosslessCodec : public Codec {
     }
   }
 
+  void check_lengths(std::span<const DecodeItem> items) const override {
+    check_decodes(items, "lossless");
+    for (const DecodeItem& item : items) {
+      for (std::size_t i = 0; i < item.messages.size(); ++i) start_of(item, i);
+    }
+  }
+
  private:
   static std::int64_t encode_slice(const EncodeItem& item) {
     const bool divides = item.divisor != 1;
