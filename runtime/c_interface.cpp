@@ -6,7 +6,6 @@
 #include <cstring>
 #include <new>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -123,7 +122,7 @@ std::vector<Gradient> gradients_of(const hipress_gradient* gradients, std::size_
                                    const std::uint32_t* fragments) {
   if (gradients == nullptr || count == 0) throw std::invalid_argument("no gradients are given");
   std::vector<Gradient> all;
-  for (const hipress_gradient& one : std::span(gradients, count)) {
+  for (const hipress_gradient& one : list_of(gradients, count, "gradients")) {
     all.push_back(
         {.name = name_of(one, all.size()),
          .elements = one.elements,

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -41,6 +42,17 @@ template <class T>
 T& required(T* argument, const char* name) {
   refuse_null(argument, name);
   return *argument;
+}
+
+/// The list at a pointer, which may be null if `count` is 0. Throws std::invalid_argument as
+/// refuse_null() does, and for more than memory can hold, which is what a negative number becomes.
+template <class T>
+std::span<T> list_of(T* list, std::size_t count, const char* name) {
+  if (count == 0) return {};
+  refuse_null(list, name);
+  if (count <= PTRDIFF_MAX / sizeof(T)) return {list, count};
+  throw std::invalid_argument("count is " + std::to_string(count) + ", which no list of " + name +
+                              " can have");
 }
 
 /// Empty for null.

@@ -26,6 +26,7 @@ using namespace hipress;
 using runtime::dtype_of;
 using runtime::gradients_of;
 using runtime::guarded;
+using runtime::list_of;
 using runtime::required;
 using runtime::text_of;
 
@@ -97,15 +98,17 @@ void check(const hipress_options& options) {
   };
   require("timeout_s", options.timeout_s);
   require("silence_s", options.silence_s);
-  constexpr std::size_t kShortest = 16;
+  constexpr std::size_t kShortest = 16, kLongest = std::size_t{64} << 10;
   if (options.group_bytes < 0) {
     throw std::invalid_argument(
         fmt::format("group_bytes is {}; give 0 or more", options.group_bytes));
   }
-  if (options.secret == nullptr ? options.secret_bytes > 0 : options.secret_bytes < kShortest) {
-    throw std::invalid_argument(fmt::format("the secret has {} bytes: give {} or more, or none",
-                                            options.secret == nullptr ? 0 : options.secret_bytes,
-                                            kShortest));
+  const bool is_none = options.secret == nullptr && options.secret_bytes == 0;
+  if (is_none) return;
+  const std::size_t bytes = options.secret == nullptr ? 0 : options.secret_bytes;
+  if (bytes < kShortest || bytes > kLongest) {
+    throw std::invalid_argument(
+        fmt::format("the secret has {} bytes: give {} to {}, or none", bytes, kShortest, kLongest));
   }
 }
 
@@ -256,11 +259,10 @@ hipress_status hipress_submit(hipress_engine* engine, uint32_t gradient,
 
 hipress_status hipress_submit_many(hipress_engine* engine, size_t count, const uint32_t* gradients,
                                    const hipress_tensor* tensors, hipress_work** works) {
-  if (works != nullptr) std::fill_n(works, count, nullptr);
   const hipress_status fits = guarded([&] {
-    required(gradients, "gradients");
-    required(tensors, "tensors");
-    required(works, "works");
+    std::ranges::fill(list_of(works, count, "works"), nullptr);
+    list_of(gradients, count, "gradients");
+    list_of(tensors, count, "tensors");
   });
   if (fits != HIPRESS_OK) return fits;
   for (std::size_t i = 0; i < count; ++i) {
@@ -280,7 +282,7 @@ hipress_status hipress_wait(hipress_work* work) {
 hipress_status hipress_wait_all(hipress_work** works, size_t count, double seconds, int* done) {
   if (done != nullptr) *done = 0;
   const hipress_status fits = guarded([&] {
-    required(works, "works");
+    list_of(works, count, "works");
     required(done, "done");
     if (!(seconds >= 0)) {
       throw std::invalid_argument(fmt::format("seconds is {}; give 0 or more", seconds));
@@ -320,7 +322,7 @@ hipress_status hipress_all_finite(const hipress_engine* engine, int* finite) {
 hipress_status hipress_discard(hipress_engine* engine, const uint32_t* gradients, size_t count) {
   return guarded([&] {
     runtime::Engine& on = *required(engine, "engine").engine;
-    if (gradients != nullptr) return on.discard({gradients, count});
+    if (gradients != nullptr) return on.discard(list_of(gradients, count, "gradients"));
     if (count != 0) throw std::invalid_argument("gradients is null, and count is not 0");
     std::vector<std::uint32_t> all(on.compiled().model.gradients.size());
     std::iota(all.begin(), all.end(), 0u);

@@ -93,7 +93,7 @@ typedef struct hipress_options {
                                  process, local:NAME */
   const char* network;      /**< network interface or address to use; default "": loopback */
   const char* job;          /**< tells jobs apart that meet in one place; default "hipress" */
-  const void* secret;       /**< at least 16 bytes that only this job's ranks know; default null: rank 0 leaves a secret
+  const void* secret;       /**< 16 to 65536 bytes that only this job's ranks know; default null: rank 0 leaves a secret
                                  at the rendezvous */
   size_t secret_bytes;
   double timeout_s;         /**< a job without progress for so long ends, default 30; also the longest wait for a rank
@@ -234,12 +234,12 @@ typedef struct hipress_encode {
   const void* values;
   int64_t elements;
   hipress_type type;
-  float divisor;          /**< values are divided by it first; 0: by 1 */
+  float divisor;          /**< values are divided by it first; finite; 0: by 1 */
   uint64_t step;          /**< random draws differ by step, node, gradient and role; so do those of different elements */
   uint32_t node;
   uint32_t gradient;
   uint32_t role;
-  int64_t first_element;  /**< of the gradient: where the values begin */
+  int64_t first_element;  /**< of the gradient: where the values begin, from 0 */
   int64_t state_elements; /**< of the gradient, whose residual is kept under its number and role, added to the values, and
                                replaced by what the message leaves out; 0: none is */
   void* message;          /**< 16-byte aligned */
@@ -256,7 +256,7 @@ typedef struct hipress_decode {
   void* values;
   int64_t elements;
   hipress_type type;
-  float divisor; /**< 0: 1 */
+  float divisor; /**< finite; 0: 1 */
 } hipress_decode;
 
 /** Makes a codec of an algorithm's text, such as int8block(block=128), with the seed of its random draws, and leaves it in

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,6 +21,7 @@
 
 using namespace hipress;
 using runtime::guarded;
+using runtime::list_of;
 using runtime::refuse_null;
 using runtime::required;
 
@@ -48,7 +50,10 @@ hipress_type type_of(kernels::ValueType type) {
   return type == kernels::ValueType::kBfloat16 ? HIPRESS_BFLOAT16 : HIPRESS_FLOAT32;
 }
 
-float divisor_of(float given) { return given == 0 ? 1.0f : given; }
+float divisor_of(float given) {
+  if (std::isfinite(given)) return given == 0 ? 1.0f : given;
+  throw std::invalid_argument(fmt::format("divisor is {}; give a number, or 0 for none", given));
+}
 
 bool keeps(const kernels::Codec& codec) {
   return codec.traits().error_feedback && codec.traits().state_arrays > 0;
@@ -80,9 +85,24 @@ std::int64_t room_for(const kernels::Codec& codec, std::int64_t elements) {
       fmt::format("a message has from 0 to {} elements, got {}", models::kMaxElements, elements));
 }
 
+/// The values lie within their gradient: a number that wraps around would be that of other draws.
+void require_slice(const hipress_encode& encode) {
+  const std::int64_t all =
+      encode.state_elements == 0 ? models::kMaxElements : encode.state_elements;
+  if (encode.first_element >= 0 && all <= models::kMaxElements && encode.elements <= all &&
+      encode.first_element <= all - encode.elements) {
+    return;
+  }
+  throw std::invalid_argument(
+      fmt::format("{} elements from first_element {} on do not lie within a gradient of {}, of at "
+                  "most {} elements",
+                  encode.elements, encode.first_element, all, models::kMaxElements));
+}
+
 /// The codec's view of it. Its residual is looked up only when all of a call fit.
 kernels::EncodeItem item_of(const hipress_codec& codec, hipress_encode& encode) {
   const std::int64_t room = room_for(*codec.codec, encode.elements);
+  require_slice(encode);
   if (encode.capacity < room) {
     throw std::invalid_argument(
         fmt::format("a message of {} elements by {} takes {} bytes, and there is room for {}",
@@ -188,12 +208,6 @@ void decode(const hipress_codec& codec, std::span<const hipress_decode> decodes)
                 item.elements * kernels::bytes_per_value(item.type), std::byte{});
   }
   codec.codec->decode(items);
-}
-
-template <class T>
-std::span<T> list_of(T* list, std::size_t count, const char* name) {
-  if (count == 0) return {};
-  return {&required(list, name), count};
 }
 
 }  // namespace

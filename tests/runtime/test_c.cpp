@@ -109,6 +109,9 @@ TEST_CASE("C: wrong arguments are refused, and say what would be right") {
     options.secret_bytes = 3;
     CHECK(open(kGradients, 2) == HIPRESS_INVALID);
     CHECK_THAT(last_error(), Contains("3 bytes") && Contains("16"));
+    options.secret_bytes = static_cast<std::size_t>(-1);
+    CHECK(open(kGradients, 2) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("give 16 to 65536, or none"));
   }
   SECTION("no gradients, one without name, one of another type") {
     CHECK(open(nullptr, 0) == HIPRESS_INVALID);
@@ -136,6 +139,25 @@ TEST_CASE("C: wrong arguments are refused, and say what would be right") {
       CHECK_THAT(refusal(100, dimensions, kShape),
                  Contains("dimensions: give 1 to 16, or 0 where the shape is not known"));
     }
+  }
+  SECTION("numbers that are negative or beyond any list") {
+    const auto negative = static_cast<std::size_t>(-1);
+    CHECK(open(kGradients, negative) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("which no list of gradients can have"));
+    for (const std::int64_t elements : {std::int64_t{-1}, std::int64_t{0}, INT64_MAX}) {
+      const hipress_gradient gradient = {"x", elements, HIPRESS_FLOAT32, 0, nullptr, 0};
+      CHECK(open(&gradient, 1) == HIPRESS_INVALID);
+      CHECK_THAT(last_error(), Contains("gradient 'x': elements must be from 1 to 2^48"));
+    }
+    options.ranks = INT32_MIN;
+    CHECK(open(kGradients, 2) == HIPRESS_INVALID);
+    options.ranks = INT32_MAX;
+    CHECK(open(kGradients, 2) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("at most 4096"));
+    options.ranks = 1;
+    options.group_bytes = -1;
+    CHECK(open(kGradients, 2) == HIPRESS_INVALID);
+    CHECK_THAT(last_error(), Contains("group_bytes is -1"));
   }
   SECTION("names that stand for nothing") {
     options.transport = "pigeons";
@@ -339,6 +361,17 @@ TEST_CASE("C: many gradients are submitted and waited for in one call") {
   CHECK(done == 1);
   CHECK(hipress_submit_many(engine, 2, numbers, nullptr, works) == HIPRESS_INVALID);
   CHECK(last_error() == "tensors is null");
+  const auto negative = static_cast<std::size_t>(-1);
+  CHECK(hipress_submit_many(engine, negative, numbers, tensors, works) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("no list of works"));
+  CHECK(hipress_wait_all(works, negative, 30, &done) == HIPRESS_INVALID);
+  CHECK(hipress_discard(engine, numbers, negative) == HIPRESS_INVALID);
+  for (const std::int64_t elements : {std::int64_t{-1}, std::int64_t{101}, INT64_MAX}) {
+    hipress_work* work = nullptr;
+    const hipress_tensor wrong = {a.data(), elements, HIPRESS_FLOAT32, 0, nullptr};
+    CHECK(hipress_submit(engine, 0, &wrong, &work) == HIPRESS_INVALID);
+    CHECK(work == nullptr);
+  }
   hipress_close(engine);
 }
 

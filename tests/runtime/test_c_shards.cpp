@@ -4,6 +4,7 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -278,6 +279,61 @@ TEST_CASE("runtime: codecs in C: an encode that is refused has written nothing")
   CHECK_THAT(last_error(), Contains("values is null"));
   CHECK(encodes[0].message_bytes == 3);
   std::free(room);
+}
+
+TEST_CASE("runtime: codecs in C: numbers that lie in no gradient are refused") {
+  // Also where nothing is kept: random draws differ by element.
+  for (const char* const algorithm : {"onebit", "tbq", "fp16"}) {
+    const Coder coder(algorithm);
+    const std::vector<float> values = ramp();
+    alignas(16) std::array<std::byte, 4096> room{};
+    hipress_encode encode = {};
+    encode.values = values.data();
+    encode.elements = kElements;
+    encode.message = room.data();
+    encode.capacity = room.size();
+    const auto refused = [&](std::int64_t first_element, std::int64_t state_elements) {
+      encode.first_element = first_element;
+      encode.state_elements = state_elements;
+      encode.message_bytes = 3;
+      const hipress_status status = hipress_codec_encode(coder.codec, &encode, 1);
+      CHECK((status == HIPRESS_OK || encode.message_bytes == 3));
+      return status == HIPRESS_INVALID;
+    };
+    INFO(algorithm);
+    const std::int64_t most = std::int64_t{1} << 48;
+    CHECK(refused(-5, 0));
+    CHECK_THAT(last_error(), Contains("512 elements from first_element -5 on do not lie within"));
+    for (const std::int64_t first : {INT64_MIN, most - kElements + 1, most, INT64_MAX}) {
+      CAPTURE(first);
+      CHECK(refused(first, 0));
+    }
+    for (const std::int64_t all : {INT64_MIN, std::int64_t{-1}, std::int64_t{1},
+                                   std::int64_t{kElements} - 1, most + 1, INT64_MAX}) {
+      CAPTURE(all);
+      CHECK(refused(0, all));
+    }
+    CHECK(refused(1, kElements));
+    CHECK_FALSE(refused(most - kElements, 0));
+    CHECK_FALSE(refused(kElements, 2 * kElements));
+    encode.divisor = NAN;
+    CHECK(refused(0, 0));
+    CHECK_THAT(last_error(), Contains("divisor is nan"));
+  }
+}
+
+TEST_CASE("runtime: codecs in C: a count that is a negative number is refused") {
+  const Coder coder("onebit");
+  hipress_encode encode = {};
+  hipress_decode decode = {};
+  const auto negative = static_cast<std::size_t>(-1);
+  CHECK(hipress_codec_encode(coder.codec, &encode, negative) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("count is 18446744073709551615, which no list of encodes"));
+  CHECK(hipress_codec_decode(coder.codec, &decode, negative) == HIPRESS_INVALID);
+  char* text = nullptr;
+  CHECK(hipress_read_sharded_plan("none", "onebit", 2, kGradients, negative, &text) ==
+        HIPRESS_INVALID);
+  CHECK(hipress_read_sharded_plan("none", "onebit", -1, kGradients, 2, &text) == HIPRESS_INVALID);
 }
 
 TEST_CASE("runtime: plans of shards in C: what is decided, by gradient") {
