@@ -34,7 +34,7 @@ from collections.abc import Callable
 from picture import Refused, drawing, exit_status, pyplot, save
 
 drawing()
-from hipress import _pictures, _sweep_pictures, _sweep_rows  # noqa: E402
+from hipress import _pictures, _sweep_pictures, _sweep_rows, _tables  # noqa: E402
 from hipress._style import BASELINES, Picture, PictureError  # noqa: E402
 
 NUMBERS = {"nodes": int, "bandwidth_bytes_per_s": float, "iteration_s": float, "speedup": float}
@@ -55,6 +55,11 @@ def require_numbers(place: str, row: dict) -> None:
             raise Refused(f"{place}: {column} must be a number, got '{row[column]}'") from error
 
 
+def as_written(row: dict) -> dict:
+    """The row with the texts that its fields stand for; fields that are missing or too many are as they are."""
+    return {column: _tables.text_of(field) if isinstance(field, str) else field for column, field in row.items()}
+
+
 def read_csv(path: pathlib.Path) -> tuple[list[str], list[tuple[int, dict]]]:
     """Columns, and rows with the numbers of their lines. Lines before the header that begin with # are no rows."""
     try:
@@ -62,7 +67,7 @@ def read_csv(path: pathlib.Path) -> tuple[list[str], list[tuple[int, dict]]]:
             text = stream.readlines()
         first = next((i for i, line in enumerate(text) if not line.startswith("#")), len(text))
         reader = csv.DictReader(text[first:])
-        return list(reader.fieldnames or ()), [(first + reader.line_num, row) for row in reader]
+        return list(reader.fieldnames or ()), [(first + reader.line_num, as_written(row)) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise Refused(f"{path}: cannot be read: {error}") from error
 

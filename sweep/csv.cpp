@@ -25,12 +25,36 @@ std::string exact_seconds(Picoseconds time) {
   return text;
 }
 
-/// A name as one field of CSV: in quotes where it has a comma, quotes or the end of a line.
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+/// Spreadsheets take a cell that begins with one of these for a formula, and run it.
+constexpr std::string_view kFormula = "=+-@\t\r";
+constexpr std::string_view kSeparators = ",;\t\r\n";
+
+bool runs(std::string_view text, std::size_t begin) {
+  return begin < text.size() && kFormula.find(text[begin]) != kFormula.npos;
+}
+
+/// A cell as one field of CSV. An apostrophe before a text keeps it from being run; a text that has
+/// one there already gets one more, so that text_of() of _tables.py can take it away.
+std::string field(const SweepCell& cell) {
+  const bool guarded = !cell.number && runs(cell.text, cell.text.find_first_not_of('\''));
+  const std::string text = (guarded ? "'" : "") + cell.text;
+  if (text.find('"') == std::string::npos && text.find_first_of(kSeparators) == std::string::npos) {
+    return text;
+  }
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + '"';
+}
+
+/// A line of provenance, in which no separator begins a cell that is run.
+std::string comment(std::string_view line) {
+  std::string text = "# ";
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const bool begins = kSeparators.find(line[i]) != kSeparators.npos &&
+                        runs(line, line.find_first_not_of(" \"'", i + 1));
+    text += begins ? fmt::format("\\x{:02x}", line[i]) : std::string(1, line[i]);
+  }
+  return text;
 }
 
 SweepCell axis_cell(const SweepSpec& spec, const SweepRow& row, std::size_t axis) {
@@ -109,13 +133,13 @@ std::vector<SweepCell> sweep_cells(const SweepSpec& spec, const SweepRow& row) {
 void write_sweep(std::ostream& out, const SweepSpec& spec, const Shard& shard,
                  const std::vector<SweepRow>& rows, const std::vector<std::string>& provenance) {
   if (shard.index == 1) {
-    for (const std::string& line : provenance) fmt::print(out, "# {}\n", line);
+    for (const std::string& line : provenance) out << comment(line) << '\n';
     fmt::print(out, "{}\n", fmt::join(sweep_columns(), ","));
   }
   for (const SweepRow& row : rows) {
     std::string_view separator;
     for (const SweepCell& cell : sweep_cells(spec, row)) {
-      out << separator << field(cell.text);
+      out << separator << field(cell);
       separator = ",";
     }
     out << '\n';

@@ -1,19 +1,39 @@
 """Rows of columns as files."""
 
-import csv
 import os
 import pathlib
+import re
 from typing import Any, List
 
 from hipress import _output
 
 
+#: What spreadsheets run as a formula where a cell begins with it, as in sweep/csv.cpp.
+_FORMULA = r"[=+\-@\t\r]"
+
+
+def _field(value: Any) -> str:
+    """A value as a field, as field() of sweep/csv.cpp writes it."""
+    if value is None:
+        return ""
+    text = re.sub(f"^('*{_FORMULA})", r"'\1", value) if isinstance(value, str) else str(value)
+    return '"' + text.replace('"', '""') + '"' if re.search(r'[",;\t\r\n]', text) else text
+
+
+def _comment(line: str) -> str:
+    """A line of provenance, as comment() of sweep/csv.cpp writes it."""
+    return "# " + re.sub(rf"""[,;\t\r\n](?=[ "']*{_FORMULA})""", lambda found: f"\\x{ord(found[0]):02x}", line)
+
+
+def text_of(field: str) -> str:
+    """The text that a field of such a CSV was: without the apostrophe that keeps spreadsheets from running it as a formula."""
+    return re.sub(f"^'('*{_FORMULA})", r"\1", field)
+
+
 def _write_csv(path: pathlib.Path, columns: List[str], rows: List[List[Any]], provenance: List[str]) -> None:
     with open(path, "w", newline="", encoding="utf-8") as file:
-        file.writelines(f"# {line}\n" for line in provenance)
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+        file.writelines(f"{_comment(line)}\n" for line in provenance)
+        file.writelines(",".join(map(_field, row)) + "\n" for row in [columns, *rows])
 
 
 def _write_parquet(path: pathlib.Path, columns: List[str], rows: List[List[Any]], provenance: List[str]) -> None:

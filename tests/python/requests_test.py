@@ -19,7 +19,7 @@ import warnings
 
 import hipress
 from c_call import of_c
-from hipress import _library
+from hipress import _library, _tables
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(os.environ["HIPRESS_TOOLS"])
@@ -208,6 +208,22 @@ class Results(unittest.TestCase):
         self.assertEqual(len(swept), 8)
         self.assertEqual(swept.varying(), ["nodes", "plan", "bandwidth_bytes_per_s"])
         self.assertEqual({row["plan"] for row in swept}, {"none", "all"})
+
+    def test_spreadsheets_run_no_text_of_a_sweep(self):
+        texts = ["=HYPERLINK(\"x\")", "+1", "-a", "@b", "\tc", "\rd", "'=e", "''f", "g;=h", "i,j", "k\n"]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "s.csv")
+            _tables.save(path, ["name", "seconds"], [[text, -1.5] for text in texts], ["model a,=b;c, \"=d\""])
+            with open(path, newline="") as file:
+                head, written = file.readline(), file.readlines()
+        self.assertEqual(head, "# model a\\x2c=b;c\\x2c \"=d\"\n")
+        rows = list(csv.DictReader(written))
+        self.assertEqual([row["name"] for row in rows],
+                         ["'=HYPERLINK(\"x\")", "'+1", "'-a", "'@b", "'\tc", "'\rd", "''=e", "''f", "g;=h", "i,j", "k\n"])
+        self.assertEqual([_tables.text_of(row["name"]) for row in rows], texts)
+        self.assertEqual({row["seconds"] for row in rows}, {"-1.5"})
+        # Semicolons separate in some countries.
+        self.assertIn('"g;=h",-1.5\n', written)
 
     def test_a_sweep_is_saved_whole_or_not_at_all(self):
         swept = hipress.sweep({"model": "vgg19", "plan": "none", "nodes": 2, "schedule": ["ddp", "local(steps=4)"]})

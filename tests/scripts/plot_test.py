@@ -35,9 +35,9 @@ class PlotTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def sweep(self, *more: str) -> subprocess.CompletedProcess:
-        (self.folder / "model.csv").write_text("name,elements,ready_us\nbig,4000000,1000\nsmall,100,500\n")
-        (self.folder / "spec.yaml").write_text(SPEC.format(model="model.csv"))
+    def sweep(self, *more: str, model: str = "model.csv") -> subprocess.CompletedProcess:
+        (self.folder / model).write_text("name,elements,ready_us\nbig,4000000,1000\nsmall,100,500\n")
+        (self.folder / "spec.yaml").write_text(SPEC.format(model=model))
         return subprocess.run([SIM, "sweep", "spec.yaml", "--output", "sweep.csv", *more], cwd=self.folder,
                               text=True, capture_output=True, timeout=60, check=False)
 
@@ -58,6 +58,12 @@ class PlotTest(unittest.TestCase):
         # 16 MB take 128 ms a hop at 1 Gbit/s: halving them is worth nearly 2, and onebit is worth more.
         fp16, onebit = panels["model.csv, ps, fp16"], panels["model.csv, ps, onebit"]
         self.assertTrue(1.8 < fp16[1.25e8, 2].middle < 2 < onebit[1.25e8, 2].middle)
+
+    def test_names_that_spreadsheets_would_run_are_read_as_they_are(self):
+        name = "=HYPERLINK(1).csv"
+        self.assertEqual(self.sweep(model=name).returncode, 0)
+        self.assertIn(f"\n'{name},ps,2,", (self.folder / "sweep.csv").read_text())
+        self.assertEqual(list(self.maps(model=name, algorithm="fp16")), [f"{name}, ps"])
 
     def test_conditions_choose_rows(self):
         self.sweep()

@@ -604,6 +604,25 @@ TEST_CASE_METHOD(SweepFixture, "axes of machines that contradict the cluster are
   refuses(kBase + "nodes: 1\nplan: none\nslow_link: 0.5\n", 5, "one host", "more nodes");
 }
 
+TEST_CASE_METHOD(SweepFixture, "spreadsheets run no text of a sweep") {
+  const std::string model = "{name: m, gradients: [{name: g, elements: 320, ready: 1ms}]}\n";
+  folder.file("=HYPERLINK(1,2).yaml", model);
+  folder.file("'-1.yaml", model);
+  folder.file("a;=b.yaml", model);
+  const SweepSpec read = read_sweep(spec(
+      "model: ['=HYPERLINK(1,2).yaml', '''-1.yaml', a;=b.yaml]\nprofile: cheap.yaml\nnodes: 1\n"
+      "plan: none\n"));
+  Sweep sweep(read, {}, kNoPlans);
+  std::ostringstream out;
+  write_sweep(out, read, {}, sweep.run(1, {}), {"model a,=b;c, \"=d\""});
+  const std::string csv = out.str();
+  CHECK_THAT(csv, StartsWith("# model a\\x2c=b;c\\x2c \"=d\"\n"));
+  for (const char* cell :
+       {"\n\"'=HYPERLINK(1,2).yaml\",ps,1,", "\n''-1.yaml,ps,1,", "\n\"a;=b.yaml\",ps,1,"}) {
+    CHECK_THAT(csv, Contains(cell));
+  }
+}
+
 TEST_CASE_METHOD(SweepFixture, "absurd sizes are refused before anything is simulated") {
   refuses(
       kBase + "latency: {from: 1us, to: 9999us, step: 1us}\nnodes: {from: 1, to: 101, step: 1}\n",
