@@ -150,6 +150,13 @@ void describe(const SweepSize& size, const sweep::Cache* cache, const Hooks& hoo
   inform(hooks, text);
 }
 
+void warn_of_incredible(const std::optional<sweep::Cache>& cache, const Hooks& hooks) {
+  if (!cache || cache->incredible() == 0) return;
+  warn(hooks, fmt::format("{} lines in {} say what no simulation comes to, and count as not there: "
+                          "find out who wrote them, and delete the folder",
+                          cache->incredible(), cache->folder()));
+}
+
 Swept sweep_with(const SweepRequest& request, const Shard& shard, sweep::Cache* cache,
                  const Hooks& hooks) {
   Swept made;
@@ -182,6 +189,7 @@ Swept sweep(const SweepRequest& request, const Hooks& hooks) {
   if (!request.output.empty()) io::require_writable(request.output);
   std::optional<sweep::Cache> cache;
   if (const std::string folder = cache_folder(request); !folder.empty()) cache.emplace(folder);
+  warn_of_incredible(cache, hooks);
   Swept made;
   try {
     made = sweep_with(request, shard, cache ? &*cache : nullptr, hooks);

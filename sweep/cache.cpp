@@ -63,9 +63,11 @@ bool parse(std::string_view text, Number& number) {
   return error == std::errc() && end == last;
 }
 
-/// True if a simulation may return this outcome: times are not negative and not too long, and
-/// forward is at most the whole iteration.
-bool is_possible(const Outcome& outcome) {
+/// True if this outcome may be kept: times are not negative and not too long, and forward and
+/// compute are at most the whole iteration, which takes some time. An iteration of nothing is
+/// simulated at once.
+bool is_credible(const Outcome& outcome) {
+  if (!outcome.possible) return true;
   const auto is_time = [](casync::Picoseconds time) {
     return time.count() >= 0 && time <= kLongest;
   };
@@ -73,7 +75,8 @@ bool is_possible(const Outcome& outcome) {
     return std::abs(seconds) <= casync::to_seconds(kLongest);
   };  // no NaN
   return is_time(outcome.iteration) && is_time(outcome.forward) && is_time(outcome.compute) &&
-         outcome.forward <= outcome.iteration && outcome.tasks >= 0 &&
+         outcome.iteration.count() > 0 && outcome.forward <= outcome.iteration &&
+         outcome.compute <= outcome.iteration && outcome.tasks > 0 &&
          (!outcome.sensitivity ||
           (is_share(outcome.sensitivity->host_s) && is_share(outcome.sensitivity->links_s) &&
            is_share(outcome.sensitivity->wire_s)));
@@ -132,7 +135,10 @@ void Cache::read(std::string_view content) {
     if (io::fingerprint(std::string(said)) != line.substr(check + 1)) continue;
     const std::vector<std::string_view> words = words_of(said);
     const auto outcome = outcome_of(std::span(words).subspan(1));
-    if (!outcome || !is_possible(*outcome)) continue;
+    if (!outcome || !is_credible(*outcome)) {
+      ++incredible_;
+      continue;
+    }
     Outcome& known = outcomes_[std::string(words[0])];
     if (!known.sensitivity) known = *outcome;
   }
@@ -150,6 +156,7 @@ void Cache::open_journal() {
 }
 
 void Cache::put(const std::string& key, const Outcome& outcome) {
+  if (!is_credible(outcome)) return;
   const std::string said = key + ' ' + text_of(outcome);
   const std::string line = fmt::format("{} {}\n", said, io::fingerprint(said));
   const std::lock_guard lock(mutex_);

@@ -55,6 +55,8 @@ class Cache {
 
   const std::string& folder() const { return folder_; }
   std::size_t size() const { return outcomes_.size(); }
+  /// Lines that were whole and said what no simulation comes to.
+  std::size_t incredible() const { return incredible_; }
 
  private:
   void read(std::string_view journal);
@@ -64,6 +66,7 @@ class Cache {
   const std::string folder_;
   std::optional<io::PrivateFolder> open_;              ///< none: it is not there yet
   std::unordered_map<std::string, Outcome> outcomes_;  ///< that were there at the beginning
+  std::size_t incredible_ = 0;
   mutable std::mutex mutex_;  ///< of what follows, and of open_ when it is made
   std::string journal_name_;
   io::Descriptor journal_;

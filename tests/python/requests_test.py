@@ -209,6 +209,30 @@ class Results(unittest.TestCase):
         self.assertEqual(swept.varying(), ["nodes", "plan", "bandwidth_bytes_per_s"])
         self.assertEqual({row["plan"] for row in swept}, {"none", "all"})
 
+    def test_times_that_no_simulation_comes_to_are_computed_anew(self):
+        def line(said):
+            """A line of a journal, with its check: 64-bit FNV-1a, which anybody can compute."""
+            check = 0xcbf29ce484222325
+            for byte in said.encode():
+                check = (check ^ byte) * 0x100000001b3 % 2**64
+            return f"{said} {check:016x}\n"
+
+        with tempfile.TemporaryDirectory() as folder:
+            honest = hipress.sweep(SPEC, cache=folder)
+            journal, = pathlib.Path(folder).glob("*.journal")
+            lines = journal.read_text().splitlines(keepends=True)
+            words = [one.split() for one in lines]
+            self.assertEqual(lines[0], line(" ".join(words[0][:-1])))
+            for times in ("0 0 0", "1 0 2", "1 2 0"):  # iteration, forward, compute
+                journal.write_text("".join(line(f"{key} 1 {times} {tasks} 0 0 0") for key, _, _, _, _, tasks, *_ in words))
+                with self.assertWarnsRegex(hipress.HipressWarning, f"{len(lines)} lines in .* say what no simulation comes to"):
+                    again = hipress.sweep(SPEC, cache=folder)
+                self.assertEqual(again.rows, honest.rows)
+                self.assertEqual(again.known_points, 0)
+                for other in pathlib.Path(folder).glob("*.journal"):
+                    if other != journal:
+                        other.unlink()
+
     def test_spreadsheets_run_no_text_of_a_sweep(self):
         texts = ["=HYPERLINK(\"x\")", "+1", "-a", "@b", "\tc", "\rd", "'=e", "''f", "g;=h", "i,j", "k\n"]
         with tempfile.TemporaryDirectory() as folder:

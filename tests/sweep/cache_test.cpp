@@ -115,6 +115,9 @@ TEST_CASE("lines that no simulation comes to count as not there") {
                                 "1 5 1 " + most + " 3 - - -",
                                 "1 5 " + least + " 2 3 - - -",
                                 "1 5 6 2 3 - - -",  // forward is part of the iteration
+                                "1 5 1 6 3 - - -",  // and so is computation
+                                "1 0 0 0 3 - - -",
+                                "1 5 1 2 0 - - -",
                                 "1 5 1 2 3 nan 0 0",
                                 "1 5 1 2 3 0 inf 0",
                                 "1 5 1 2 3 0 0 nan",
@@ -134,6 +137,8 @@ TEST_CASE("lines that no simulation comes to count as not there") {
   journal.close();
   const Cache cache(path);
   CHECK(cache.size() == 2);
+  // Beside them, four lines have no key or no outcome.
+  CHECK(cache.incredible() == static_cast<std::size_t>(wrong) + 4);
   REQUIRE(cache.find("good") != nullptr);
   CHECK(*cache.find("good") == outcome(5));
   REQUIRE(cache.find("last") != nullptr);
