@@ -99,7 +99,7 @@ double parse(std::string_view text, std::string_view what, const Dimension& dime
         trim(trimmed.substr(static_cast<std::size_t>(end - trimmed.data())));
     for (const Unit& unit : dimension.units) {
       const double value = number * unit.times / unit.over;
-      if (unit.name == name && std::isfinite(value)) return value;
+      if (unit.name == name && std::isfinite(value)) return value + 0.0;  // -0 is 0
     }
   }
   refuse(what, accepted(dimension), text);
@@ -167,7 +167,7 @@ double parse_number(std::string_view text, std::string_view what) {
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
     refuse(what, "a finite number without unit, such as 0.5", text);
   }
-  return value;
+  return value + 0.0;  // -0 is 0
 }
 
 std::string format_bandwidth(double bytes_per_s, int digits) {

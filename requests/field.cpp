@@ -64,9 +64,9 @@ double number_of(const Field& field, const io::Document& value) {
   const auto* bounds = std::get_if<NumberBounds>(&field.bounds);
   if (bounds == nullptr) {
     if (!number) refuse(field, "a number", value);
-    return *number;
+    return *number + 0.0;  // -0 is 0
   }
-  if (number && *number >= bounds->least && *number <= bounds->most) return *number;
+  if (number && *number >= bounds->least && *number <= bounds->most) return *number + 0.0;
   refuse(field, fmt::format("a number from {} to {}", bounds->least, bounds->most), value);
 }
 

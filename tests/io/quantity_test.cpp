@@ -1,6 +1,7 @@
 #include "io/quantity.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -116,6 +117,16 @@ TEST_CASE("whole numbers") {
                  Catch::StartsWith("x must be a positive integer, got '"));
     }
   }
+}
+
+TEST_CASE("minus nothing is nothing") {
+  for (const std::string text : {"-0", "-0.0"}) {
+    CAPTURE(text);
+    CHECK_FALSE(std::signbit(parse_number(text, "x")));
+    CHECK_FALSE(std::signbit(parse_duration(text + "s", "x")));
+  }
+  CHECK(parse_size("-0B", "x") == 0);
+  CHECK(parse_integer("-0", "x", 0, 1) == 0);
 }
 
 TEST_CASE("plain numbers") {
