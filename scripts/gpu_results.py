@@ -26,7 +26,7 @@ def read(path: pathlib.Path) -> dict:
             raise KeyError("steps")
         for step in report["steps"]:
             _ = step["name"], step["result"], step["detail"], step["seconds"], step["metrics"].items()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, RecursionError, ValueError, KeyError, TypeError, AttributeError) as error:
         print(f"gpu_results: {path}: not a report of gpu_check.sh ({error}); give its gpu_check.json", file=sys.stderr)
         raise SystemExit(2) from None
     return report

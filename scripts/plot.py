@@ -114,7 +114,7 @@ def read_document(path: pathlib.Path) -> dict:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise Refused(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError:  # no JSON, no UTF-8
+    except (RecursionError, ValueError):  # no JSON, no UTF-8
         document = None
     if not isinstance(document, dict):
         raise Refused(f"{path}: is not what hipress-plan, hipress-sim or hipress-exec print with --json")

@@ -48,7 +48,7 @@ def read(path: pathlib.Path) -> tuple[str, dict]:
     """What a trace file is of, and its drawn slices, as read_slices gives them. TraceError if there are none."""
     try:
         trace = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:  # no JSON and no UTF-8 are ValueErrors
+    except (OSError, RecursionError, ValueError) as error:  # no JSON and no UTF-8 are ValueErrors
         raise TraceError(f"{path}: cannot be read: {error}") from error
     try:
         subject, timelines = read_subject(trace), read_slices(trace)

@@ -5,6 +5,7 @@ import numbers
 from typing import Any, Optional
 
 from hipress._engine import InvalidRequest
+from hipress._errors import short
 
 #: Of bucket_mb: DistributedDataParallel counts bytes in 64 bits.
 MOST_BUCKET_MB = 1 << 20
@@ -15,12 +16,15 @@ MOST_SECONDS = 10**9
 def number(name: str, value: Any, *, above: Optional[float] = None, least: Optional[float] = None,
            most: Optional[float] = None) -> float:
     """The value as a finite number in range; InvalidRequest for all else."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number that is larger than any double
+        is_number = False
     if not is_number or (above is not None and value <= above) or (least is not None and value < least) or \
             (most is not None and value > most):
         bounds = [*([f"above {above}"] if above is not None else []), *([f"at least {least}"] if least is not None else []),
                   *([f"at most {most}"] if most is not None else [])]
-        raise InvalidRequest(f"{name} must be a number {' and '.join(bounds)}, got {value!r}")
+        raise InvalidRequest(f"{name} must be a number {' and '.join(bounds)}, got {short(value)}")
     return float(value)
 
 
@@ -28,7 +32,7 @@ def whole(name: str, value: Any, *, least: int, most: Optional[int] = None) -> i
     """The value as a whole number in range; InvalidRequest for all else."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least or (most is not None and value > most):
         bounds = f"at least {least}" if most is None else f"from {least} to {most}"
-        raise InvalidRequest(f"{name} must be a whole number, {bounds}, got {value!r}")
+        raise InvalidRequest(f"{name} must be a whole number, {bounds}, got {short(value)}")
     return int(value)
 
 
@@ -41,7 +45,7 @@ def job(*, seed: Any, timeout: Any = None, silence: Any = None, **texts: Any) ->
             number(name, seconds, above=0, most=MOST_SECONDS)
     for name, text in texts.items():
         if text is not None and (not isinstance(text, str) or "\0" in text):
-            raise InvalidRequest(f"{name} must be a text, got {text!r}")
+            raise InvalidRequest(f"{name} must be a text, got {short(text)}")
 
 
 __all__ = ["MOST_BUCKET_MB", "MOST_SECONDS", "job", "number", "whole"]

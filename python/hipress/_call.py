@@ -8,7 +8,7 @@ import os
 import threading
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
-from hipress._errors import EnvironmentFailure, HipressWarning, error_of, warn
+from hipress._errors import EnvironmentFailure, HipressWarning, InputError, error_of, short, warn
 from hipress._library import OK, CCallOptions, CallProgress, CallSentence, library
 
 #: The wait for an answer wakes up this often, so that Python can look after its signals.
@@ -112,16 +112,18 @@ def _plain(value: Any) -> Any:
 
 
 def _text(request: Mapping[str, Any]) -> str:
-    """The request as JSON. ValueError or TypeError, which names the member, for what JSON cannot say."""
+    """The request as JSON. InputError or TypeError, which names the member, for what JSON cannot say."""
     members = []
     for name, value in request.items():
         try:
             text = json.dumps(value, default=_plain, allow_nan=False, ensure_ascii=False)
             text.encode()
         except UnicodeEncodeError:
-            raise ValueError(f"{name}: {value!r} is no text in UTF-8") from None
-        except ValueError as error:
-            raise ValueError(f"{name}: {value!r} is no value of a request ({error})") from None
+            raise InputError(f"{name}: {short(value)} is no text in UTF-8", "input", field=name) from None
+        except RecursionError:
+            raise InputError(f"{name}: has lists and dictionaries in more than 64 levels", "input", field=name) from None
+        except (RuntimeError, ValueError) as error:
+            raise InputError(f"{name}: {short(value)} is no value of a request ({error})", "input", field=name) from None
         except TypeError as error:
             raise TypeError(f"{name}: {error}") from None
         members.append(f"{json.dumps(name)}: {text}")

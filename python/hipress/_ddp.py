@@ -21,7 +21,7 @@ from torch.profiler import record_function
 
 from hipress import _library, _model_file, _states
 from hipress._engine import Engine, Error, InvalidRequest
-from hipress._errors import warn
+from hipress._errors import short, warn
 from hipress._group import Group
 from hipress._library import CTensor, Gradient, library
 from hipress._store import TorchStore
@@ -387,7 +387,7 @@ def _meeting(ranks: Group, wish: Wish, cards: List[Dict[str, Any]]) -> Tuple[Dic
 def _difference(key: str, theirs: Any, first: Any, number: int) -> str:
     """The difference between a rank's call and that of the group's first rank, which is `number`."""
     if key != "gradients":
-        return f"{key}={theirs!r}, rank {number} with {first!r}"
+        return f"{key}={short(theirs)}, rank {number} with {short(first)}"
     for mine, other in zip(theirs, first):
         if mine != other:
             return (f"gradient {mine[0]} of shape {list(mine[1])} and {mine[2]}, rank {number} with {other[0]} of {list(other[1])} "

@@ -1,10 +1,14 @@
 """What this package raises and warns of."""
 
 import os
+import reprlib
 import sys
 import warnings
 from typing import Any, Dict, Optional, Type
 
+_MOST_SHOWN = 160
+_REPR = reprlib.Repr()
+_REPR.maxlevel, _REPR.maxlist, _REPR.maxtuple, _REPR.maxstring, _REPR.maxother = 3, 20, 20, 80, 80
 _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 
@@ -39,6 +43,15 @@ class Interrupted(HipressError):
 
 class HipressWarning(UserWarning):
     """What may mislead in an answer: an option without effect, costs that nobody measured."""
+
+
+def short(value: Any) -> str:
+    """The value as Python writes it, for a message: without the middle of a long text, what lies deep, and a long end."""
+    try:
+        text = _REPR.repr(value)
+        return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN - 3]}..."
+    except Exception:  # whatever a class of the caller's own raises, and whole numbers of more digits than Python prints
+        return f"a value of type {type(value).__name__}"
 
 
 def warn(sentence: str, category: Type[Warning] = UserWarning) -> None:

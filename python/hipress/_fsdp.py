@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 from hipress import _ddp, _engine, _states
 from hipress._engine import Error, InvalidRequest
+from hipress._errors import short
 from hipress._group import Group, raise_said, said_by
 from hipress._library import Gradient, library
 from hipress._shards import Gather, Messages, Reduction, Unit
@@ -294,7 +295,7 @@ class ShardedHook:
             if differing:
                 what, first = differing[0], told[0]
                 raise InvalidRequest(f"rank {theirs['rank']} called hipress.attach with another {what} than rank {first['rank']}: "
-                                     f"{_short(theirs[what])} and {_short(first[what])}; give all the same")
+                                     f"{short(theirs[what])} and {short(first[what])}; give all the same")
 
     def _split(self, plan: Plan) -> None:
         """Makes the groups of an exchange in two steps."""
@@ -354,9 +355,9 @@ class ShardedHook:
         for unit, theirs in zip(self.units, state["units"]):
             if unit.described() != theirs:
                 if not isinstance(theirs, list) or len(theirs) != len(unit.described()):
-                    _states.refuse(f"'units' of a state of {owner} are lists, and here is {_short(theirs)}")
-                raise InvalidRequest(f"the state is of another plan or model: its group '{theirs[0]}' is {_short(theirs[1:])}, "
-                                     f"and here group '{unit.name}' is {_short(unit.described()[1:])}")
+                    _states.refuse(f"'units' of a state of {owner} are lists, and here is {short(theirs)}")
+                raise InvalidRequest(f"the state is of another plan or model: its group '{theirs[0]}' is {short(theirs[1:])}, "
+                                     f"and here group '{unit.name}' is {short(unit.described()[1:])}")
         if len(self.units) != len(state["units"]):
             raise InvalidRequest(f"the state is of another model: it has {len(state['units'])} groups, "
                                  f"and here are {len(self.units)}")
@@ -385,11 +386,6 @@ def _forget(model: "weakref.ReferenceType[torch.nn.Module]") -> None:
     attached = model()
     if attached is not None:
         _hooks.pop(attached, None)
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 160 else f"{text[:157]}..."
 
 
 def attach_sharded(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHook:

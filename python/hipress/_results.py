@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from hipress import _tables
+from hipress._errors import short
 from hipress._output import write_whole
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Plan(Result):
         from hipress import _plots
 
         if kind not in (None, "break_even"):
-            raise ValueError(f'kind must be "break_even" or left out, got {kind!r}')
+            raise ValueError(f'kind must be "break_even" or left out, got {short(kind)}')
         return _plots.figure_of(_plots.plan(self, ax) if kind is None else _plots.break_even(self, ax))
 
 

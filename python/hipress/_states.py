@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterator, Mapping, NoReturn, Sequence, T
 import torch
 
 from hipress._engine import InvalidRequest
+from hipress._errors import short
 
 _REMEDY = "load what its state_dict() returned on this rank, or nothing, and begin with zeros"
 
@@ -70,8 +71,8 @@ def require_numbers(owner: str, name: str, values: Any, like: torch.Tensor) -> N
 def require_of_optimizer(optimizer: torch.optim.Optimizer, state: Any) -> Dict[str, Any]:
     """Returns a copy of the state. Raises InvalidRequest unless a copy of the optimizer takes the state, and then a step without
     gradients that leaves finite numbers."""
-    taken: Dict[str, Any] = copy.deepcopy(state)
     with _explained(optimizer):
+        taken: Dict[str, Any] = copy.deepcopy(state)
         trial = copy.deepcopy(optimizer)
         trial.load_state_dict(copy.deepcopy(taken))
         for before, after in zip(optimizer.param_groups, trial.param_groups):
@@ -106,8 +107,7 @@ def require_counts(owner: str, key: str, values: Sequence[Any], count: int, most
 def _short(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"a tensor {list(value.shape)} of {str(value.dtype).removeprefix('torch.')}"
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return short(value)
 
 
 __all__ = ["refuse", "require", "require_bytes", "require_counts", "require_numbers", "require_of_optimizer", "restore", "saved"]

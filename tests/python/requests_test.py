@@ -411,6 +411,36 @@ class Errors(unittest.TestCase):
             hipress.plan("vgg19", budget=float("nan"))
         with self.assertRaisesRegex(ValueError, r"input: '\\udcff' is no text in UTF-8"):
             hipress.plan("\udcff")
+        deep = {}
+        for _ in range(100_000):
+            deep = {"nodes": deep}
+        for request in (lambda: hipress.sweep(deep), lambda: hipress.answer({"request": "sweep", "spec": deep})):
+            with self.assertRaises(hipress.InputError) as caught:
+                request()
+            self.assertEqual(str(caught.exception), "spec: has lists and dictionaries in more than 64 levels")
+            self.assertEqual((caught.exception.kind, caught.exception.field), ("input", "spec"))
+        for levels in (62, 63):  # around them are the request and the spec
+            deep = []
+            for _ in range(levels):
+                deep = [deep]
+            with self.assertRaisesRegex(hipress.InputError, "spec:1: plan|more than 64 levels"):
+                hipress.sweep({"model": "vgg19", "plan": deep})
+
+    def test_errors_quote_no_more_than_the_beginning_of_what_is_long(self):
+        long = "x" * 2_000_000
+        for request in (lambda: hipress.plan(long), lambda: hipress.plan("vgg19", profile=long),
+                        lambda: hipress.plan("vgg19", plan=long),
+                        lambda: hipress.plan("vgg19", algorithm=long), lambda: hipress.plan("vgg19", topology=long),
+                        lambda: hipress.plan("vgg19", budget=long), lambda: hipress.plan("vgg19", output=long),
+                        lambda: hipress.plan("vgg19", cluster=f"/{long}.yaml"), lambda: hipress.sweep(f"{long}.yaml"),
+                        lambda: hipress.sweep({"model": long}), lambda: hipress.sweep({long: 1}),
+                        lambda: hipress.import_trace(long), lambda: hipress.answer({"request": long}),
+                        lambda: hipress.answer({"request": "plan", long: 1}), lambda: hipress.plan("vgg19", latency=long),
+                        lambda: hipress.plan("vgg19", bandwidth=f"1{long}"), lambda: hipress.plan("vgg19", schedule=[long]),
+                        lambda: hipress.plan("vgg19", network=long), lambda: hipress.plan(f"{long}\udcff")):
+            with self.assertRaises(hipress.InputError) as caught:
+                request()
+            self.assertLess(len(str(caught.exception)), 2000)
 
     def test_a_text_with_a_byte_of_0_names_no_other_file(self):
         with self.assertRaises(hipress.InputError) as caught:

@@ -11,6 +11,7 @@ if ranks.MISSING is None:
     import torch
     import torch.distributed as dist
     from hipress import _codec, _fsdp, _shards
+    from hipress._errors import short
 
 
 def setUpModule() -> None:
@@ -27,6 +28,14 @@ def same(first, second) -> bool:
     return first == second
 
 
+def without_bottom():
+    """A dictionary in a dictionary, far deeper than Python may call."""
+    value = {}
+    for _ in range(100_000):
+        value = {"a": value}
+    return value
+
+
 def spoilt(state):
     """States that differ from a given one in one thing, and a name of each."""
     yield "no dictionary", [1, 2]
@@ -38,6 +47,7 @@ def spoilt(state):
         for other in others:
             if type(other) is not type(value) or isinstance(other, (str, list, dict, torch.Tensor)):
                 yield f"{key} {other}", {**state, key: other}
+        yield f"{key} without bottom", {**state, key: {"a": without_bottom()}}
     blob = state["state"] if isinstance(state["state"], torch.Tensor) else next(iter(state["state"].values()))
     damaged = blob.clone()
     damaged[len(damaged) // 2] += 1
@@ -114,6 +124,7 @@ def of_local_updates(_rank, overlap, outer):
             ("turns far away", {**state, "begun": [10**18, 10**18]}),
             ("another outer optimizer", {**state, "outer_optimizer": another.state_dict()}),
             ("no groups", {**state, "outer_optimizer": {"state": inner["state"]}}),
+            ("a state without bottom", {**state, "outer_optimizer": {**inner, "state": without_bottom()}}),
             ("no group", {**state, "outer_optimizer": {**inner, "param_groups": []}}),
             *(("a rate of none", {**state, "outer_optimizer": {**inner, "param_groups": [{**groups[0], "lr": rate}]}})
               for rate in ("fast", float("nan"), None)),
@@ -148,7 +159,9 @@ def of_shards(_rank):
     more = [("counts below 0", {**state, "counts": state["counts"] - 5}), ("few counts", {**state, "counts": state["counts"][:1]}),
             ("counts with a point", {**state, "counts": state["counts"].double() + 0.5}),
             ("another group", {**state, "units": [["x", *state["units"][0][1:]], state["units"][1]]}),
-            ("groups that are none", {**state, "units": [3, "x"]}), ("few groups", {**state, "units": state["units"][:1]}),
+            ("groups that are none", {**state, "units": [3, "x"]}),
+            ("groups without bottom", {**state, "units": [without_bottom()]}),
+            ("few groups", {**state, "units": state["units"][:1]}),
             ("few algorithms", {**state, "state": {"onebit": kept["onebit"]}}),
             ("another algorithm", {**state, "state": {**kept, "graddrop": kept["tbq"]}}),
             ("an algorithm that is none", {**state, "state": {**kept, "none such": kept["tbq"]}}),
@@ -187,30 +200,31 @@ class States(unittest.TestCase):
         codec.restore(before)
 
 
-def arguments(_rank, of_local):
+def arguments(_rank, door):
     """Errors for arguments out of range, by argument."""
     said = {}
     for name, value in (("seed", -1), ("seed", 1 << 64), ("seed", 1.5), ("seed", "1"), ("seed", None), ("timeout", 0),
                         ("timeout", -3), ("timeout", float("nan")), ("timeout", float("inf")), ("timeout", "5"), ("topology", 3),
                         ("network", 7),
+                        ("seed", 10**400), ("timeout", 10**400),
                         ("rendezvous", b"file:///tmp"), ("plan", "a\0b"), ("algorithm", "a\0b"),
-                        *((("alpha", -0.1), ("alpha", float("nan")), ("alpha", "1")) if of_local else ())):
+                        *((("alpha", -0.1), ("alpha", float("nan")), ("alpha", "1")) if door == "LocalUpdates" else ())):
         model = network()
         try:
-            if of_local:
+            if door == "LocalUpdates":
                 hipress.LocalUpdates(model, torch.optim.SGD(model.parameters(), lr=0.1), **{name: value})
             else:
-                hipress.attach(wrapped(model), **{name: value})
-            said[name, repr(value)] = "accepted"
+                getattr(hipress, door)(wrapped(model), **{name: value})
+            said[name, short(value)] = "accepted"
         except hipress.InvalidRequest as error:
-            said[name, repr(value)] = str(error)
+            said[name, short(value)] = str(error)
     return said
 
 
 class Arguments(unittest.TestCase):
     def test_arguments_out_of_range_are_refused_in_words(self):
-        for of_local in (False, True):
-            for (name, value), text in run(1, arguments, of_local)[0].items():
+        for door in ("attach", "LocalUpdates"):
+            for (name, value), text in run(1, arguments, door)[0].items():
                 self.assertIn(name, text)
                 self.assertIn(f", got {value}", text)
 
