@@ -16,17 +16,14 @@
 #include "models/model.hpp"
 #include "models/traced.hpp"
 #include "tests/io/temporary_folder.hpp"
-#include "traces/byte_stream.hpp"
+#include "tests/traces/trace_events.hpp"
 #include "traces/communication.hpp"
-#include "traces/imported.hpp"
 #include "traces/intervals.hpp"
-#include "traces/trace_reader.hpp"
 
 namespace hipress::traces {
 namespace {
 
 using Catch::Matchers::Contains;
-using nlohmann::json;
 
 /// A collective besides those of gradients. Each takes 3 ms, which nothing hides.
 struct Sent {
@@ -54,9 +51,10 @@ struct Job {
   std::string forward_kernel = "gemm", backward_kernel = "gemm";
 };
 
-class Writer {
+class Writer : public TraceEvents {
  public:
   explicit Writer(Job job) : job_(std::move(job)) {
+    compute_ = communication_ = 1e6;
     const int windows = job_.window_per_micro_step ? job_.windows : job_.windows * job_.micro_steps;
     double begin = 1e6;
     now_ = begin + 10;
@@ -73,40 +71,11 @@ class Writer {
     }
   }
 
-  std::string text() const {
-    json whole = {{"traceEvents", all_}};
-    if (job_.has_world_size) whole["distributedInfo"] = {{"world_size", 8}};
-    return whole.dump();
-  }
-  json events() const { return all_; }
+  std::string text() const { return text_of(all_, job_.has_world_size ? 8 : 0); }
 
  private:
-  void add(const std::string& category, const std::string& name, double start_us, double length_us,
-           int thread, json arguments = json::object()) {
-    all_.push_back({{"ph", "X"},
-                    {"cat", category},
-                    {"name", name},
-                    {"pid", 1},
-                    {"tid", thread},
-                    {"ts", start_us},
-                    {"dur", length_us},
-                    {"args", std::move(arguments)}});
-  }
-
-  void launch(const std::string& name, double length_us, int thread, int stream, double not_before,
-              json arguments = json::object()) {
-    const int id = ++correlation_;
-    add("cuda_runtime", "launch", now_, 2, thread, {{"correlation", id}});
-    double& free = stream == 7 ? compute_ : communication_;
-    const double start = std::max(free, not_before);
-    arguments["correlation"] = id;
-    add("kernel", name, start, length_us, stream, std::move(arguments));
-    free = start + length_us;
-    now_ += 2;
-  }
-
   void send(const Sent& one, int thread, double length_us) {
-    launch("ncclDevKernel_X", length_us, thread, 20, compute_,
+    launch("ncclDevKernel_X", length_us, thread, kCommunicates, compute_,
            {{"Collective name", one.name},
             {"In msg nelems", one.elements},
             {"Out msg nelems", one.elements},
@@ -129,7 +98,7 @@ class Writer {
     }
     now_ += 5;
     compute_ = std::max(compute_, communication_);
-    launch("adam", job_.optimizer_us, 1, 7, 0);
+    launch("adam", job_.optimizer_us, 1, kComputes, 0);
     send_all(job_.behind, 1);
     now_ += 100;
   }
@@ -139,7 +108,7 @@ class Writer {
     owes_optimizer_ = false;
     add("cpu_op", "aten::linear", now_, 50, 1);
     now_ += 10;
-    launch(job_.forward_kernel, 10000, 1, 7, 0);
+    launch(job_.forward_kernel, 10000, 1, kComputes, 0);
     send_all(job_.in_forward, 1);
     now_ += 100;
     for (std::size_t g = 0; g < job_.shapes.size(); ++g) backward(g, last && job_.synchronises);
@@ -150,23 +119,14 @@ class Writer {
   }
 
   void backward(std::size_t g, bool sends) {
-    const std::string evaluate = "autograd::engine::evaluate_function: ";
-    const std::string accumulate = "torch::autograd::AccumulateGrad";
-    add("cpu_op", evaluate + "AddmmBackward0", now_, 40, 2);
+    add("cpu_op", kEvaluationOf + "AddmmBackward0", now_, 40, 2);
     now_ += 5;
-    launch(job_.backward_kernel, 10000, 2, 7, 0);
+    launch(job_.backward_kernel, 10000, 2, kComputes, 0);
     if (g == 0) send_all(job_.in_backward, 2);
     now_ += 40;
-    add("cpu_op", evaluate + accumulate, now_, 90, 2);
     std::int64_t size = 1;
     for (const std::int64_t dimension : job_.shapes[g]) size *= dimension;
-    json arguments = json::object();
-    if (job_.has_shapes) {
-      arguments = {{"Input Dims", json::array({job_.shapes[g]})},
-                   {"Input type", json::array({job_.gradient_dtype})}};
-    }
-    add("cpu_op", accumulate, now_ + 1, 4, 2, arguments);
-    now_ += 20;
+    accumulate(2, job_.has_shapes ? tensor(job_.shapes[g], job_.gradient_dtype) : json::object());
     if (job_.has_product) add("cpu_op", "aten::bmm", now_, 2, 2);
     if (!job_.sent.empty()) size = job_.sent[g];
     if (sends) send({job_.by, size, job_.ranks[g], job_.sent_dtype}, 2, 8000);
@@ -174,30 +134,9 @@ class Writer {
   }
 
   const Job job_;
-  json all_ = json::array();
-  double now_ = 0, compute_ = 1e6, communication_ = 1e6;
-  int correlation_ = 0, step_ = 5;
+  int step_ = 5;
   bool owes_optimizer_ = false;
 };
-
-struct Read {
-  Imported trace;
-  ImportedModel imported;
-  std::string said;
-
-  const models::Model& model() const { return imported.model; }
-  const models::Traced& traced() const { return imported.traced.value(); }
-};
-
-Read read_text(const std::string& text) {
-  Read read{.trace = read_trace(*stream_of(text)), .imported = {}, .said = {}};
-  std::vector<std::string> diagnostics;
-  read.imported = model_of(read.trace, "job", {}, diagnostics);
-  for (const auto* sentences : {&read.trace.not_told, &diagnostics}) {
-    for (const std::string& sentence : *sentences) read.said += sentence + "\n";
-  }
-  return read;
-}
 
 Read read(const Job& job) { return read_text(Writer(job).text()); }
 
@@ -382,7 +321,7 @@ TEST_CASE("a map of the parameters that were used is no gradient") {
     events.push_back(call);
     events.push_back(event);
   }
-  const Read got = read_text(json{{"traceEvents", events}}.dump());
+  const Read got = read_text(text_of(events));
   CHECK(models::total_elements(got.model()) == kElements);
   CHECK(got.imported.averages.count == 3);
   CHECK(got.imported.other.count == 1);
@@ -449,9 +388,9 @@ TEST_CASE("models that are trained in turn are no model") {
   for (json& event : events) {
     if (event["name"] == "ProfilerStep#5") event["dur"] = 1e6;
   }
-  CHECK_THROWS_WITH(
-      read_text(json{{"traceEvents", events}}.dump()),
-      Contains("trained in turn") && Contains("3 and 2 gradients") && Contains("GAN"));
+  CHECK_THROWS_WITH(read_text(text_of(events)), Contains("trained in turn") &&
+                                                    Contains("3 and 2 gradients") &&
+                                                    Contains("GAN"));
 }
 
 TEST_CASE("kernels that Inductor or PyTorch made compute, whatever their names hold") {
@@ -481,14 +420,8 @@ TEST_CASE("kernels that Inductor or PyTorch made compute, whatever their names h
 
 TEST_CASE("recorded jobs of PyTorch over gloo are what they are") {
   const auto imported = [](const std::string& name) {
-    Read read{.trace = read_trace(
-                  fmt::format("{}/tests/data/traces/wild/{}.json.gz", HIPRESS_SOURCE_DIR, name)),
-              .imported = {},
-              .said = {}};
-    std::vector<std::string> diagnostics;
-    read.imported = model_of(read.trace, "job", {}, diagnostics);
-    for (const std::string& one : diagnostics) read.said += one + "\n";
-    return read;
+    return read(
+        read_trace(fmt::format("{}/tests/data/traces/wild/{}.json.gz", HIPRESS_SOURCE_DIR, name)));
   };
   // Linear layers 64 to 128 and 128 to 10: 8192 + 128 + 1280 + 10 elements.
   const Read windows = imported("windows_gloo");
