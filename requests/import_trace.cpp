@@ -43,7 +43,7 @@ Json step_json(const TracedStep& step) {
 
 Json total_json(const traces::KindTotal& total) {
   return {{"count", total.count},
-          {"bytes", total.bytes},
+          {"bytes", total.bytes > 0 || total.count == 0 ? Json(total.bytes) : Json()},
           {"time_s", total.time_s},
           {"exposed_s", total.exposed_s}};
 }

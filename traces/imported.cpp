@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <ostream>
+#include <tuple>
 #include <utility>
 
 #include "io/error.hpp"
@@ -21,16 +22,6 @@
 
 namespace hipress::traces {
 namespace {
-
-/// The sum, if all sizes are told and there are any.
-std::optional<std::int64_t> total_of(const std::vector<TracedGradient>& parts) {
-  std::int64_t sum = 0;
-  for (const TracedGradient& part : parts) {
-    if (part.elements <= 0 || part.elements > models::kMaxElements - sum) return std::nullopt;
-    sum += part.elements;
-  }
-  return parts.empty() ? std::nullopt : std::optional(sum);
-}
 
 using Parts = std::vector<TracedGradient> TracedStep::*;
 using Steps = std::vector<const TracedStep*>;
@@ -177,9 +168,36 @@ void refuse_sparse(const TracedStep& step) {
       sparse.size() > 1 ? fmt::format(", as {} others are", sparse.size() - 1) : "", travels));
 }
 
+/// Says which gradients the model leaves out, and why.
+void say_of_inputs(const TracedStep& step, std::vector<std::string>& diagnostics) {
+  if (step.of_inputs.empty()) return;
+  const std::size_t count = step.of_inputs.size();
+  const std::string what =
+      fmt::format("{} gradient{} of {}, of {} elements, {}", count, count == 1 ? "" : "s",
+                  step.name, *total_of(step.of_inputs), count == 1 ? "is" : "are");
+  constexpr std::string_view kInputs = "(saliency, adversarial training, gradient penalties)";
+  diagnostics.push_back(
+      step.buckets.empty()
+          ? fmt::format(
+                "{} of inputs {}, not of parameters, since no optimizer updates a tensor of "
+                "that size: the model leaves {} out",
+                what, kInputs, count == 1 ? "it" : "them")
+          : fmt::format("{} in no bucket, and of inputs {} or of parameters that the job does not "
+                        "average: the model leaves {} out",
+                        what, kInputs, count == 1 ? "it" : "them"));
+}
+
 /// Why a trace has no sizes that could be the model's.
 [[noreturn]] void refuse_sizes(const Imported& trace, const TracedStep& step) {
   if (!step.gradients.empty()) {
+    const auto has_size = [](const TracedGradient& one) { return one.elements > 0; };
+    const auto told = std::ranges::count_if(step.gradients, has_size);
+    if (told > 0) {
+      throw io::Unmet(fmt::format(
+          "no model: the trace tells the sizes of {} of the {} gradients of {}: the others have no "
+          "elements, or no dimensions that a model can have",
+          told, step.gradients.size(), step.name));
+    }
     throw io::Unmet(fmt::format(
         "no model: the trace tells the sizes of neither the {} gradients of {} (record with "
         "record_shapes=True) nor of the {} collectives that they start ('In msg nelems', from "
@@ -198,6 +216,12 @@ void refuse_sparse(const TracedStep& step) {
         "no model: {} has no AccumulateGrad, and of its {} all-reduces not all have sizes",
         step.name, step.other_all_reduces.size()));
   }
+  if (step.returned > 0) {
+    throw io::Unmet(fmt::format(
+        "no model: torch.autograd.grad() returns the {} gradients of {}, and a trace has no sizes "
+        "of these; trace a job that calls backward()",
+        step.returned, step.name));
+  }
   if (trace.is_generated) refuse_generated(trace);
   throw io::Unmet(fmt::format(
       "no model: none of the {} steps has an AccumulateGrad or an all-reduce ({} events, {}), so "
@@ -212,7 +236,7 @@ void refuse_sparse(const TracedStep& step) {
 /// The step that has most to say.
 const TracedStep& fullest(const Imported& trace) {
   return *std::ranges::max_element(trace.steps, {}, [](const TracedStep& step) {
-    return std::pair(step.gradients.size(), step.other_all_reduces.size());
+    return std::tuple(step.gradients.size(), step.other_all_reduces.size(), step.returned);
   });
 }
 
@@ -529,12 +553,17 @@ void say_others(const StepAccount& step, const KindTotal& other,
   const bool slow = traced && exposed_s > kSmall * traced->step_s;
   if (other.count == 0 || (!much && !slow)) return;
   diagnostics.push_back(fmt::format(
-      "{} collectives of {} carry no gradients but {} of other data (activations, statistics, "
-      "norms, metrics, parameters){}: no plan changes them",
-      other.count, step.name, io::format_amount(other.bytes),
-      exposed_s > 0 ? fmt::format(", of which {} is exposed and stays in the model's other times",
-                                  io::format_duration(exposed_s))
-                    : ""));
+      "{} collectives of {} carry no gradients but {}other data (activations, statistics, norms, "
+      "metrics, parameters){}{}: no plan changes them",
+      other.count, step.name,
+      other.bytes > 0 ? fmt::format("{} of ", io::format_amount(other.bytes)) : "",
+      other.bytes > 0 ? "" : ", whose sizes the trace does not tell",
+      exposed_s > 0
+          ? fmt::format(
+                "; {} is exposed{}, and stays in the model's other times",
+                io::format_duration(exposed_s),
+                traced->steps > 1 ? fmt::format(" in the median of {} steps", traced->steps) : "")
+          : ""));
 }
 
 /// How each step is sharded; none of them: the job is not.
@@ -711,6 +740,15 @@ std::string short_text(std::string_view text) {
   return io::printable(text.substr(0, kMost));
 }
 
+std::optional<std::int64_t> total_of(const std::vector<TracedGradient>& parts) {
+  std::int64_t sum = 0;
+  for (const TracedGradient& part : parts) {
+    if (part.elements <= 0 || part.elements > models::kMaxElements - sum) return std::nullopt;
+    sum += part.elements;
+  }
+  return parts.empty() ? std::nullopt : std::optional(sum);
+}
+
 bool same_layout(const std::vector<TracedGradient>& a, const std::vector<TracedGradient>& b) {
   return std::ranges::equal(a, b, [](const TracedGradient& one, const TracedGradient& other) {
     return one.elements == other.elements && one.shape == other.shape;
@@ -744,6 +782,7 @@ ImportedModel model_of(const Imported& trace, const std::string& name, const Imp
   const Steps whole = whole_steps(trace, options, diagnostics);
   if (whole.empty()) refuse_sizes(trace, fullest(trace));
   for (const TracedStep* step : whole) refuse_sparse(*step);
+  say_of_inputs(*whole.back(), diagnostics);
   const TracedStep& last = *whole.back();
   check_communication(trace, whole, diagnostics);
   check_carried(last);

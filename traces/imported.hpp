@@ -29,6 +29,9 @@ struct TracedGradient {
   std::optional<SparseSize> sparse = {};   ///< empty: the gradient is dense
 };
 
+/// Elements of all parts; empty if one does not tell, or there are none.
+std::optional<std::int64_t> total_of(const std::vector<TracedGradient>& parts);
+
 /// One iteration.
 struct TracedStep {
   std::string name = {};
@@ -53,6 +56,10 @@ struct TracedStep {
   int iterations = 1;  ///< in the profiler's step, of which this is one
   /// Of AccumulateGrad, in the order in which they ran.
   std::vector<TracedGradient> gradients = {};
+  /// Gradients of inputs, and of parameters that no bucket carries.
+  std::vector<TracedGradient> of_inputs = {};
+  /// Gradients that torch.autograd.grad() returned: AccumulateGrad was reached and added nothing.
+  std::int64_t returned = 0;
   /// Of the all-reduces that AccumulateGrad launched.
   std::vector<TracedGradient> buckets = {};
   /// Those that nothing of backward launched: nothing says of what.

@@ -115,7 +115,6 @@ enum class Key : std::uint8_t {
   kThread,
   kArguments,
   kCorrelation,
-  kExternalId,
   kDeviceNumber,
   kCollective,
   kInElements,
@@ -159,8 +158,6 @@ constexpr KeyRow kKeys[] = {
     {Place::kArguments, "name", Key::kName},
     {Place::kArguments, "device", Key::kDeviceNumber},
     {Place::kArguments, "correlation", Key::kCorrelation},
-    {Place::kArguments, "External id", Key::kExternalId},
-    {Place::kArguments, "external id", Key::kExternalId},
     {Place::kArguments, "Collective name", Key::kCollective},
     {Place::kArguments, "In msg nelems", Key::kInElements},
     {Place::kArguments, "Out msg nelems", Key::kOutElements},
@@ -419,9 +416,6 @@ class Reader : public nlohmann::json_sax<Json> {
       case Key::kCorrelation:
         event_.correlation = value;
         break;
-      case Key::kExternalId:
-        event_.external_id = value;
-        break;
       case Key::kDeviceNumber:
         event_.device = value;
         break;
@@ -615,7 +609,6 @@ void ProfilerEvent::clear() {
   process = thread = 0;
   device.reset();
   correlation.reset();
-  external_id.reset();
   in_elements.reset();
   out_elements.reset();
   group_size.reset();

@@ -29,7 +29,7 @@ struct ProfilerEvent {
   bool has_times = false;
   std::uint64_t process = 0, thread = 0;  ///< of pid; of pid and tid
   // Of "args".
-  std::optional<std::int64_t> correlation, external_id, in_elements, out_elements, group_size;
+  std::optional<std::int64_t> correlation, in_elements, out_elements, group_size;
   std::optional<std::int64_t> device;
   std::string collective, dtype, group, input_type;
   std::string label;                      ///< of a process, in the event that names it

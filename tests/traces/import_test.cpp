@@ -312,7 +312,7 @@ TEST_CASE("what a trace does not tell is refused by name") {
     for (json& event : events) {
       if (event["args"].contains("dtype")) event["args"]["dtype"] = "Double";
     }
-    CHECK_THROWS_WITH(model_of_text(text_of(events)), Contains("bucket0 is of type 'Double'"));
+    CHECK_THROWS_WITH(model_of_text(text_of(events)), Contains("bucket0 is of type 'float64'"));
   }
   SECTION("no sizes") {
     for (json& event : events) event["args"].erase("In msg nelems");

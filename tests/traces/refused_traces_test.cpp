@@ -172,7 +172,7 @@ TEST_CASE("execution traces of two ranks are refused") {
   json headless = nodes_from(1);
   headless.erase(0);
   CHECK_THROWS_WITH(read(nodes_of(headless, headless).dump()),
-                    Contains("node 3 occurs more than once"));
+                    Contains("node 2 occurs more than once"));
 }
 
 TEST_CASE("an event that ends before it begins is refused by its name") {

@@ -451,7 +451,7 @@ TEST_CASE("a ProfilerStep of several iterations is one of them, with shards too"
   CHECK(one.model().micro_steps == 1);
   CHECK(one.sharding().all_gather.count == 7);
   CHECK(one.imported.traced.value().step_s == Approx(1.0).epsilon(0.001));
-  CHECK_THAT(one.said, Contains("holds 2, of which the last is the model's"));
+  CHECK_THAT(one.said, Contains("holds 2, of which the last is read"));
 }
 
 TEST_CASE("a step that is cut off before its reductions is left out") {
