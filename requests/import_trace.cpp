@@ -9,6 +9,7 @@
 #include "io/utf8.hpp"
 #include "io/yaml.hpp"
 #include "requests/mix_document.hpp"
+#include "traces/make_model.hpp"
 #include "traces/trace_reader.hpp"
 
 namespace hipress::requests {

@@ -1,15 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "models/model.hpp"
-#include "models/traced.hpp"
-#include "traces/accounting.hpp"
 #include "traces/kernel_classes.hpp"
 #include "traces/sharded.hpp"
 #include "traces/tensors.hpp"
@@ -132,32 +128,5 @@ struct Imported {
 /// What of a trace's text is kept, so that memory does not grow with it: its beginning, made
 /// printable (io/utf8.hpp).
 std::string short_text(std::string_view text);
-
-/// A model, and where it comes from.
-struct ImportedModel {
-  models::Model model;
-  std::optional<models::Traced> traced;  ///< none: the trace has no times
-  /// Medians over steps; none: the job is not sharded.
-  std::optional<Sharding> sharding = {};
-  JobAccount account = {};  ///< account of the steps behind the medians
-  /// Collectives of gradients, and all others, in a step of a job that is not sharded.
-  KindTotal averages = {}, other = {};
-};
-
-/// What a person who knows the job adds to its trace.
-struct ImportOptions {
-  /// Every all-reduce carries gradients; for traces that do not tell which do.
-  bool every_all_reduce = false;
-};
-
-/// Makes the model of a trace: its gradients, or its buckets if gradients have no sizes. Times are
-/// medians over the steps that have the same layout as the last step. io::Unmet, which names what
-/// is missing, if the trace tells no sizes, or if elements are not conserved over steps, or from
-/// gradients to buckets. `diagnostics` gets what a reader of the model must know.
-ImportedModel model_of(const Imported& trace, const std::string& name, const ImportOptions& options,
-                       std::vector<std::string>& diagnostics);
-
-/// Writes a model YAML (docs/models.md) that models::read_model() and models::read_traced() read.
-void write_model_yaml(std::ostream& out, const ImportedModel& imported);
 
 }  // namespace hipress::traces

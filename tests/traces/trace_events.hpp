@@ -10,7 +10,7 @@
 #include "models/model.hpp"
 #include "models/traced.hpp"
 #include "traces/byte_stream.hpp"
-#include "traces/imported.hpp"
+#include "traces/make_model.hpp"
 #include "traces/trace_reader.hpp"
 
 /// Made-up traces of PyTorch's profiler, and what is read of them. Times are in microseconds.
