@@ -133,6 +133,7 @@ enum class Key : std::uint8_t {
   kDistributed,
   kWorldSize,
   kRank,
+  kOfChakra,
 };
 
 struct KeyRow {
@@ -179,6 +180,17 @@ constexpr KeyRow kKeys[] = {
     {Place::kDevice, "name", Key::kName},
     {Place::kDistributed, "world_size", Key::kWorldSize},
     {Place::kDistributed, "rank", Key::kRank},
+    {Place::kTop, "workload_graph", Key::kOfChakra},
+    {Place::kTop, "ctrlDeps", Key::kOfChakra},
+    {Place::kTop, "dataDeps", Key::kOfChakra},
+    {Place::kNode, "ctrlDeps", Key::kOfChakra},
+    {Place::kNode, "dataDeps", Key::kOfChakra},
+    {Place::kNode, "data_deps", Key::kOfChakra},
+    {Place::kNode, "NodeType", Key::kOfChakra},
+    {Place::kEvent, "ctrlDeps", Key::kOfChakra},
+    {Place::kEvent, "dataDeps", Key::kOfChakra},
+    {Place::kEvent, "data_deps", Key::kOfChakra},
+    {Place::kEvent, "NodeType", Key::kOfChakra},
 };
 
 Key key_of(Place place, std::string_view text) {
@@ -249,6 +261,7 @@ class Reader : public nlohmann::json_sax<Json> {
 
   bool key(string_t& value) override {
     key_ = key_of(place(), value);
+    header_.is_of_chakra = header_.is_of_chakra || key_ == Key::kOfChakra;
     return ended();
   }
 
@@ -292,6 +305,13 @@ class Reader : public nlohmann::json_sax<Json> {
           fmt::format("holds more than one JSON document, as where the traces of several ranks are "
                       "put into one file; the second begins at about byte {}. Give one rank's file",
                       position));
+    }
+    if (std::strstr(error.what(), "unexpected '{'; expected end of input") != nullptr) {
+      throw io::InputError(
+          bytes_.name(), line,
+          fmt::format("holds several JSON documents, and the first has neither 'traceEvents' nor "
+                      "'nodes', as where Chakra's jsonizer wrote an execution trace; give {}",
+                      kInsteadOfChakra));
     }
     if (characters_.at_end()) {
       throw io::InputError(bytes_.name(), line,

@@ -418,5 +418,24 @@ TEST_CASE("files of other kinds are named instead of parsed") {
   }
 }
 
+TEST_CASE("Chakra's traces as JSON are named, with what to give instead") {
+  const std::string node = R"({"Id": 1, "Name": "allreduce", "NodeType": 7})";
+  const std::string typed =
+      R"({"id": "1", "name": "all", "type": "COMM_COLL_NODE", "ctrlDeps": []})";
+  for (const std::string& text :
+       {R"({"workload_graph": [)" + node + "]}", R"({"nodes": [)" + node + "]}",
+        R"({"nodes": [)" + typed + "]}", "[" + typed + "]", typed}) {
+    CAPTURE(text);
+    CHECK_THROWS_WITH(read(text), Contains("Chakra's JSON") && Contains("give the .et file"));
+  }
+  // The jsonizer puts documents behind each other, with and without a line's end between them.
+  for (const std::string between : {"", "\n"}) {
+    CHECK_THROWS_WITH(read(R"({"version": "0.0.4"})" + between + typed + between + typed),
+                      Contains("several JSON documents") && Contains("Chakra's jsonizer") &&
+                          Contains("give the .et file"));
+  }
+  CHECK_THROWS_WITH(read("{} and no more JSON"s), Contains("is no JSON"));
+}
+
 }  // namespace
 }  // namespace hipress::traces
