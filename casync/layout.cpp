@@ -182,7 +182,7 @@ class LayoutMaker {
     if (plan_.shards_in_messages()) find_strategy(plan_.shards_by, Operation::kGather);
     if (plan_.gpus_per_node > 1) {
       throw std::invalid_argument("schedule " + plan_.schedule.text() +
-                                  ": every GPU has shards of its own; plan for one GPU per node");
+                                  ": every GPU has shards of its own; " + gpus_as_nodes());
     }
     if (plan_.bulk.threshold_bytes > 0 || !plan_.bulk_groups.empty()) {
       throw std::invalid_argument("schedule " + plan_.schedule.text() +
@@ -258,6 +258,13 @@ class LayoutMaker {
     return algorithm_at(plan_.algorithms, index);
   }
 
+  /// The remedy where nodes may not have several GPUs.
+  std::string gpus_as_nodes() const {
+    return "plan for one GPU per node, `nnodes` " +
+           std::to_string(std::uint64_t{plan_.nodes} * plan_.gpus_per_node) +
+           " with `gpus_per_node` 1";
+  }
+
   void require_factors(std::uint32_t g, const Algorithm& algorithm) const {
     const auto refuse = [&](const std::string& why) {
       throw std::invalid_argument(quoted(model_, g) + " cannot be compressed with " +
@@ -271,7 +278,7 @@ class LayoutMaker {
              " is no way to average");
     }
     if (plan_.gpus_per_node > 1) {
-      refuse("the GPUs of a node would each have a part of it; plan for one GPU per node");
+      refuse("the GPUs of a node would each have a part of it; " + gpus_as_nodes());
     }
     for (const Algorithm::Factor& factor : algorithm.stages(shape)) {
       if (!factor.additive) refuse("its messages cannot be averaged as they travel");

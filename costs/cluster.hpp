@@ -111,6 +111,11 @@ inline constexpr int kPaths = 3;
 /// Some pairs of nodes may pass other links than others.
 inline bool is_hierarchical(const Cluster& cluster) { return cluster.host_link || cluster.rack; }
 
+/// True if nodes on one host share a link or cores, so that it matters which nodes are on it.
+inline bool shares_hosts(const Cluster& cluster) {
+  return is_hierarchical(cluster) || cluster.cores_per_host > 0;
+}
+
 inline Path path(const Cluster& cluster, std::uint32_t from, std::uint32_t to) {
   const std::uint32_t here = cluster.host[from], there = cluster.host[to];
   if (cluster.host_link && here == there) return Path::kWithinHost;

@@ -37,6 +37,7 @@ std::string describe_nodes(const Cluster& cluster) {
   if (share_a_host(cluster)) {
     const std::uint32_t hosts = *std::max_element(cluster.host.begin(), cluster.host.end()) + 1;
     text += " on " + counted(hosts, "host");
+    if (hosts > 1 && !shares_hosts(cluster)) text += " that share neither a link nor cores";
   }
   return text;
 }

@@ -432,10 +432,12 @@ class Search {
   }
 
   std::string reason(std::string_view key, bool sends) const {
-    const bool of_cores = (key == "nodes_per_host" && !costs::is_hierarchical(scenario_.cluster)) ||
-                          key == "core_turn" || key.find("link.core_") != std::string_view::npos;
+    const bool of_cores = key == "core_turn" || key.find("link.core_") != std::string_view::npos;
     if (of_cores && scenario_.cluster.cores_per_host == 0) {
       return "cores_per_host is 0, so cores are not shared";
+    }
+    if (key == "nodes_per_host" && !costs::shares_hosts(scenario_.cluster)) {
+      return "nodes on one host share neither a link (host_link) nor cores (cores_per_host)";
     }
     if (key.starts_with("gpu_link.") && costs::gpus_per_machine(scenario_.cluster) == 1) {
       return "gpus_per_node is 1, so there is nothing to join";

@@ -9,6 +9,7 @@
 #include "io/utf8.hpp"
 #include "io/yaml.hpp"
 #include "requests/mix_document.hpp"
+#include "traces/make_model.hpp"
 #include "traces/trace_reader.hpp"
 
 namespace hipress::requests {
@@ -43,7 +44,7 @@ Json step_json(const TracedStep& step) {
 
 Json total_json(const traces::KindTotal& total) {
   return {{"count", total.count},
-          {"bytes", total.bytes},
+          {"bytes", total.bytes > 0 || total.count == 0 ? Json(total.bytes) : Json()},
           {"time_s", total.time_s},
           {"exposed_s", total.exposed_s}};
 }

@@ -7,7 +7,7 @@
 #include "io/error.hpp"
 #include "requests/field.hpp"
 #include "requests/hooks.hpp"
-#include "traces/imported.hpp"
+#include "traces/imported_model.hpp"
 
 /// The request "import_trace", which hipress-import makes of its command line.
 namespace hipress::requests {

@@ -1,15 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "models/model.hpp"
-#include "models/traced.hpp"
-#include "traces/accounting.hpp"
 #include "traces/kernel_classes.hpp"
 #include "traces/sharded.hpp"
 #include "traces/tensors.hpp"
@@ -28,6 +24,9 @@ struct TracedGradient {
   std::optional<double> ready_s;           ///< after the start of backward
   std::optional<SparseSize> sparse = {};   ///< empty: the gradient is dense
 };
+
+/// Elements of all parts; empty if one does not tell, or there are none.
+std::optional<std::int64_t> total_of(const std::vector<TracedGradient>& parts);
 
 /// One iteration.
 struct TracedStep {
@@ -53,6 +52,10 @@ struct TracedStep {
   int iterations = 1;  ///< in the profiler's step, of which this is one
   /// Of AccumulateGrad, in the order in which they ran.
   std::vector<TracedGradient> gradients = {};
+  /// Gradients of inputs, and of parameters that no bucket carries.
+  std::vector<TracedGradient> of_inputs = {};
+  /// Gradients that torch.autograd.grad() returned: AccumulateGrad was reached and added nothing.
+  std::int64_t returned = 0;
   /// Of the all-reduces that AccumulateGrad launched.
   std::vector<TracedGradient> buckets = {};
   /// Those that nothing of backward launched: nothing says of what.
@@ -125,32 +128,5 @@ struct Imported {
 /// What of a trace's text is kept, so that memory does not grow with it: its beginning, made
 /// printable (io/utf8.hpp).
 std::string short_text(std::string_view text);
-
-/// A model, and where it comes from.
-struct ImportedModel {
-  models::Model model;
-  std::optional<models::Traced> traced;  ///< none: the trace has no times
-  /// Medians over steps; none: the job is not sharded.
-  std::optional<Sharding> sharding = {};
-  JobAccount account = {};  ///< account of the steps behind the medians
-  /// Collectives of gradients, and all others, in a step of a job that is not sharded.
-  KindTotal averages = {}, other = {};
-};
-
-/// What a person who knows the job adds to its trace.
-struct ImportOptions {
-  /// Every all-reduce carries gradients; for traces that do not tell which do.
-  bool every_all_reduce = false;
-};
-
-/// Makes the model of a trace: its gradients, or its buckets if gradients have no sizes. Times are
-/// medians over the steps that have the same layout as the last step. io::Unmet, which names what
-/// is missing, if the trace tells no sizes, or if elements are not conserved over steps, or from
-/// gradients to buckets. `diagnostics` gets what a reader of the model must know.
-ImportedModel model_of(const Imported& trace, const std::string& name, const ImportOptions& options,
-                       std::vector<std::string>& diagnostics);
-
-/// Writes a model YAML (docs/models.md) that models::read_model() and models::read_traced() read.
-void write_model_yaml(std::ostream& out, const ImportedModel& imported);
 
 }  // namespace hipress::traces

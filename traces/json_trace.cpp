@@ -115,7 +115,6 @@ enum class Key : std::uint8_t {
   kThread,
   kArguments,
   kCorrelation,
-  kExternalId,
   kDeviceNumber,
   kCollective,
   kInElements,
@@ -134,6 +133,7 @@ enum class Key : std::uint8_t {
   kDistributed,
   kWorldSize,
   kRank,
+  kOfChakra,
 };
 
 struct KeyRow {
@@ -159,8 +159,6 @@ constexpr KeyRow kKeys[] = {
     {Place::kArguments, "name", Key::kName},
     {Place::kArguments, "device", Key::kDeviceNumber},
     {Place::kArguments, "correlation", Key::kCorrelation},
-    {Place::kArguments, "External id", Key::kExternalId},
-    {Place::kArguments, "external id", Key::kExternalId},
     {Place::kArguments, "Collective name", Key::kCollective},
     {Place::kArguments, "In msg nelems", Key::kInElements},
     {Place::kArguments, "Out msg nelems", Key::kOutElements},
@@ -182,6 +180,17 @@ constexpr KeyRow kKeys[] = {
     {Place::kDevice, "name", Key::kName},
     {Place::kDistributed, "world_size", Key::kWorldSize},
     {Place::kDistributed, "rank", Key::kRank},
+    {Place::kTop, "workload_graph", Key::kOfChakra},
+    {Place::kTop, "ctrlDeps", Key::kOfChakra},
+    {Place::kTop, "dataDeps", Key::kOfChakra},
+    {Place::kNode, "ctrlDeps", Key::kOfChakra},
+    {Place::kNode, "dataDeps", Key::kOfChakra},
+    {Place::kNode, "data_deps", Key::kOfChakra},
+    {Place::kNode, "NodeType", Key::kOfChakra},
+    {Place::kEvent, "ctrlDeps", Key::kOfChakra},
+    {Place::kEvent, "dataDeps", Key::kOfChakra},
+    {Place::kEvent, "data_deps", Key::kOfChakra},
+    {Place::kEvent, "NodeType", Key::kOfChakra},
 };
 
 Key key_of(Place place, std::string_view text) {
@@ -252,6 +261,7 @@ class Reader : public nlohmann::json_sax<Json> {
 
   bool key(string_t& value) override {
     key_ = key_of(place(), value);
+    header_.is_of_chakra = header_.is_of_chakra || key_ == Key::kOfChakra;
     return ended();
   }
 
@@ -295,6 +305,13 @@ class Reader : public nlohmann::json_sax<Json> {
           fmt::format("holds more than one JSON document, as where the traces of several ranks are "
                       "put into one file; the second begins at about byte {}. Give one rank's file",
                       position));
+    }
+    if (std::strstr(error.what(), "unexpected '{'; expected end of input") != nullptr) {
+      throw io::InputError(
+          bytes_.name(), line,
+          fmt::format("holds several JSON documents, and the first has neither 'traceEvents' nor "
+                      "'nodes', as where Chakra's jsonizer wrote an execution trace; give {}",
+                      kInsteadOfChakra));
     }
     if (characters_.at_end()) {
       throw io::InputError(bytes_.name(), line,
@@ -418,9 +435,6 @@ class Reader : public nlohmann::json_sax<Json> {
     switch (key_) {
       case Key::kCorrelation:
         event_.correlation = value;
-        break;
-      case Key::kExternalId:
-        event_.external_id = value;
         break;
       case Key::kDeviceNumber:
         event_.device = value;
@@ -615,7 +629,6 @@ void ProfilerEvent::clear() {
   process = thread = 0;
   device.reset();
   correlation.reset();
-  external_id.reset();
   in_elements.reset();
   out_elements.reset();
   group_size.reset();

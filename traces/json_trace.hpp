@@ -29,7 +29,7 @@ struct ProfilerEvent {
   bool has_times = false;
   std::uint64_t process = 0, thread = 0;  ///< of pid; of pid and tid
   // Of "args".
-  std::optional<std::int64_t> correlation, external_id, in_elements, out_elements, group_size;
+  std::optional<std::int64_t> correlation, in_elements, out_elements, group_size;
   std::optional<std::int64_t> device;
   std::string collective, dtype, group, input_type;
   std::string label;                      ///< of a process, in the event that names it
@@ -52,12 +52,17 @@ struct ExecutionNode {
   void clear();
 };
 
+/// What to give where a file is Chakra's JSON.
+inline constexpr std::string_view kInsteadOfChakra =
+    "the .et file that it was made of, or PyTorch's own trace";
+
 /// What else the object around the events says.
 struct TraceHeader {
   bool has_events = false, has_nodes = false;
   /// The array of events, which is all that the file holds, has no closing bracket. Chrome's format
   /// allows that, and Horovod never writes it.
   bool is_open = false;
+  bool is_of_chakra = false;  ///< has keys of Chakra's JSON, which is another than PyTorch's
   std::optional<std::int64_t> world_size;
   std::set<std::int64_t> ranks;  ///< that say to have recorded it; of more than two, two
   std::string device;            ///< of the first device

@@ -4,7 +4,7 @@
 #include <ostream>
 
 #include "io/quantity.hpp"
-#include "traces/imported.hpp"
+#include "traces/imported_model.hpp"
 
 namespace hipress::traces {
 namespace {

@@ -28,12 +28,6 @@ std::string_view without_number(std::string_view name) {
   return is_number ? name.substr(0, open) : name;
 }
 
-/// Of an element; 0 for types that are not read.
-std::int64_t bytes_of(const std::string& dtype) {
-  if (dtype == "float32") return 4;
-  return dtype == "float16" || dtype == "bfloat16" ? 2 : 0;
-}
-
 }  // namespace
 
 void NodeTrace::add(const TraceNode& node) {
@@ -58,6 +52,7 @@ void NodeTrace::add(const TraceNode& node) {
     kept.name = short_text(name);
     ranks_.add_step(kept.name);
   } else if (name.starts_with("Optimizer.step#")) {
+    kept.role = Role::kOptimizer;
     ++optimizer_steps_;
   } else if (name.starts_with("[pytorch|profiler|execution_") && name.ends_with("|process]")) {
     ++roots_;
@@ -69,10 +64,13 @@ void NodeTrace::add(const TraceNode& node) {
   is_of_pytorch_ =
       is_of_pytorch_ || name.starts_with("aten::") || (kept.role != Role::kOther && !by_itself);
   links_.insert_or_assign(node.id, Link{node.parent, kept.role});
-  if (kept.role == Role::kOther || kept.role == Role::kEvaluate) return;
+  if (is_in_place(name) && node.shapes != nullptr && !node.shapes->first.empty()) {
+    in_place_.push_back({node.id, {std::string(name), node.shapes->first}});
+  }
+  if (kept.role == Role::kOther || kept.role == Role::kOptimizer) return;
   TracedGradient& gradient = kept.gradient;
   gradient.dtype = dtype_of(short_text(node.dtype));
-  const std::int64_t bytes_each = bytes_of(gradient.dtype);
+  const std::int64_t bytes_each = bytes_of_type(gradient.dtype);
   // A parameter without dimensions has a type; what has none is no tensor, and no gradient.
   const bool no_dimensions = node.has_shape && node.shape.empty();
   if (kept.role == Role::kAccumulate && no_dimensions && bytes_each == 0) return;
@@ -81,7 +79,7 @@ void NodeTrace::add(const TraceNode& node) {
   if (kept.role == Role::kKernel || kept.role == Role::kCpuKernel) {
     gradient.assumed = gradient.dtype.empty();
     if (gradient.assumed) gradient.dtype = models::to_string(models::Dtype::kFloat32);
-    const std::int64_t each = bytes_of(gradient.dtype);
+    const std::int64_t each = bytes_of_type(gradient.dtype);
     gradient.elements = each == 0 ? 0 : *node.all_reduce_bytes / each;
   }
   kept_.push_back(std::move(kept));
@@ -150,27 +148,42 @@ void NodeTrace::check_ranks() {
   ranks_.require_one();
 }
 
-/// Whether a node was called, directly or not, by one of that role.
-bool NodeTrace::is_below(std::int64_t id, Role role) const {
+/// The nearest node of that role that called a node, directly or not; -1: none did.
+std::int64_t NodeTrace::caller(std::int64_t id, Role role) const {
   auto at = links_.find(id);
   for (int depth = 0; at != links_.end() && depth < kDeepestCall; ++depth) {
     at = links_.find(at->second.parent);
-    if (at != links_.end() && at->second.role == role) return true;
+    if (at != links_.end() && at->second.role == role) return at->first;
   }
-  return false;
+  return -1;
+}
+
+/// Reads what each step of an optimizer updates.
+void NodeTrace::find_updates() {
+  std::map<std::int64_t, std::vector<Update>> steps;
+  for (auto& [id, update] : in_place_) {
+    const std::int64_t step = caller(id, Role::kOptimizer);
+    if (step >= 0) steps[step].push_back(std::move(update));
+  }
+  for (const auto& [id, updates] : steps) updated_.add_step(updates);
+  in_place_ = {};
 }
 
 /// `bucket`: the role of nodes that stand for buckets.
 void NodeTrace::add_to_step(const Kept& kept, Role bucket, TracedStep& step) const {
-  if (kept.role == Role::kAccumulate) {
+  if (kept.role == Role::kEvaluate) {
+    ++step.returned;  // unless it accumulates
+  } else if (kept.role == Role::kAccumulate) {
     step.gradients.push_back(kept.gradient);
+    step.returned -= is_below(kept.id, Role::kEvaluate) ? 1 : 0;
   } else if (kept.role == Role::kReduceScatter) {
     ++step.reduce_scatters;
     ++step.collectives;
   } else if (kept.role == bucket && !is_below(kept.id, bucket)) {
+    ++step.collectives;
+    if (carries_counts(kept.gradient.dtype)) return;
     const bool of_gradients = is_below(kept.id, Role::kEvaluate);
     (of_gradients ? step.buckets : step.other_all_reduces).push_back(kept.gradient);
-    ++step.collectives;
   }
 }
 
@@ -205,6 +218,10 @@ void NodeTrace::add_steps(Imported& imported) const {
   const bool before = !steps.front().gradients.empty();
   add_sharded(steps, begins);
   if (steps.size() > 1 && (in_steps || !before)) steps.erase(steps.begin());
+  for (TracedStep& step : steps) {
+    step.of_inputs =
+        taken_out(step.gradients, updated_.of_inputs(step.gradients, total_of(step.buckets)));
+  }
   imported.steps = std::move(steps);
 }
 
@@ -222,6 +239,7 @@ std::optional<Imported> NodeTrace::finish() {
     if (at != kept_.end() && at->id == id) at->gradient.sparse = size;
   }
   std::ranges::stable_sort(started_, {}, &Start::id);
+  find_updates();
   imported.has_steps = has(Role::kStep) || optimizer_steps_ <= 1;
   if (!imported.has_steps) {
     imported.not_told.push_back(

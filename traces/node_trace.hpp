@@ -15,6 +15,7 @@
 #include "traces/json_trace.hpp"
 #include "traces/ranks.hpp"
 #include "traces/sharded_ranges.hpp"
+#include "traces/updated_tensors.hpp"
 
 namespace hipress::traces {
 
@@ -55,6 +56,7 @@ class NodeTrace {
     kKernel,     ///< an all-reduce by what it says of itself, on the GPU
     kCpuKernel,  ///< on the CPU
     kReduceScatter,
+    kOptimizer,  ///< a step of one
     kStep
   };
   struct Kept {
@@ -91,7 +93,9 @@ class NodeTrace {
   bool has(Role role) const;
   Role role_of_buckets() const;
   void add_steps(Imported& imported) const;
-  bool is_below(std::int64_t id, Role role) const;
+  std::int64_t caller(std::int64_t id, Role role) const;
+  bool is_below(std::int64_t id, Role role) const { return caller(id, role) >= 0; }
+  void find_updates();
   void add_to_step(const Kept& kept, Role bucket, TracedStep& step) const;
 
   std::unordered_map<std::int64_t, Link> links_;
@@ -105,6 +109,8 @@ class NodeTrace {
   std::map<std::string, Held> held_, called_;                // of nodes; of c10d's operators
   std::vector<std::pair<std::int64_t, SparseSize>> sparse_;  // operators of sparse tensors
   std::string sparse_operator_;                              // makes a sparse gradient
+  std::vector<std::pair<std::int64_t, Update>> in_place_;    // operators
+  UpdatedTensors updated_;
   RankEvidence ranks_;
   std::int64_t roots_ = 0;  // nodes of processes
 };

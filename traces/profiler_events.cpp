@@ -24,10 +24,19 @@ constexpr std::string_view kAccumulate = "torch::autograd::AccumulateGrad";
 constexpr std::string_view kStep = "ProfilerStep#";
 constexpr std::string_view kAllReduce = "allreduce";
 constexpr std::string_view kC10d = "c10d::";
+constexpr std::string_view kParameters = "record_param_comms";
 constexpr std::string_view kOptimizerStep = "Optimizer.step#";
 constexpr std::string_view kSubmit = "hipress::submit(";
 constexpr std::string_view kWait = "hipress::wait(";
 constexpr std::string_view kGloo = "gloo:";
+
+/// Ranges that libraries of GPUs' collectives open around a launch.
+constexpr std::string_view kOfGpus[] = {"nccl:", "xccl:", "ucc:", "hccl:"};
+
+bool is_of_gpus(std::string_view name) {
+  return std::ranges::any_of(kOfGpus,
+                             [&](std::string_view begin) { return name.starts_with(begin); });
+}
 
 /// Operators that multiply or factorise matrices.
 constexpr std::string_view kProducts[] = {"aten::mm", "aten::bmm", "aten::matmul",
@@ -138,22 +147,16 @@ ProfilerTrace::Collective ProfilerTrace::collective_in(const ProfilerEvent& even
                   .dtype = short_text(event.dtype),
                   .elements = event.in_elements.value_or(0),
                   .out_elements = event.out_elements.value_or(0),
-                  .external_id = event.external_id.value_or(-1),
                   .group_size = event.group_size,
                   .group = short_text(event.group)};
   // Older profilers' kernels say it by their names, as operators do.
-  if (what.name.empty()) what.name = short_text(event.name);
-  if (event.name.starts_with(kC10d)) {
-    what.elements = elements_or_none(event.input_shape);
-    what.dtype.clear();  // that of a list
-    const CollectiveKind kind = what.kind();
-    if (kind == CollectiveKind::kAllGather || kind == CollectiveKind::kReduceScatter) {
-      // What comes out is the first argument.
-      what.out_elements = elements_of_all(event.shapes.first);
-      what.elements = elements_of_all(event.shapes.second);
-      what.dtype = event.input_type == "TensorList" ? "" : short_text(event.input_type);
-    }
-  }
+  if (what.name.empty() && event.name != kParameters) what.name = short_text(event.name);
+  if (what.has_size() || event.shapes.first.empty()) return what;
+  // Of two tensors, or lists of them, the first is what comes out.
+  const bool has_two = !event.shapes.second.empty();
+  what.elements = elements_of_all(has_two ? event.shapes.second : event.shapes.first);
+  if (has_two) what.out_elements = elements_of_all(event.shapes.first);
+  if (event.input_type != "TensorList") what.dtype = short_text(event.input_type);
   return what;
 }
 
@@ -214,9 +217,13 @@ bool ProfilerTrace::add_range_of_fsdp(const ProfilerEvent& event) {
   return true;
 }
 
-/// Keeps events that tell forward from backward, products, copies, and uses of sparse tensors.
+/// Keeps events that tell forward from backward, updates, products, copies, and uses of sparse
+/// tensors.
 void ProfilerTrace::add_tensor_operator(const ProfilerEvent& event) {
   forward_.push_back({event.thread, event.start_ns});
+  if (is_in_place(event.name) && !event.shapes.first.empty()) {
+    in_place_.push_back({event.start_ns, {event.name, event.shapes.first}});
+  }
   if (std::ranges::find(kProducts, event.name) != std::end(kProducts)) {
     products_.push_back({event.thread, event.start_ns});
   } else if (event.name == "aten::_chunk_cat") {
@@ -240,7 +247,7 @@ bool ProfilerTrace::add_operator(const ProfilerEvent& event) {
     submits_.push_back({plain, bucket_in(name)});
   } else if (name.starts_with(kWait)) {
     waits_.push_back(plain);
-  } else if (name == "record_param_comms") {
+  } else if (name == kParameters) {
     collective_calls_.push_back({plain, collective_in(event)});
   } else if (name == kAccumulate) {
     innermost_.push_back(plain);
@@ -254,17 +261,19 @@ bool ProfilerTrace::add_operator(const ProfilerEvent& event) {
     c10d_calls_.push_back({plain, collective_in(event)});
   } else if (add_range_of_fsdp(event)) {
     return true;
+  } else if (is_of_gpus(name)) {
+    described_.push_back({plain, collective_in(event)});
+    return true;
   } else if (name.starts_with(kGloo)) {
-    const CollectiveKind kind = collective_named(name);
-    if (kind == CollectiveKind::kOther) return false;
-    library_calls_.push_back(
-        {plain.time, kind, elements_or_none(event.input_shape), short_text(event.input_type)});
+    library_calls_.push_back({plain.time, collective_named(name),
+                              elements_or_none(event.input_shape), short_text(event.input_type)});
     return true;
   } else if (name.starts_with("aten::")) {
     add_tensor_operator(event);
     is_of_pytorch_ = true;
     return false;
   } else {
+    has_functions_ = has_functions_ || name.ends_with("Backward0") || name.ends_with("Backward");
     return false;
   }
   ranks_.add_process(event.process);

@@ -32,12 +32,6 @@ std::int64_t bytes_of(const std::string& dtype, std::int64_t elements) {
   return elements * (each > 0 ? each : bytes_of_type("float32"));
 }
 
-/// True of types of whole numbers, such as DDP's map of the parameters that were used.
-bool counts(const std::string& dtype) {
-  static constexpr std::string_view kWhole[] = {"Int", "int", "Long", "long int"};
-  return std::ranges::find(kWhole, dtype) != std::end(kWhole);
-}
-
 bool is_near(std::int64_t a, std::int64_t b) {
   constexpr double kPadding = 0.01;
   const auto more = static_cast<double>(std::max(a, b));
@@ -206,6 +200,7 @@ std::int64_t ProfilerTrace::after_optimizers(const Interval& time) const {
   return end_ns;
 }
 
+/// Reads the gradients and buckets of a pass, and its times.
 void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
   const std::uint64_t thread = pass.accumulates.front()->thread;
   const auto backward_ns = backward_start({pass.since_ns, window.time.end}, thread);
@@ -248,7 +243,7 @@ void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
     if (inner != nullptr) gradient.sparse = sparse_in(*inner);
     pass.gradients.push_back(std::move(gradient));
     for (const Collective* what : collectives_of(*at)) {
-      if (what->kind() == CollectiveKind::kAllReduce && counts(what->dtype)) continue;
+      if (what->kind() == CollectiveKind::kAllReduce && carries_counts(what->dtype)) continue;
       if (what->kind() != CollectiveKind::kAllReduce) {
         if (pass.travels.empty()) pass.travels = what->name;
         continue;
@@ -258,6 +253,18 @@ void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
       pass.filled_by.push_back(pass.gradients.size());
     }
   }
+  take_out_inputs(pass);
+}
+
+/// Moves the gradients that are no parameters' out of a pass.
+void ProfilerTrace::take_out_inputs(Pass& pass) const {
+  const std::vector<std::size_t> places =
+      updated_.of_inputs(pass.gradients, total_of(pass.buckets));
+  for (std::size_t& filled : pass.filled_by) {
+    const auto before = std::ranges::lower_bound(places, filled) - places.begin();
+    filled = std::max<std::size_t>(1, filled - static_cast<std::size_t>(before));
+  }
+  pass.of_inputs = taken_out(pass.gradients, places);
 }
 
 /// Reports a job that trains several models: optimizers step between passes of different gradients.
@@ -323,8 +330,8 @@ void ProfilerTrace::keep_last_iteration(const std::string& name, std::vector<Pas
   step.micro_steps = static_cast<int>(count / synchronised);
   if (synchronised > 1) {
     imported.tell(
-        fmt::format("one synchronisation per {}: it holds {}, of which the last is the "
-                    "model's, and times are a share of it",
+        fmt::format("one synchronisation per {}: it holds {}, of which the last is "
+                    "read, and times are a share of it",
                     name.substr(0, name.find('#')), synchronised));
     share_out(step, static_cast<int>(synchronised));
   }
@@ -363,6 +370,8 @@ void ProfilerTrace::take_medians(std::vector<Pass>& passes) {
 
 void ProfilerTrace::add_gradients(const Window& window, TracedStep& step,
                                   Imported& imported) const {
+  step.returned = std::ranges::count_if(
+      returned_, [&](std::int64_t ns) { return window.time.begin <= ns && ns < window.time.end; });
   const std::vector<const Operator*> accumulates = gradients_of(window, step, imported);
   if (accumulates.empty()) return;
   std::vector<Pass> passes = passes_of(window, accumulates);
@@ -375,6 +384,7 @@ void ProfilerTrace::add_gradients(const Window& window, TracedStep& step,
     passes = {std::move(all)};
   }
   step.gradients = std::move(passes.back().gradients);
+  step.of_inputs = std::move(passes.back().of_inputs);
   step.buckets = std::move(passes.back().buckets);
   step.forward_s = passes.back().forward_s;
   step.travels = std::move(passes.back().travels);
@@ -417,14 +427,14 @@ ProfilerTrace::Carried ProfilerTrace::add_collectives(const Window& window,
       const std::int64_t left = models::kMaxElements - step.gathered_elements;
       step.gathered_elements += std::min(left, one.what.out_elements);
     }
-    const bool averages = kind == CollectiveKind::kAllReduce && !counts(one.what.dtype) &&
-                          accumulate_around(one.thread, one.ns) != nullptr;
+    const bool may_average = kind == CollectiveKind::kAllReduce && !carries_counts(one.what.dtype);
+    const bool averages = may_average && accumulate_around(one.thread, one.ns) != nullptr;
     const std::int64_t elements =
         std::min(models::kMaxElements, std::max(one.what.elements, one.what.out_elements));
     add_to(averages ? step.averages : step.other, {.time = one.time},
            bytes_of(traced_of(one.what).dtype, elements));
     if (averages && one.time) carried.times.push_back(*one.time);
-    if (kind == CollectiveKind::kAllReduce && step.buckets.empty()) {
+    if (may_average && step.buckets.empty()) {
       step.other_all_reduces.push_back(traced_of(one.what));
     }
     if (!averages && carried.last_ns != INT64_MIN && one.ns > carried.last_ns) {
@@ -442,7 +452,7 @@ void ProfilerTrace::add_late_buckets(const std::vector<Started>& behind, TracedS
   std::map<std::string, std::vector<const Started*>> groups;
   bool told = true;
   for (const Started& one : behind) {
-    if (one.what.kind() != CollectiveKind::kAllReduce) continue;
+    if (one.what.kind() != CollectiveKind::kAllReduce || carries_counts(one.what.dtype)) continue;
     groups[fmt::format("{} {}", one.what.group, one.what.group_size.value_or(0))].push_back(&one);
     told = told && one.what.elements > 0;
   }

@@ -65,9 +65,6 @@ void ProfilerTrace::join_sharded() {
   std::vector<Interval> library;
   for (const LibraryCall& one : library_calls_) library.push_back(one.time);
   library_times_ = TimeSet(std::move(library));
-  std::ranges::stable_sort(described_, {}, [](const CollectiveCall& one) {
-    return std::pair(one.call.thread, one.call.time.begin);
-  });
   stream_ = computing_stream();
 }
 
@@ -180,23 +177,6 @@ StepCollective ProfilerTrace::step_collective(const Collective& what, std::uint6
   return one;
 }
 
-/// What a call around a launch says of sizes, where the kernel does not.
-ProfilerTrace::Collective ProfilerTrace::with_sizes(const Collective& what, std::uint64_t thread,
-                                                    std::int64_t ns) const {
-  if (what.elements > 0 || what.out_elements > 0) return what;
-  const auto after = std::ranges::upper_bound(
-      described_, std::pair(thread, ns), {},
-      [](const CollectiveCall& one) { return std::pair(one.call.thread, one.call.time.begin); });
-  if (after == described_.begin()) return what;
-  const CollectiveCall& call = *std::prev(after);
-  if (call.call.thread != thread || call.call.time.end < ns) return what;
-  Collective made = call.what;
-  if (made.dtype.empty()) made.dtype = what.dtype;
-  if (!made.group_size) made.group_size = what.group_size;
-  made.group = what.group;
-  return made;
-}
-
 /// The collectives of a window: as kernels, or else as calls and the library's own records.
 std::vector<ProfilerTrace::Started> ProfilerTrace::started(const Window& window) const {
   std::vector<Started> all;
@@ -204,16 +184,14 @@ std::vector<ProfilerTrace::Started> ProfilerTrace::started(const Window& window)
   for (; at != activities_.end() && at->launch_ns < window.time.end; ++at) {
     if (at->collective < 0) continue;
     const Collective& what = collectives_[static_cast<std::size_t>(at->collective)];
-    all.push_back(
-        {with_sizes(what, at->thread, at->launch_ns), at->thread, at->launch_ns, at->time});
+    all.push_back({what, at->thread, at->launch_ns, at->time});
   }
   if (!all.empty()) return all;
   const auto by_start = [](const CollectiveCall& one) { return one.call.time.begin; };
   auto call = std::ranges::lower_bound(collective_calls_, window.time.begin, {}, by_start);
   for (; call != collective_calls_.end() && call->call.time.begin < window.time.end; ++call) {
     const Operator& where = call->call;
-    all.push_back({with_sizes(call->what, where.thread, where.time.begin), where.thread,
-                   where.time.begin, std::nullopt});
+    all.push_back({call->what, where.thread, where.time.begin, std::nullopt});
   }
   // Threads of the library take them in order.
   const auto library_start = [](const LibraryCall& one) { return one.time.begin; };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <unordered_map>
+#include <utility>
 
 #include "io/error.hpp"
 #include "io/quantity.hpp"
@@ -124,11 +125,11 @@ void ProfilerTrace::join() {
   std::ranges::sort(sparse_, {},
                     [](const SparseUse& one) { return std::pair(one.thread, one.ns); });
   find_forward();
-  described_ = c10d_calls_;
+  std::vector<CollectiveCall> calls = std::move(described_);
+  for (const auto* some : {&collective_calls_, &c10d_calls_}) {
+    calls.insert(calls.end(), some->begin(), some->end());
+  }
   if (collective_calls_.empty()) {
-    std::erase_if(c10d_calls_, [](const CollectiveCall& one) {
-      return one.what.kind() == CollectiveKind::kOther;
-    });
     collective_calls_ = std::move(c10d_calls_);
     std::ranges::stable_sort(collective_calls_, {}, start_of_call);
   }
@@ -136,6 +137,8 @@ void ProfilerTrace::join() {
     accumulates_ = innermost_;
     std::ranges::stable_sort(accumulates_, {}, start);
   }
+  take_out_returned();
+  find_updates();
   // On one thread none begins before the last has ended.
   std::unordered_map<std::uint64_t, Operator*> last;
   for (Operator& one : accumulates_) {
@@ -146,16 +149,85 @@ void ProfilerTrace::join() {
   std::erase_if(products_,
                 [&](const Begin& one) { return accumulate_around(one.thread, one.ns) == nullptr; });
   std::ranges::sort(products_, {}, &Begin::ns);
-  // Older profilers describe a collective at its call alone.
-  std::unordered_map<std::int64_t, const Collective*> called;
-  for (const CollectiveCall& one : collective_calls_) {
-    called.emplace(one.what.external_id, &one.what);
-  }
-  for (Collective& what : collectives_) {
-    const auto found = called.find(what.external_id);
-    if (what.elements == 0 && found != called.end()) what = *found->second;
-  }
+  describe(std::move(calls));
   join_sharded();
+}
+
+/// Removes the evaluations of AccumulateGrad that do not call it: torch.autograd.grad() returns the
+/// gradients that it reaches.
+void ProfilerTrace::take_out_returned() {
+  const auto adds = [&](const Operator& one) { return inside(one) != nullptr || launches(one); };
+  const bool has_operators = !innermost_.empty();
+  if (!has_operators && (!has_functions_ || std::ranges::any_of(accumulates_, adds))) return;
+  std::erase_if(accumulates_, [&](const Operator& one) {
+    if (adds(one)) return false;
+    returned_.push_back(one.time.begin);
+    return true;
+  });
+}
+
+/// Reads what each step of an optimizer updates.
+void ProfilerTrace::find_updates() {
+  std::ranges::stable_sort(in_place_, {}, &UpdateAt::ns);
+  auto at = in_place_.begin();
+  for (const Interval& step : optimizer_steps_) {
+    std::vector<Update> updates;
+    while (at != in_place_.end() && at->ns < step.begin) ++at;
+    for (; at != in_place_.end() && at->ns < step.end; ++at) updates.push_back(std::move(at->what));
+    updated_.add_step(updates);
+  }
+  in_place_ = {};
+}
+
+/// Gives collectives without sizes those that a call around their launch tells, or one within their
+/// own call: PyTorch's operator, the library's, or record_param_comms. A call describes one launch.
+void ProfilerTrace::describe(std::vector<CollectiveCall> calls) {
+  const auto says_nothing = [](const CollectiveCall& one) {
+    return one.what.name.empty() && !one.what.has_size();
+  };
+  std::erase_if(calls, says_nothing);
+  const auto place = [](const CollectiveCall& one) {
+    return std::pair(one.call.thread, one.call.time.begin);
+  };
+  std::ranges::stable_sort(calls, {}, place);
+  constexpr std::ptrdiff_t kLooked = 8;
+  std::vector<bool> taken(calls.size());
+  const auto fill = [&](Collective& what, std::uint64_t thread, const Interval& time) {
+    const auto after = std::ranges::upper_bound(calls, std::pair(thread, time.end), {}, place);
+    const std::ptrdiff_t before = after - calls.begin();
+    const Collective own = std::exchange(what, {});
+    for (std::ptrdiff_t i = before; i-- > std::max<std::ptrdiff_t>(0, before - kLooked);) {
+      const auto& [call, told] = calls[static_cast<std::size_t>(i)];
+      if (call.thread != thread) break;
+      const bool is_around = call.time.end >= time.begin;
+      if (!is_around || taken[static_cast<std::size_t>(i)]) continue;
+      taken[static_cast<std::size_t>(i)] = time.begin == time.end;
+      what.add(told);
+    }
+    what.add(own);
+  };
+  for (const Activity& one : activities_) {
+    if (one.collective < 0) continue;
+    Collective& what = collectives_[static_cast<std::size_t>(one.collective)];
+    if (!what.has_size()) fill(what, one.thread, {one.launch_ns, one.launch_ns});
+  }
+  for (CollectiveCall& one : collective_calls_) {
+    if (!one.what.has_size() || one.what.name.empty()) {
+      fill(one.what, one.call.thread, one.call.time);
+    }
+  }
+  // Waiting for a collective, and starting a communicator.
+  std::erase_if(collective_calls_, says_nothing);
+}
+
+/// Takes from another description what this one lacks.
+void ProfilerTrace::Collective::add(const Collective& more) {
+  if (name.empty()) name = more.name;
+  if (dtype.empty()) dtype = more.dtype;
+  if (group.empty()) group = more.group;
+  if (elements == 0) elements = more.elements;
+  if (out_elements == 0) out_elements = more.out_elements;
+  if (!group_size) group_size = more.group_size;
 }
 
 /// Throws io::InputError for a step that ends well within the next.

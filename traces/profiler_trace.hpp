@@ -14,6 +14,7 @@
 #include "traces/json_trace.hpp"
 #include "traces/kernel_classes.hpp"
 #include "traces/ranks.hpp"
+#include "traces/updated_tensors.hpp"
 
 namespace hipress::traces {
 
@@ -37,11 +38,12 @@ class ProfilerTrace {
     std::string name, dtype;  ///< as the trace writes them
     std::int64_t elements = 0;
     std::int64_t out_elements = 0;
-    std::int64_t external_id = -1;
     std::optional<std::int64_t> group_size = {};
     std::string group = {};  ///< its process group's name
 
     CollectiveKind kind() const { return collective_named(name); }
+    bool has_size() const { return elements > 0 || out_elements > 0; }
+    void add(const Collective& more);
   };
   /// A kernel, a copy or a fill.
   struct Activity {
@@ -82,7 +84,7 @@ class ProfilerTrace {
   struct Pass {
     std::vector<const Operator*> accumulates;
     std::int64_t since_ns = 0;  ///< when what comes before it had ended on the CPU
-    std::vector<TracedGradient> gradients = {}, buckets = {};
+    std::vector<TracedGradient> gradients = {}, of_inputs = {}, buckets = {};
     std::vector<std::size_t> filled_by = {};  ///< per bucket: number of gradients before it
     std::optional<double> forward_s = {};
     std::string travels = {};  ///< as TracedStep::travels
@@ -135,6 +137,9 @@ class ProfilerTrace {
   void add_tensor_operator(const ProfilerEvent& event);
   void join();
   void find_launches();
+  void describe(std::vector<CollectiveCall> calls);
+  void find_updates();
+  void take_out_returned();
   void check_steps() const;
   void find_times();
   std::vector<Interval> times_of_hooks() const;
@@ -155,6 +160,7 @@ class ProfilerTrace {
   bool steps_between(const Pass& pass, const Pass& next) const;
   std::int64_t after_optimizers(const Interval& time) const;
   void read_pass(const Window& window, Pass& pass) const;
+  void take_out_inputs(Pass& pass) const;
   std::optional<std::int64_t> backward_start(const Interval& window, std::uint64_t thread) const;
   void keep_last_iteration(const std::string& name, std::vector<Pass>& passes, TracedStep& step,
                            Imported& imported) const;
@@ -187,7 +193,6 @@ class ProfilerTrace {
   std::int64_t evaluation_of(std::uint64_t thread, std::int64_t ns) const;
   StepCollective step_collective(const Collective& what, std::uint64_t thread, std::int64_t ns,
                                  const std::vector<Interval>& passes) const;
-  Collective with_sizes(const Collective& what, std::uint64_t thread, std::int64_t ns) const;
   std::vector<Started> started(const Window& window) const;
   struct Computed;
   Computed computed_since(std::int64_t ns) const;
@@ -222,7 +227,16 @@ class ProfilerTrace {
   Operators waits_;
   std::vector<Collective> collectives_;    // of activities
   std::vector<Interval> optimizer_steps_;  // sorted, once joined
-  std::vector<SparseUse> sparse_;          // by thread and time, once joined
+  /// Operator in place.
+  struct UpdateAt {
+    std::int64_t ns = 0;
+    Update what;
+  };
+  std::vector<UpdateAt> in_place_;  // until joined
+  UpdatedTensors updated_;
+  std::vector<std::int64_t> returned_;  // when a gradient was, sorted, once joined
+  bool has_functions_ = false;          // of backward, within their evaluations
+  std::vector<SparseUse> sparse_;       // by thread and time, once joined
   RankEvidence ranks_;
   Interval extent_{INT64_MAX, INT64_MIN};
   TimeSet computing_, communicating_, active_;
@@ -231,7 +245,7 @@ class ProfilerTrace {
   // Of sharded jobs.
   std::vector<LayerRange> layer_ranges_;   // once joined, by thread and time
   std::vector<Interval> fsdp_hooks_;       // until joined
-  std::vector<CollectiveCall> described_;  // c10d's calls; once joined, by thread and time
+  std::vector<CollectiveCall> described_;  // ranges of NCCL's and its like, until joined
   std::vector<Copy> copies_;               // sorted, once joined
   /// Call on one of gloo's threads.
   struct LibraryCall {

@@ -622,30 +622,4 @@ void add_to(KindTotal& total, const StepCollective& one, std::int64_t bytes) {
   add(total.exposed_s, one.exposed_s);
 }
 
-std::int64_t bytes_of_type(const std::string& dtype) {
-  struct Row {
-    std::string_view text;
-    std::int64_t bytes;
-  };
-  static constexpr Row kRows[] = {
-      {"float32", 4},
-      {"float16", 2},
-      {"bfloat16", 2},
-      {"Double", 8},
-      {"double", 8},
-      {"Byte", 1},
-      {"unsigned char", 1},
-      {"Char", 1},
-      {"Long", 8},
-      {"long int", 8},
-      {"Int", 4},
-      {"Float8_e4m3fn", 1},
-      {"c10::Float8_e4m3fn", 1},
-  };
-  for (const Row& row : kRows) {
-    if (row.text == dtype) return row.bytes;
-  }
-  return 0;
-}
-
 }  // namespace hipress::traces

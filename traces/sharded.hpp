@@ -80,9 +80,6 @@ struct Sharding {
 /// and the trace does not tell its layers, `problem` says what is missing.
 std::optional<Sharding> sharding_of(const ShardedStep& step);
 
-/// Of an element as traces write types; 0: not known.
-std::int64_t bytes_of_type(const std::string& dtype);
-
 /// Adds a collective of so many bytes.
 void add_to(KindTotal& total, const StepCollective& one, std::int64_t bytes);
 

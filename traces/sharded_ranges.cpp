@@ -1,8 +1,6 @@
 #include "traces/sharded_ranges.hpp"
 
-#include "models/model.hpp"
 #include "traces/imported.hpp"
-#include "traces/tensors.hpp"
 
 namespace hipress::traces {
 namespace {
@@ -31,16 +29,6 @@ std::optional<FsdpRange> range_of_fsdp(std::string_view name) {
     return FsdpRange{.communicates = true, .is_named = true, .layer = short_text(rest)};
   }
   return FsdpRange{};
-}
-
-std::int64_t elements_of_all(std::span<const std::vector<std::int64_t>> shapes) {
-  std::int64_t sum = 0;
-  for (const auto& shape : shapes) {
-    const std::int64_t elements = elements_or_none(shape);
-    if (elements == 0 || elements > models::kMaxElements - sum) return 0;
-    sum += elements;
-  }
-  return sum;
 }
 
 }  // namespace hipress::traces

@@ -136,7 +136,6 @@ CommonSharding common_sharding(const std::vector<NamedSharding>& steps,
                     "order, and are left out of the medians",
                     whole.size() - alike.size(), whole.size()));
   }
-  for (const std::string& sentence : last.assumed) diagnostics.push_back(sentence);
   common.sharding = with_medians(alike);
   return common;
 }

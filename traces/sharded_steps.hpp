@@ -23,7 +23,7 @@ struct CommonSharding {
 
 /// Leaves out steps without reductions, and incomplete steps at both ends. Throws io::Unmet, with
 /// what is missing, if no step has layers, or if steps reduce different numbers of elements.
-/// Sentences about what is left out or assumed go to `diagnostics`.
+/// Sentences about what is left out go to `diagnostics`.
 CommonSharding common_sharding(const std::vector<NamedSharding>& steps,
                                std::vector<std::string>& diagnostics);
 

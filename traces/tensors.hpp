@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "traces/json_trace.hpp"
 
@@ -24,8 +25,19 @@ bool is_of_sparse_tensors(std::string_view name);
 /// Size of the sparse tensor that an operator of that name makes of its inputs; 0 if not told.
 SparseSize sparse_size_of(std::string_view name, const InputShapes& shapes);
 
-/// "float32", "float16" or "bfloat16" of the trace's "Float", "c10::Half", "Tensor(float)",
-/// "GenericList[Tensor(float)]" …; as it is, for other types.
+/// Name of a type of elements as PyTorch has it ("float32", "int64", "bool") of the trace's
+/// "Float", "c10::Half", "long int", "GenericList[Tensor(float)]" …; text of unknown types as it
+/// is.
 std::string dtype_of(const std::string& text);
+
+/// Bytes of an element of the type that dtype_of() names; 0 for an unknown type.
+std::int64_t bytes_of_type(const std::string& dtype);
+
+/// True for a collective's type of whole numbers, which carries counts or flags and no gradient,
+/// such as DDP's map of the parameters that were used.
+bool carries_counts(const std::string& dtype);
+
+/// Elements of all tensors together; 0: one is not told.
+std::int64_t elements_of_all(std::span<const std::vector<std::int64_t>> shapes);
 
 }  // namespace hipress::traces

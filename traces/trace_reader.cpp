@@ -106,13 +106,22 @@ Imported read_json(ByteStream& bytes) {
                    .dtype = node.input_type,
                    .shapes = &node.shapes});
       });
+  const auto refuse_chakra = [&] {
+    if (!header.is_of_chakra) return;
+    throw io::InputError(bytes.name(), 0,
+                         fmt::format("is an execution trace in Chakra's JSON, which is not read; "
+                                     "give {}",
+                                     kInsteadOfChakra));
+  };
   if (!header.has_events && !header.has_nodes) {
+    refuse_chakra();
     throw io::InputError(bytes.name(), 0,
                          "has neither 'traceEvents' nor 'nodes': it is no trace of PyTorch's "
                          "profiler or of its execution trace observer");
   }
   auto imported = finish_in(
       bytes.name(), [&] { return header.has_events ? profiler.finish(header) : nodes.finish(); });
+  if (!imported) refuse_chakra();
   if (!imported) refuse_others(bytes.name(), writer, header.has_events ? "events" : "nodes");
   return *imported;
 }

@@ -234,8 +234,9 @@ struct TransportRow {
 };
 std::span<const TransportRow> transports();
 /// Tells ranks at the rendezvous that this one does not take part, and why. Their connect() then
-/// throws io::InputError with that reason instead of waiting. Has no effect in a shared folder,
-/// after this rank has come to the rendezvous, or if the message cannot be left.
+/// throws io::InputError with that reason instead of waiting. In a shared folder, it waits up to
+/// 5 s for them, and takes the message away again. Has no effect after this rank has come to the
+/// rendezvous, or if the message cannot be left.
 void refuse(const JobOptions& options, const std::string& reason) noexcept;
 /// Every row's name and help, for the help of an option: "tcp (…); gloo (…)".
 std::string describe_transports();

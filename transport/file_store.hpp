@@ -23,6 +23,7 @@ class FileStore : public Store {
   explicit FileStore(const std::string& folder);
 
   bool add(const std::string& name, std::string_view content, Keep keep) override;
+  bool removes() const override { return true; }
   void remove_own() noexcept override;
   std::string_view entries() const override { return "files"; }
 

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 #include "io/digest.hpp"
 #include "io/error.hpp"
@@ -169,14 +171,12 @@ std::uint64_t job_hash(const JobOptions& options) {
 }
 
 void refuse(const JobOptions& options, const std::string& reason) noexcept {
-  constexpr double kLongest_s = 5;  // for a rendezvous that does not answer
+  constexpr double kLongest_s = 5;  // for a rendezvous that does not answer, and for late ranks
   try {
-    // A file would stay in the way of the next job of this name, which may follow at once.
-    if (!options.store && options.rendezvous.starts_with("file:")) return;
     JobOptions shortly = options;
     shortly.timeout_s = std::clamp(options.timeout_s, kMinTimeout_s, kLongest_s);
     shortly.silence_s = kDefaultSilence_s;
-    if (options.size > 1) Rendezvous(shortly, reason);
+    if (options.size > 1) Rendezvous(shortly, reason).be_read();
   } catch (const std::exception&) {  // it has left a card, or the rendezvous is what fails
   }
 }
@@ -321,6 +321,18 @@ std::vector<char> Rendezvous::fetch(int rank, const std::string& key) {
       rank, fmt::format("rank {} did not come to '{}' within {} s; ranks meet when their job text "
                         "is the same, here {}",
                         rank, place_, options_.timeout_s, io::quote(options_.job)));
+}
+
+void Rendezvous::be_read() {
+  if (!store_->removes()) return;
+  // Ranks look again within hundredths of a second, and a shared folder may show files late.
+  constexpr std::chrono::seconds kRead{1};
+  bool all = true;
+  for (int rank = 0; all && rank < options_.size; ++rank) {
+    all = store_->wait_for(name_of(rank, "card"), deadline_).has_value();
+  }
+  if (all) std::this_thread::sleep_for(kRead);
+  clean_up();
 }
 
 void Rendezvous::clean_up() noexcept { store_->remove_own(); }

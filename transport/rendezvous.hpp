@@ -70,6 +70,9 @@ class Rendezvous {
   std::vector<char> fetch(int rank, const std::string& key);
   /// When this rank gives up waiting.
   Clock::time_point deadline() const { return deadline_; }
+  /// After a refusal, in a store whose entries would stay in the way of the next job of this name:
+  /// waits until the ranks that come before the deadline have read it, and removes it.
+  void be_read();
   /// Removes this rank's files. To be called when all ranks have read them.
   void clean_up() noexcept;
 

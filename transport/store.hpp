@@ -44,7 +44,9 @@ class Store {
   /// Waits for the entry; nullopt if there is none at the deadline. std::runtime_error if the entry
   /// is nothing that a rank can have made; StoreLost.
   virtual std::optional<std::string> wait_for(const std::string& name, Clock::time_point deadline);
-  /// Removes what this object added, in a store whose entries would stay in somebody's way.
+  /// True of a store whose entries would stay in the way of a later job of the same name.
+  virtual bool removes() const { return false; }
+  /// Removes what this object added, in such a store.
   virtual void remove_own() noexcept {}
   /// What entries are called in messages.
   virtual std::string_view entries() const = 0;

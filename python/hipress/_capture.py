@@ -49,6 +49,17 @@ class _ModuleHook:
         return _no_hook, ()
 
 
+def _show_to_dynamo() -> None:
+    """Has torch.compile leave hooks of modules to Python. Functions that it compiled before would pass these by, and are compiled
+    again."""
+    dynamo = sys.modules.get("torch._dynamo")
+    if dynamo is None:
+        return
+    dynamo.reset()
+    if not hasattr(_ModuleHook.__call__, "_torchdynamo_disable"):
+        _ModuleHook.__call__ = dynamo.disable(_ModuleHook.__call__)
+
+
 def _no_hook():
     return _nothing
 
@@ -151,6 +162,9 @@ class Capture:
 
     def __exit__(self, kind: Optional[Type[BaseException]], *_: object) -> None:
         self.stop()
+        if kind is not None and kind.__module__ == "torch._dynamo.exc":
+            self._say(f"{kind.__name__} of torch.compile ended a capture, whose hooks of the model break the graph of what calls it: "
+                      "compile that with fullgraph=False while the model is captured")
         if kind is None and self.output is not None and not self._written:
             self.write(self.output)
 
@@ -163,6 +177,7 @@ class Capture:
     def start(self) -> None:
         """Registers the hooks."""
         self._started = True
+        _show_to_dynamo()
         for module in self.called:
             self._watch_calls(module)
         for parameter in self.parameters.values():
@@ -470,7 +485,7 @@ class Capture:
                         f"no_sync(); without, a step communicates {averages} times what is predicted")
         if self._in_backward:
             said.append("optimizers step within backward, in hooks of parameters: ready times include their steps. "
-                        "DistributedDataParallel averages after such hooks, so to train with it, step after backward")
+                        f"{_trained.STEPS_IN_HOOKS}")
         for text in said:
             if text not in self._said:
                 self._said.add(text)

@@ -19,7 +19,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import record_function
 
-from hipress import _arguments, _library, _model_file, _states
+from hipress import _arguments, _library, _model_file, _states, _trained
 from hipress._engine import Engine, Error, InvalidRequest
 from hipress._errors import short, warn
 from hipress._group import Group
@@ -198,6 +198,15 @@ def _warn_of_large_buckets(ddp: DistributedDataParallel, parameters: _Parameters
     if min(size, total) > _LARGE_BUCKET:
         warn(f"DDP hands gradients over in buckets of up to {size >> 20} MiB, each when its last gradient is ready: with "
              "DistributedDataParallel(..., bucket_cap_mb=1) they wait less, and hipress.capture expects that")
+
+
+def _warn_of_hooked_parameters(parameters: _Parameters) -> None:
+    """An optimizer that steps in such a hook has this rank's own gradient."""
+    count = _trained.hooked(parameters.values())
+    if count > 0:
+        warn(f"{count} of {len(parameters)} parameters have hooks that run when their gradient is accumulated "
+             "(register_post_accumulate_grad_hook), as optimizers within backward have, and these have gradients of this rank alone: "
+             f"{_trained.STEPS_IN_HOOKS}")
 
 
 def _parameters_of(ddp: DistributedDataParallel) -> _Parameters:
@@ -530,6 +539,7 @@ class Hook:
                     warn(note)
                 _warn_of_missing_times(plan, any(order.values()))
                 _warn_of_large_buckets(ddp, parameters)
+                _warn_of_hooked_parameters(parameters)
         except BaseException as error:  # a warning that is an error here
             self.engine.abort_for(error)
             self.close()

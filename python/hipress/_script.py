@@ -1,12 +1,14 @@
 """Runs a training script and captures what it trains, in this process and in those that it starts with multiprocessing."""
 
 import contextlib
+import functools
 import multiprocessing.process
 import os
 import pathlib
 import runpy
 import sys
 import tempfile
+import types
 import weakref
 
 #: A process's Script. A forked child has its parent's.
@@ -142,9 +144,34 @@ class Script:
                 _CompiledCall(module, lambda *_: self._on_call(module, ()))
 
             torch.nn.Module.compile = compile_module
+        if hasattr(torch, "compile"):
+            torch.compile = self._compile_seen(torch.compile)
         torch.optim.Optimizer.__init__ = create
         multiprocessing.process.BaseProcess.__init__ = start
         self._look()
+
+    def _compile_seen(self, compile_it):
+        """torch.compile, of which functions have their modules watched before they are compiled. The hooks break their graphs."""
+        import torch
+
+        @functools.wraps(compile_it)
+        def compile_seen(model=None, **options):
+            if model is None:
+                return lambda function: compile_seen(function, **options)
+            if isinstance(model, (torch.nn.Module, type)):
+                return compile_it(model, **options)
+            compiled = compile_it(model, **{**options, "fullgraph": False})
+
+            @functools.wraps(model)
+            def call(*arguments, **named):
+                if self.looking and not _is_compiling():
+                    for module in _modules_of(model, (arguments, named)):
+                        self._on_call(module, ())
+                return compiled(*arguments, **named)
+
+            return call
+
+        return compile_seen
 
     def _look(self) -> None:
         from torch.nn.modules.module import register_module_forward_pre_hook
@@ -381,6 +408,30 @@ def run(name: str, arguments: list, is_module: bool, settings: dict) -> int:
          "started with multiprocessing. Of ranks that are started in another way, each must be run by hipress.capture; or call "
          "hipress.capture(model) where they train")
     return 1
+
+
+#: How deep functions that functions call are looked into for modules.
+_CALLS = 4
+
+
+def _modules_of(function, arguments, depth: int = _CALLS):
+    """The modules that a function has in its arguments, its closure, the globals that it names, or the object of which it is a
+    method; also those of the functions that it calls so."""
+    import torch
+
+    code = getattr(function, "__code__", None)
+    cells = []
+    for cell in getattr(function, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # nothing was put into it yet
+            cells.append(cell.cell_contents)
+    names = getattr(function, "__globals__", {})
+    held = [names[name] for name in code.co_names if name in names] if code else []
+    owner = getattr(function, "__self__", None)
+    for value in [*arguments[0], *arguments[1].values(), *cells, *held, owner, *getattr(owner, "__dict__", {}).values()]:
+        if isinstance(value, torch.nn.Module):
+            yield value
+        elif isinstance(value, (types.FunctionType, types.MethodType)) and depth > 0:
+            yield from _modules_of(value, ((), {}), depth - 1)
 
 
 def _is_compiling() -> bool:

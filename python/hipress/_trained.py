@@ -19,6 +19,16 @@ def held_by(optimizers: Iterable[Any]) -> List[torch.nn.Parameter]:
     return list(found.values())
 
 
+#: What is wrong with optimizers that step in hooks of parameters, within backward.
+STEPS_IN_HOOKS = "DistributedDataParallel averages after such hooks, so to train with it, step after backward"
+
+
+def hooked(parameters: Iterable[torch.Tensor]) -> int:
+    """Number of the parameters with hooks of the user's that run when their gradient is accumulated, where this torch has them."""
+    return sum(any(not str(getattr(hook, "__module__", "")).startswith("hipress.") for hook in hooks.values())
+               for hooks in (getattr(one, "_post_accumulate_grad_hooks", None) or {} for one in parameters))
+
+
 def described(parameters: Sequence[torch.Tensor], names: Optional[Sequence[Optional[str]]] = None) -> str:
     """The number of parameters, their elements, and the first few by name and shape."""
     listed = [f"{name or 'without a name'} {list(one.shape)}" for name, one in zip(names or [None] * len(parameters), parameters)]

@@ -174,7 +174,8 @@ TEST_CASE("what cannot be compressed in stages is refused, and why") {
   CHECK_THROWS_WITH(make_layout(model, plan), Contains("cannot be averaged as they travel"));
   plan.algorithms = {two_factors()};
   plan.gpus_per_node = 4;
-  CHECK_THROWS_WITH(make_layout(model, plan), Contains("one GPU per node"));
+  CHECK_THROWS_WITH(make_layout(model, plan),
+                    Contains("one GPU per node, `nnodes` 8 with `gpus_per_node` 1"));
 }
 
 TEST_CASE("all-reduces of later stages take turns with those of the next gradients") {

@@ -70,6 +70,14 @@ TEST_CASE("what a prediction rests on is said in one line") {
           "when both are busy) + 5us latency + 5us overhead, within hosts 300 GB/s, racks of 1 "
           "host, oversubscribed 2 ×, 1 of another speed; compute not known (`compute_time`)");
   }
+  SECTION("hosts that share nothing") {
+    cluster.host = {0, 0, 0, 0, 1, 1, 1, 1};
+    CHECK_THAT(describe_machines(profile, cluster, model_of(0, 0.08)),
+               Catch::Contains("8 nodes on 2 hosts that share neither a link nor cores, links"));
+    cluster.cores_per_host = 4;
+    CHECK_THAT(describe_machines(profile, cluster, model_of(0, 0.08)),
+               Catch::Contains("8 nodes on 2 hosts, links"));
+  }
   SECTION("several micro-steps") {
     models::Model model = model_of(0.04, 0.08);
     model.micro_steps = 3;

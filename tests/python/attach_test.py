@@ -89,7 +89,30 @@ def warned_of_times(_rank, folder):
     return texts
 
 
+def warned_of_hooks(_rank):
+    """What attach() warns of where two parameters have hooks of the user's, and where a capture has its own."""
+    said = []
+    for hooked in (True, False):
+        model = wrapped(network())
+        for parameter in list(model.parameters())[:2] if hooked else []:
+            parameter.register_post_accumulate_grad_hook(lambda one: None)
+        with warnings.catch_warnings(record=True) as caught, hipress.capture(network(), None):
+            warnings.simplefilter("always")
+            hipress.attach(model).close()
+        said.append([str(warning.message) for warning in caught])
+    return said
+
+
 class Attach(unittest.TestCase):
+    def test_hooks_that_run_before_averaging_are_warned_of(self):
+        if not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
+            self.skipTest("this PyTorch has no hooks after gradients are accumulated")
+        (hooked, plain), others = run(2, warned_of_hooks)
+        self.assertEqual(len(hooked), 1)
+        self.assertIn("2 of 6 parameters have hooks that run when their gradient is accumulated", hooked[0])
+        self.assertIn("step after backward", hooked[0])
+        self.assertEqual((plain, others), ([], [[], []]))
+
     def test_a_plan_that_groups_by_ready_times_asks_for_them(self):
         with tempfile.TemporaryDirectory() as folder:
             write_grouped(folder)

@@ -219,6 +219,41 @@ class Script(unittest.TestCase):
                 self.assertRegex(self.output.read_text(), "Captured from [678] steps")  # of 10, without two and perhaps the last
                 self.assertNotIn("without a gradient", self.output.read_text())
 
+    def test_compiled_functions_that_call_the_model(self):
+        if not hasattr(ranks.torch, "compile"):
+            self.skipTest("this PyTorch does not compile")
+        whole = """
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def output(inputs):
+    return model(inputs)
+@torch.compile(backend="eager", fullgraph=True)
+def loss(inputs):
+    return output(inputs).square().sum()
+"""
+        method = """
+import torch
+class Trainer:
+    def __init__(self):
+        self.model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))
+        self.loss = torch.compile(self.compute, backend="eager")
+    def compute(self, inputs):
+        return self.model(inputs).square().sum()
+trainer = Trainer()
+loss, optimizer = trainer.loss, torch.optim.SGD(trainer.model.parameters(), lr=0.1)
+"""
+        steps = """
+for _ in range(6):
+    optimizer.zero_grad()
+    loss(torch.ones(5, 4)).backward()
+    optimizer.step()
+"""
+        for text in (whole, method):
+            self.capture(self.script(text + steps))
+            self.assertIn(("0.weight", "3, 4"), self.shapes())
+            self.assertIn("batch: 5\n", self.output.read_text())
+
     def test_processes_are_captured(self):
         """mp.spawn and processes of both kinds, with and without a process group."""
         path = self.script(WORKER)

@@ -276,6 +276,36 @@ class Captured(unittest.TestCase):
                 self.assertEqual((found, expected), (names, names))
         self.assertEqual(ranks.run(1, names_of, False, True)[0][0], {"weight", "bias"})
 
+    def test_a_compiled_function_that_calls_the_model(self):
+        if not hasattr(torch, "compile"):
+            self.skipTest("this PyTorch does not compile")
+        for compiled_before in (True, False):
+            model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            loss = torch.compile(lambda inputs: model(inputs).square().sum(), backend="eager")  # noqa: B023
+
+            def step():
+                optimizer.zero_grad()  # noqa: B023
+                loss(torch.ones(3, 4)).backward()  # noqa: B023
+                optimizer.step()  # noqa: B023
+
+            if compiled_before:
+                step()
+            with hipress.capture(model, None, optimizer=optimizer) as capture:
+                for _ in range(5):
+                    step()
+            self.assertIn("elements: 16", capture.text())
+            self.assertIn("batch: 3", capture.text())
+
+    def test_a_whole_graph_is_told_why_it_breaks(self):
+        if not hasattr(torch, "compile"):
+            self.skipTest("this PyTorch does not compile")
+        model, said = torch.nn.Linear(4, 2), []
+        loss = torch.compile(lambda inputs: model(inputs).sum(), backend="eager", fullgraph=True)
+        with self.assertRaises(Exception), hipress.capture(model, None, say=said.append):
+            loss(torch.ones(3, 4))
+        self.assertIn("compile that with fullgraph=False", said[0])
+
     def test_a_module_that_compiles_itself(self):
         if not hasattr(torch.nn.Module, "compile"):
             self.skipTest("this PyTorch does not compile modules")

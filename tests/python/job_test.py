@@ -160,7 +160,8 @@ class LaunchersNumbers(unittest.TestCase):
 
 
 #: Things that rank 1 lacks, and the text by which it names each.
-LACKS = {"plan": "plan.yaml", "model": "model.yaml", "network": "nosuch0", "library": "HIPRESS_LIBRARY", "local": "plan.yaml"}
+LACKS = {"plan": "plan.yaml", "model": "model.yaml", "network": "nosuch0", "library": "HIPRESS_LIBRARY", "local": "plan.yaml",
+         "plan, in a folder": "plan.yaml"}
 
 
 def refused_alone(rank, folder, lack):
@@ -172,6 +173,8 @@ def refused_alone(rank, folder, lack):
     if lack == "library" and rank == 1:
         hipress._library._loaded = None
         os.environ["HIPRESS_LIBRARY"] = "/no/such/library"
+    if lack == "plan, in a folder":
+        options = {"plan": "plan.yaml", "rendezvous": f"file://{folder}"}
     before = len(os.listdir("/proc/self/task"))
     try:
         if lack == "local":

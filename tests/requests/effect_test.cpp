@@ -181,7 +181,7 @@ TEST_CASE("keys of a cluster file that change nothing are named") {
   CHECK_THAT(warn("link: {bandwidth: 1GB/s}", 1),
              Contains("cluster.yaml: link.bandwidth has no effect: one node"));
   CHECK_THAT(warn("link: {core_s_per_byte: 1e-9}\nnodes_per_host: 2", 2),
-             Contains("nodes_per_host has no effect: cores_per_host is 0") &&
+             Contains("nodes_per_host has no effect: nodes on one host share neither a link") &&
                  Contains("link.core_s_per_byte has no effect: cores_per_host is 0"));
   // No slice is long.
   CHECK_THAT(warn("link: {core_factor_interrupting: 2}", 2),

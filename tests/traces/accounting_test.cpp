@@ -16,17 +16,14 @@
 #include "models/model.hpp"
 #include "models/traced.hpp"
 #include "tests/io/temporary_folder.hpp"
-#include "traces/byte_stream.hpp"
+#include "tests/traces/trace_events.hpp"
 #include "traces/communication.hpp"
-#include "traces/imported.hpp"
 #include "traces/intervals.hpp"
-#include "traces/trace_reader.hpp"
 
 namespace hipress::traces {
 namespace {
 
 using Catch::Matchers::Contains;
-using nlohmann::json;
 
 /// A collective besides those of gradients. Each takes 3 ms, which nothing hides.
 struct Sent {
@@ -54,9 +51,10 @@ struct Job {
   std::string forward_kernel = "gemm", backward_kernel = "gemm";
 };
 
-class Writer {
+class Writer : public TraceEvents {
  public:
   explicit Writer(Job job) : job_(std::move(job)) {
+    compute_ = communication_ = 1e6;
     const int windows = job_.window_per_micro_step ? job_.windows : job_.windows * job_.micro_steps;
     double begin = 1e6;
     now_ = begin + 10;
@@ -73,40 +71,11 @@ class Writer {
     }
   }
 
-  std::string text() const {
-    json whole = {{"traceEvents", all_}};
-    if (job_.has_world_size) whole["distributedInfo"] = {{"world_size", 8}};
-    return whole.dump();
-  }
-  json events() const { return all_; }
+  std::string text() const { return text_of(all_, job_.has_world_size ? 8 : 0); }
 
  private:
-  void add(const std::string& category, const std::string& name, double start_us, double length_us,
-           int thread, json arguments = json::object()) {
-    all_.push_back({{"ph", "X"},
-                    {"cat", category},
-                    {"name", name},
-                    {"pid", 1},
-                    {"tid", thread},
-                    {"ts", start_us},
-                    {"dur", length_us},
-                    {"args", std::move(arguments)}});
-  }
-
-  void launch(const std::string& name, double length_us, int thread, int stream, double not_before,
-              json arguments = json::object()) {
-    const int id = ++correlation_;
-    add("cuda_runtime", "launch", now_, 2, thread, {{"correlation", id}});
-    double& free = stream == 7 ? compute_ : communication_;
-    const double start = std::max(free, not_before);
-    arguments["correlation"] = id;
-    add("kernel", name, start, length_us, stream, std::move(arguments));
-    free = start + length_us;
-    now_ += 2;
-  }
-
   void send(const Sent& one, int thread, double length_us) {
-    launch("ncclDevKernel_X", length_us, thread, 20, compute_,
+    launch("ncclDevKernel_X", length_us, thread, kCommunicates, compute_,
            {{"Collective name", one.name},
             {"In msg nelems", one.elements},
             {"Out msg nelems", one.elements},
@@ -129,7 +98,7 @@ class Writer {
     }
     now_ += 5;
     compute_ = std::max(compute_, communication_);
-    launch("adam", job_.optimizer_us, 1, 7, 0);
+    launch("adam", job_.optimizer_us, 1, kComputes, 0);
     send_all(job_.behind, 1);
     now_ += 100;
   }
@@ -139,7 +108,7 @@ class Writer {
     owes_optimizer_ = false;
     add("cpu_op", "aten::linear", now_, 50, 1);
     now_ += 10;
-    launch(job_.forward_kernel, 10000, 1, 7, 0);
+    launch(job_.forward_kernel, 10000, 1, kComputes, 0);
     send_all(job_.in_forward, 1);
     now_ += 100;
     for (std::size_t g = 0; g < job_.shapes.size(); ++g) backward(g, last && job_.synchronises);
@@ -150,23 +119,14 @@ class Writer {
   }
 
   void backward(std::size_t g, bool sends) {
-    const std::string evaluate = "autograd::engine::evaluate_function: ";
-    const std::string accumulate = "torch::autograd::AccumulateGrad";
-    add("cpu_op", evaluate + "AddmmBackward0", now_, 40, 2);
+    add("cpu_op", kEvaluationOf + "AddmmBackward0", now_, 40, 2);
     now_ += 5;
-    launch(job_.backward_kernel, 10000, 2, 7, 0);
+    launch(job_.backward_kernel, 10000, 2, kComputes, 0);
     if (g == 0) send_all(job_.in_backward, 2);
     now_ += 40;
-    add("cpu_op", evaluate + accumulate, now_, 90, 2);
     std::int64_t size = 1;
     for (const std::int64_t dimension : job_.shapes[g]) size *= dimension;
-    json arguments = json::object();
-    if (job_.has_shapes) {
-      arguments = {{"Input Dims", json::array({job_.shapes[g]})},
-                   {"Input type", json::array({job_.gradient_dtype})}};
-    }
-    add("cpu_op", accumulate, now_ + 1, 4, 2, arguments);
-    now_ += 20;
+    accumulate(2, job_.has_shapes ? tensor(job_.shapes[g], job_.gradient_dtype) : json::object());
     if (job_.has_product) add("cpu_op", "aten::bmm", now_, 2, 2);
     if (!job_.sent.empty()) size = job_.sent[g];
     if (sends) send({job_.by, size, job_.ranks[g], job_.sent_dtype}, 2, 8000);
@@ -174,30 +134,9 @@ class Writer {
   }
 
   const Job job_;
-  json all_ = json::array();
-  double now_ = 0, compute_ = 1e6, communication_ = 1e6;
-  int correlation_ = 0, step_ = 5;
+  int step_ = 5;
   bool owes_optimizer_ = false;
 };
-
-struct Read {
-  Imported trace;
-  ImportedModel imported;
-  std::string said;
-
-  const models::Model& model() const { return imported.model; }
-  const models::Traced& traced() const { return imported.traced.value(); }
-};
-
-Read read_text(const std::string& text) {
-  Read read{.trace = read_trace(*stream_of(text)), .imported = {}, .said = {}};
-  std::vector<std::string> diagnostics;
-  read.imported = model_of(read.trace, "job", {}, diagnostics);
-  for (const auto* sentences : {&read.trace.not_told, &diagnostics}) {
-    for (const std::string& sentence : *sentences) read.said += sentence + "\n";
-  }
-  return read;
-}
 
 Read read(const Job& job) { return read_text(Writer(job).text()); }
 
@@ -304,7 +243,7 @@ TEST_CASE("a type that gradients are narrowed to is said, with bytes") {
     std::int64_t bytes;
   };
   for (const Row& row :
-       {Row{"Half", "float16", 2}, {"BFloat16", "bfloat16", 2}, {"Byte", "Byte", 1}}) {
+       {Row{"Half", "float16", 2}, {"BFloat16", "bfloat16", 2}, {"Byte", "uint8", 1}}) {
     CAPTURE(row.sent);
     const Read got = read({.sent_dtype = row.sent});
     CHECK(got.model().gradients.front().dtype == models::Dtype::kFloat32);
@@ -321,6 +260,177 @@ TEST_CASE("a type that gradients are narrowed to is said, with bytes") {
   CHECK(untold.imported.account.sent_dtype == "float16");
   CHECK(untold.imported.account.steps.back().sent_bytes == 2 * kElements);
   CHECK_THAT(untold.said, Contains("may be float32 that a hook"));
+}
+
+TEST_CASE("collectives have as many bytes as their type") {
+  struct Row {
+    std::string written, name;
+    std::int64_t bytes;
+  };
+  for (const Row& row : {Row{"Float", "float32", 4},
+                         {"Double", "float64", 8},
+                         {"Half", "float16", 2},
+                         {"Long", "int64", 8},
+                         {"Int", "int32", 4},
+                         {"Short", "int16", 2},
+                         {"Char", "int8", 1},
+                         {"Byte", "uint8", 1},
+                         {"Bool", "bool", 1},
+                         {"ComplexFloat", "complex64", 8},
+                         {"ComplexDouble", "complex128", 16},
+                         {"Float8_e5m2", "float8_e5m2", 1},
+                         {"long int", "int64", 8},
+                         {"Tensor(long int)", "int64", 8},
+                         {"GenericList[Tensor(bool),Tensor(bool)]", "bool", 1},
+                         {"unsigned char", "uint8", 1},
+                         {"c10::complex<double>", "complex128", 16},
+                         {"c10::BFloat16", "bfloat16", 2}}) {
+    CAPTURE(row.written);
+    CHECK(dtype_of(row.written) == row.name);
+    CHECK(bytes_of_type(row.name) == row.bytes);
+    const Read got = read({.in_forward = {{"allreduce", 1000, 8, row.written}}});
+    CHECK(got.imported.other.bytes == 1000 * row.bytes);
+    CHECK(got.imported.averages.bytes == 4 * kElements);
+  }
+  CHECK(dtype_of("QInt8") == "QInt8");
+  CHECK(bytes_of_type("QInt8") == 0);
+}
+
+TEST_CASE("collectives on a CPU have the types and sizes of their calls") {
+  // gloo's range tells the type of a list of tensors, and the call of two tensors what comes out.
+  struct Row {
+    std::string call, range, type;
+    json shapes;
+    std::int64_t bytes;
+  };
+  for (const Row& row :
+       {Row{"allreduce_", "all_reduce", "long int", {{{500}}}, 8 * 500},
+        {"broadcast_", "broadcast", "bool", {{{500}}}, 500},
+        {"broadcast_", "broadcast", "long int", {{{500}}}, 8 * 500},
+        {"alltoall_base_", "all_to_all", "long int", {{300}, {700}}, 8 * 700},
+        {"alltoall_base_", "all_to_all", "int", {{700}, {300}}, 4 * 700},
+        {"allreduce_coalesced_", "all_reduce", "double", {{{20}, {3, 10}}}, 400}}) {
+    CAPTURE(row.call, row.type);
+    const bool is_list = row.shapes.size() == 1;
+    json events = json::array();
+    const auto add = [&](const std::string& name, double at_us, int thread, const json& arguments) {
+      events.push_back(event("cpu_op", name, at_us, 4, thread, arguments));
+    };
+    add("aten::linear", 4, 1, {});
+    add(kEvaluationOf + kAccumulateGrad, 20, 1, {});
+    add(kAccumulateGrad, 21, 1, tensor({64}));
+    add("c10d::" + row.call, 9, 1,
+        {{"Input Dims", row.shapes}, {"Input type", {is_list ? "TensorList" : row.type}}});
+    std::int64_t elements = 0;
+    for (const json& shape : is_list ? row.shapes[0] : json{row.shapes[1]}) {
+      std::int64_t product = 1;
+      for (const json& dimension : shape) product *= dimension.get<std::int64_t>();
+      elements += product;
+    }
+    add("gloo:" + row.range, 12, 3, tensor({elements}, row.type));
+    events.push_back(event("user_annotation", "ProfilerStep#1", 0, 100, 1));
+    const Read got = read_text(text_of(events, 2));
+    CHECK(got.imported.other.count == 1);
+    CHECK(got.imported.other.bytes == row.bytes);
+    CHECK(got.imported.other.time_s.value() * 1e6 == Approx(4));
+  }
+}
+
+enum class Form { kRange, kParameters, kShapes, kOperator };
+
+/// Moves what kernels say of their collectives to calls around their launches.
+json described_by_calls(json events, Form form) {
+  const json kernels = events;
+  for (json& kernel : events) {
+    if (!kernel["args"].contains("Collective name")) continue;
+    const json said = kernel["args"];
+    const auto launch = std::ranges::find_if(kernels, [&](const json& one) {
+      return one["cat"] == "cuda_runtime" && one["args"]["correlation"] == said["correlation"];
+    });
+    const bool reduces = said["Collective name"] == "allreduce";
+    kernel["name"] =
+        reduces ? "ncclKernel_AllReduce_RING_LL_Sum_float(x)" : "ncclKernel_SendRecv(x)";
+    kernel["args"] = {{"correlation", said["correlation"]}};
+    const std::int64_t elements = said["In msg nelems"];
+    const auto add = [&](const std::string& category, const std::string& name, json arguments) {
+      json call = *launch;
+      call.update({{"cat", category}, {"name", name}, {"args", std::move(arguments)}});
+      return call;
+    };
+    const json call = [&] {
+      switch (form) {
+        case Form::kRange:
+          return add("user_annotation", reduces ? "nccl:all_reduce" : "nccl:all_to_all",
+                     tensor({elements}));
+        case Form::kParameters:
+          return add("cpu_op", "record_param_comms", said);
+        case Form::kShapes:
+          return add("cpu_op", "record_param_comms", tensor({elements}));
+        default:
+          return add("cpu_op", reduces ? "c10d::allreduce_" : "c10d::alltoall_base_",
+                     {{"Input Dims", json::array({json::array({json{elements}})})},
+                      {"Input type", {"TensorList"}}});
+      }
+    }();
+    kernel["call"] = call;
+  }
+  json all = json::array();
+  for (json& event : events) {
+    if (event.contains("call")) all.push_back(event["call"]);
+    event.erase("call");
+    all.push_back(event);
+  }
+  return all;
+}
+
+TEST_CASE("sizes of collectives are those of the calls that launch them") {
+  const Job job = {.in_forward = {{"all_to_all", 5000}}};
+  for (const Form form : {Form::kRange, Form::kParameters, Form::kShapes, Form::kOperator}) {
+    CAPTURE(static_cast<int>(form));
+    const Read got = read_text(text_of(described_by_calls(Writer(job).events(), form), 8));
+    CHECK(got.imported.averages.count == 3);
+    CHECK(got.imported.averages.bytes == 4 * kElements);
+    CHECK(got.imported.other.count == 1);
+    CHECK(got.imported.other.bytes == 4 * 5000);
+    CHECK(got.trace.steps.back().collective_elements() == kElements);
+    CHECK(got.model().gradients.size() == 3);
+    // 3 ms that nothing hides, in each of the 4 steps.
+    CHECK_THAT(got.said, Contains("3ms is exposed in the median of 4 steps"));
+    // A bucket that lacks 50 of the 300 elements of a gradient is no whole number of gradients.
+    Job differs = job;
+    differs.sent = {40000, 64, 250};
+    CHECK_THROWS_WITH(read_text(text_of(described_by_calls(Writer(differs).events(), form), 8)),
+                      Contains("not conserved") && Contains("40364") && Contains("40314"));
+  }
+}
+
+TEST_CASE("a call describes one launch, and collectives without sizes have no bytes") {
+  json events = described_by_calls(Writer({}).events(), Form::kRange);
+  const json before = events;
+  for (const json& one : before) {
+    if (one["name"] != "nccl:all_reduce") continue;
+    json launch = one;
+    launch.update({{"cat", "cuda_runtime"}, {"name", "launch"}, {"dur", 1}});
+    launch["ts"] = one["ts"].get<double>() + 1;
+    launch["args"] = {{"correlation", 90000 + events.size()}};
+    events.push_back(launch);
+    events.push_back(event("kernel", "ncclKernel_Broadcast(x)", 9e5, 1, 20, launch["args"]));
+  }
+  for (json& one : events) {
+    // Behind the kernel that the first launch runs.
+    if (one["name"] == "ncclKernel_Broadcast(x)") one["ts"] = 2e6;
+  }
+  const Read got = read_text(text_of(events, 8));
+  CHECK(got.imported.averages.bytes == 4 * kElements);
+  CHECK(got.imported.other.bytes == 0);
+  json silent = Writer({.in_forward = {{"all_to_all", 5000}}}).events();
+  for (json& one : silent) {
+    if (one["args"].value("Collective name", "") != "all_to_all") continue;
+    one["args"].erase("In msg nelems");
+    one["args"].erase("Out msg nelems");
+  }
+  CHECK_THAT(read_text(text_of(silent, 8)).said, Contains("carry no gradients but other data") &&
+                                                     Contains("does not tell") && !Contains("0B"));
 }
 
 TEST_CASE("gradients that are averaged in a wider type are of that type") {
@@ -382,7 +492,7 @@ TEST_CASE("a map of the parameters that were used is no gradient") {
     events.push_back(call);
     events.push_back(event);
   }
-  const Read got = read_text(json{{"traceEvents", events}}.dump());
+  const Read got = read_text(text_of(events));
   CHECK(models::total_elements(got.model()) == kElements);
   CHECK(got.imported.averages.count == 3);
   CHECK(got.imported.other.count == 1);
@@ -449,9 +559,9 @@ TEST_CASE("models that are trained in turn are no model") {
   for (json& event : events) {
     if (event["name"] == "ProfilerStep#5") event["dur"] = 1e6;
   }
-  CHECK_THROWS_WITH(
-      read_text(json{{"traceEvents", events}}.dump()),
-      Contains("trained in turn") && Contains("3 and 2 gradients") && Contains("GAN"));
+  CHECK_THROWS_WITH(read_text(text_of(events)), Contains("trained in turn") &&
+                                                    Contains("3 and 2 gradients") &&
+                                                    Contains("GAN"));
 }
 
 TEST_CASE("kernels that Inductor or PyTorch made compute, whatever their names hold") {
@@ -481,14 +591,8 @@ TEST_CASE("kernels that Inductor or PyTorch made compute, whatever their names h
 
 TEST_CASE("recorded jobs of PyTorch over gloo are what they are") {
   const auto imported = [](const std::string& name) {
-    Read read{.trace = read_trace(
-                  fmt::format("{}/tests/data/traces/wild/{}.json.gz", HIPRESS_SOURCE_DIR, name)),
-              .imported = {},
-              .said = {}};
-    std::vector<std::string> diagnostics;
-    read.imported = model_of(read.trace, "job", {}, diagnostics);
-    for (const std::string& one : diagnostics) read.said += one + "\n";
-    return read;
+    return read(
+        read_trace(fmt::format("{}/tests/data/traces/wild/{}.json.gz", HIPRESS_SOURCE_DIR, name)));
   };
   // Linear layers 64 to 128 and 128 to 10: 8192 + 128 + 1280 + 10 elements.
   const Read windows = imported("windows_gloo");

@@ -15,7 +15,7 @@
 #include "tests/io/temporary_folder.hpp"
 #include "tests/planner/tool_run.hpp"
 #include "tests/sim/random_scenario.hpp"
-#include "traces/imported.hpp"
+#include "traces/make_model.hpp"
 #include "traces/trace_reader.hpp"
 
 namespace hipress::traces {

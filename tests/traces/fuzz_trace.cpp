@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "io/error.hpp"
-#include "traces/imported.hpp"
+#include "traces/make_model.hpp"
 #include "traces/trace_reader.hpp"
 
 namespace {

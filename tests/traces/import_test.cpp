@@ -16,19 +16,16 @@
 #include "models/traced.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/planner/tool_run.hpp"
-#include "traces/byte_stream.hpp"
-#include "traces/imported.hpp"
+#include "tests/traces/trace_events.hpp"
 #include "traces/intervals.hpp"
 #include "traces/json_trace.hpp"
 #include "traces/node_trace.hpp"
 #include "traces/protobuf.hpp"
-#include "traces/trace_reader.hpp"
 
 namespace hipress::traces {
 namespace {
 
 using Catch::Matchers::Contains;
-using nlohmann::json;
 using planner::ToolRun;
 using planner::Workplace;
 
@@ -39,36 +36,25 @@ std::string data_path(const std::string& name) {
   return std::string(HIPRESS_SOURCE_DIR "/tests/data/traces/") + name;
 }
 
-Imported read_text(const std::string& text) { return read_trace(*stream_of(text)); }
+Imported trace_of(const std::string& text) { return read_trace(*stream_of(text)); }
 
 ImportedModel model_of_text(const std::string& text, ImportOptions options = {}) {
-  std::vector<std::string> diagnostics;
-  return model_of(read_text(text), "job", options, diagnostics);
+  return read_text(text, options).imported;
 }
 
-/// An event of the CPU, in microseconds, on one thread.
 json operation(const std::string& name, double start_us, double length_us,
                json arguments = json::object()) {
-  return {{"ph", "X"}, {"cat", "cpu_op"}, {"name", name},     {"pid", 1},
-          {"tid", 2},  {"ts", start_us},  {"dur", length_us}, {"args", arguments}};
+  return event("cpu_op", name, start_us, length_us, 2, std::move(arguments));
 }
 
 json call(double start_us, int correlation) {
-  return {{"ph", "X"},
-          {"cat", "cuda_runtime"},
-          {"name", "cudaLaunchKernel"},
-          {"pid", 1},
-          {"tid", 2},
-          {"ts", start_us},
-          {"dur", 1},
-          {"args", {{"correlation", correlation}}}};
+  return event("cuda_runtime", "cudaLaunchKernel", start_us, 1, 2, {{"correlation", correlation}});
 }
 
 json kernel(const std::string& name, double start_us, double length_us, int correlation,
             json arguments = json::object()) {
   arguments["correlation"] = correlation;
-  return {{"ph", "X"}, {"cat", "kernel"}, {"name", name},     {"pid", 0},
-          {"tid", 7},  {"ts", start_us},  {"dur", length_us}, {"args", arguments}};
+  return event("kernel", name, start_us, length_us, 7, std::move(arguments), 0);
 }
 
 json all_reduce(double start_us, double length_us, int correlation, std::int64_t elements,
@@ -79,9 +65,6 @@ json all_reduce(double start_us, double length_us, int correlation, std::int64_t
                  {"dtype", dtype},
                  {"Group size", 4}});
 }
-
-const std::string kEvaluate = "autograd::engine::evaluate_function: ";
-const std::string kAccumulate = "torch::autograd::AccumulateGrad";
 
 /// One step from `at` on, of 1000 us: a forward kernel at 100-200, backward from 300 on with
 /// kernels at 320-420 and 500-600, each the gradient of an AccumulateGrad; the second starts an
@@ -97,13 +80,13 @@ void add_step(json& events, double at, int number, std::int64_t elements, json s
   events.push_back(operation("aten::conv", at + 90, 20));
   events.push_back(call(at + 95, id));
   events.push_back(kernel("conv", at + 100, 100, id));
-  events.push_back(operation(kEvaluate + "ConvBackward", at + 300, 10));
+  events.push_back(operation(kEvaluationOf + "ConvBackward", at + 300, 10));
   events.push_back(call(at + 305, id + 1));
   events.push_back(kernel("conv_backward", at + 320, 100, id + 1));
-  events.push_back(operation(kEvaluate + kAccumulate, at + 350, 10));
-  events.push_back(operation(kAccumulate, at + 351, 2, arguments(0)));
-  events.push_back(operation(kEvaluate + kAccumulate, at + 400, 30));
-  events.push_back(operation(kAccumulate, at + 401, 5, arguments(1)));
+  events.push_back(operation(kEvaluationOf + kAccumulateGrad, at + 350, 10));
+  events.push_back(operation(kAccumulateGrad, at + 351, 2, arguments(0)));
+  events.push_back(operation(kEvaluationOf + kAccumulateGrad, at + 400, 30));
+  events.push_back(operation(kAccumulateGrad, at + 401, 5, arguments(1)));
   events.push_back(call(at + 402, id + 2));
   events.push_back(kernel("add", at + 500, 100, id + 2));
   events.push_back(call(at + 420, id + 3));
@@ -111,8 +94,6 @@ void add_step(json& events, double at, int number, std::int64_t elements, json s
   events.push_back(call(at + 640, id + 4));
   events.push_back(kernel("sgd", at + 700, 20, id + 4));
 }
-
-std::string text_of(const json& events) { return json{{"traceEvents", events}}.dump(); }
 
 /// Bytes that need no memory: `piece` again and again.
 class Repeated : public ByteStream {
@@ -259,7 +240,7 @@ TEST_CASE("a profiler without Kineto writes an array of events, without sizes", 
 TEST_CASE("times of a step follow from its events") {
   json events;
   add_step(events, 5000, 1, 30);
-  const Imported trace = read_text(text_of(events));
+  const Imported trace = trace_of(text_of(events));
   REQUIRE(trace.steps.size() == 1);
   const TracedStep& step = trace.steps[0];
   // Computation: 100-200, 320-420, 500-600, 700-720. Communication: 550-750, of which 50 + 20 us
@@ -331,7 +312,7 @@ TEST_CASE("what a trace does not tell is refused by name") {
     for (json& event : events) {
       if (event["args"].contains("dtype")) event["args"]["dtype"] = "Double";
     }
-    CHECK_THROWS_WITH(model_of_text(text_of(events)), Contains("bucket0 is of type 'Double'"));
+    CHECK_THROWS_WITH(model_of_text(text_of(events)), Contains("bucket0 is of type 'float64'"));
   }
   SECTION("no sizes") {
     for (json& event : events) event["args"].erase("In msg nelems");
@@ -368,9 +349,9 @@ TEST_CASE("what a trace does not tell is refused by name") {
 
 TEST_CASE("without a GPU gradients are ready when AccumulateGrad ends") {
   const json events = {operation("ProfilerStep#1", 0, 100),
-                       operation(kEvaluate + "AddmmBackward0", 20, 10),
-                       operation(kEvaluate + kAccumulate, 40, 20),
-                       operation(kAccumulate, 41, 4,
+                       operation(kEvaluationOf + "AddmmBackward0", 20, 10),
+                       operation(kEvaluationOf + kAccumulateGrad, 40, 20),
+                       operation(kAccumulateGrad, 41, 4,
                                  {{"Input Dims", json::array({json::array({3, 4})})},
                                   {"Input type", json::array({"c10::Half"})}})};
   const ImportedModel imported = model_of_text(text_of(events));
@@ -388,12 +369,12 @@ void add_planned_step(json& events, double at, std::int64_t bytes) {
     return fmt::format("hipress::{}(bucket=0, bytes={}, dtype=float32, ranks=2)", what, size);
   };
   events.push_back(operation("ProfilerStep#1", at, 100));
-  events.push_back(operation(kEvaluate + "AddmmBackward0", at + 20, 10));
-  events.push_back(operation(kEvaluate + kAccumulate, at + 40, 20));
-  events.push_back(operation(kAccumulate, at + 41, 4));
+  events.push_back(operation(kEvaluationOf + "AddmmBackward0", at + 20, 10));
+  events.push_back(operation(kEvaluationOf + kAccumulateGrad, at + 40, 20));
+  events.push_back(operation(kAccumulateGrad, at + 41, 4));
   events.push_back(operation(range("submit", bytes), at + 46, 10));
-  events.push_back(operation(kEvaluate + kAccumulate, at + 70, 20));
-  events.push_back(operation(kAccumulate, at + 71, 4));
+  events.push_back(operation(kEvaluationOf + kAccumulateGrad, at + 70, 20));
+  events.push_back(operation(kAccumulateGrad, at + 71, 4));
   events.push_back(operation(range("submit", 16), at + 76, 1));
   events.push_back(operation(range("wait", 16), at + 78, 11));
 }
@@ -402,7 +383,7 @@ TEST_CASE("what the hook of a plan submits is a bucket, and its wait is exposed 
   json events;
   add_planned_step(events, 0, 40);
   SECTION("without a GPU") {
-    const Imported trace = read_text(text_of(events));
+    const Imported trace = trace_of(text_of(events));
     REQUIRE(trace.steps.size() == 1);
     const TracedStep& step = trace.steps[0];
     REQUIRE(step.buckets.size() == 2);
@@ -428,7 +409,7 @@ TEST_CASE("what the hook of a plan submits is a bucket, and its wait is exposed 
   SECTION("with a GPU that computes meanwhile") {
     events.push_back(call(50, 1));
     events.push_back(kernel("sgd", 60, 20, 1));
-    const Imported trace = read_text(text_of(events));
+    const Imported trace = trace_of(text_of(events));
     REQUIRE(trace.steps.size() == 1);
     CHECK(trace.steps[0].collective_elements() == 14);
     CHECK(*trace.steps[0].communication_s * 1e6 == Approx(43));
@@ -476,8 +457,8 @@ TEST_CASE("a job that trains with a plan has its gradients and buckets in its tr
 TEST_CASE("what is no trace is refused with the reason") {
   const auto refused = [](const std::string& text, const std::string& why) {
     CAPTURE(text.substr(0, 60));
-    CHECK_THROWS_AS(read_text(text), io::InputError);
-    CHECK_THROWS_WITH(read_text(text), Contains(why));
+    CHECK_THROWS_AS(trace_of(text), io::InputError);
+    CHECK_THROWS_WITH(trace_of(text), Contains(why));
   };
   refused("", "is empty");
   refused("{}", "neither 'traceEvents' nor 'nodes'");
@@ -660,7 +641,7 @@ TEST_CASE("kernels' names make a model's mix, weighted by their times") {
   std::vector<std::string> diagnostics;
   const auto imported = [&](const json& events) {
     diagnostics.clear();
-    return model_of(read_text(text_of(events)), "job", {}, diagnostics).model.mix;
+    return model_of(trace_of(text_of(events)), "job", {}, diagnostics).model.mix;
   };
   const auto said = [&](const std::string& what) {
     return std::ranges::any_of(

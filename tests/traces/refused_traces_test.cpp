@@ -11,21 +11,15 @@
 
 #include "io/error.hpp"
 #include "models/model.hpp"
-#include "traces/byte_stream.hpp"
+#include "tests/traces/trace_events.hpp"
 #include "traces/chakra_schema.hpp"
-#include "traces/imported.hpp"
 #include "traces/protobuf.hpp"
-#include "traces/trace_reader.hpp"
 
 namespace hipress::traces {
 namespace {
 
 using namespace std::string_literals;
 using Catch::Matchers::Contains;
-using nlohmann::json;
-
-const std::string kEvaluate = "autograd::engine::evaluate_function: ";
-const std::string kAccumulate = "torch::autograd::AccumulateGrad";
 
 /// Place and identity of a rank's events in a file of several ranks.
 struct Rank {
@@ -36,45 +30,41 @@ struct Rank {
   double since_us = 1e6;
 };
 
-json event(const std::string& category, const std::string& name, const json& pid, int tid,
-           double start_us, double length_us, json arguments = json::object()) {
-  return {{"ph", "X"},  {"cat", category}, {"name", name},     {"pid", pid},
-          {"tid", tid}, {"ts", start_us},  {"dur", length_us}, {"args", std::move(arguments)}};
-}
-
 /// Steps of 100 ms with two gradients, of 1000 and 64 elements, and an all-reduce of both.
 json events_of(const Rank& rank) {
   json all = json::array();
+  const auto add = [&](const std::string& category, const std::string& name, int tid,
+                       double start_us, double length_us, json arguments = json::object()) {
+    const json& process = category == "kernel" ? json(rank.device) : rank.pid;
+    all.push_back(event(category, name, start_us, length_us, tid, std::move(arguments), process));
+  };
   for (int step = 0; step < rank.steps; ++step) {
     double now = rank.since_us + step * 1e5;
     if (rank.has_steps) {
-      all.push_back(event("user_annotation", fmt::format("ProfilerStep#{}", 5 + step), rank.pid, 1,
-                          now, 99990));
+      add("user_annotation", fmt::format("ProfilerStep#{}", 5 + step), 1, now, 99990);
     }
     int correlation = rank.number * 1000 + step * 10;
     const auto launch = [&](const std::string& name, double length_us, int tid, json arguments) {
       if (!rank.has_gpu) return;
-      all.push_back(event("cuda_runtime", "cudaLaunchKernel", rank.pid, tid, now + 2, 2,
-                          {{"correlation", ++correlation}}));
+      add("cuda_runtime", "cudaLaunchKernel", tid, now + 2, 2, {{"correlation", ++correlation}});
       arguments.update({{"correlation", correlation}, {"device", rank.device}});
-      all.push_back(event("kernel", name, rank.device, 7, now + 10, length_us, arguments));
+      add("kernel", name, 7, now + 10, length_us, arguments);
     };
     now += 10;
-    all.push_back(event("cpu_op", "aten::linear", rank.pid, 1, now, 20));
+    add("cpu_op", "aten::linear", 1, now, 20);
     launch("gemm", 5000, 1, json::object());
     for (const int elements : {1000, 64}) {
       now += 10000;
-      all.push_back(event("cpu_op", kEvaluate + "AddmmBackward0", rank.pid, 2, now, 90));
+      add("cpu_op", kEvaluationOf + "AddmmBackward0", 2, now, 90);
       launch("gemm", 5000, 2, json::object());
       now += 100;
-      all.push_back(event("cpu_op", kEvaluate + kAccumulate, rank.pid, 2, now, 90));
-      all.push_back(event("cpu_op", kAccumulate, rank.pid, 2, now + 1, 50,
-                          {{"Input Dims", {{elements}}}, {"Input type", {"float"}}}));
+      add("cpu_op", kEvaluationOf + kAccumulateGrad, 2, now, 90);
+      add("cpu_op", kAccumulateGrad, 2, now + 1, 50, tensor({elements}));
     }
     launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 8000, 2,
            {{"Collective name", "allreduce"}, {"In msg nelems", 1064}, {"dtype", "Float"}});
     now += 20000;
-    all.push_back(event("user_annotation", "Optimizer.step#SGD.step", rank.pid, 1, now, 50));
+    add("user_annotation", "Optimizer.step#SGD.step", 1, now, 50);
   }
   return all;
 }
@@ -84,8 +74,6 @@ json merged(const Rank& one, const Rank& other) {
   for (const json& more : events_of(other)) events.push_back(more);
   return events;
 }
-
-std::string text_of(const json& events) { return json{{"traceEvents", events}}.dump(); }
 
 Imported read(const std::string& text) { return read_trace(*stream_of(text)); }
 
@@ -142,9 +130,11 @@ TEST_CASE("processes that load data are no ranks") {
   json events = events_of({});
   for (int worker = 1; worker <= 4; ++worker) {
     for (int i = 0; i < 5; ++i) {
-      events.push_back(event("cpu_op", "aten::stack", 1000 + worker, worker, 1e6 + i * 1e4, 500));
+      events.push_back(event("cpu_op", "aten::stack", 1e6 + i * 1e4, 500, worker, json::object(),
+                             1000 + worker));
     }
-    events.push_back(event("python_function", "worker_loop", 1000 + worker, worker, 1e6, 1e5));
+    events.push_back(
+        event("python_function", "worker_loop", 1e6, 1e5, worker, json::object(), 1000 + worker));
   }
   CHECK(models::total_elements(model(text_of(events))) == 1064);
 }
@@ -162,8 +152,8 @@ json node(int id, int parent, const std::string& name, json shapes = json::array
 json nodes_from(int first) {
   const json shapes = {{1000}}, types = {"Tensor(float)"};
   return {node(first, 0, "[pytorch|profiler|execution_trace|process]"),
-          node(first + 1, first, kEvaluate + kAccumulate),
-          node(first + 2, first + 1, kAccumulate, shapes, types),
+          node(first + 1, first, kEvaluationOf + kAccumulateGrad),
+          node(first + 2, first + 1, kAccumulateGrad, shapes, types),
           node(first + 3, first, "aten::linear")};
 }
 
@@ -182,12 +172,12 @@ TEST_CASE("execution traces of two ranks are refused") {
   json headless = nodes_from(1);
   headless.erase(0);
   CHECK_THROWS_WITH(read(nodes_of(headless, headless).dump()),
-                    Contains("node 3 occurs more than once"));
+                    Contains("node 2 occurs more than once"));
 }
 
 TEST_CASE("an event that ends before it begins is refused by its name") {
   for (const std::string& name :
-       {"ProfilerStep#6"s, kAccumulate, "gemm"s, "Optimizer.step#SGD.step"s}) {
+       {"ProfilerStep#6"s, kAccumulateGrad, "gemm"s, "Optimizer.step#SGD.step"s}) {
     CAPTURE(name);
     json events = events_of({});
     for (json& one : events) {
@@ -282,7 +272,7 @@ TEST_CASE("sparse gradients are refused, with what travels") {
 TEST_CASE("a sparse gradient that is added to another is sparse") {
   json events = events_of({});
   const auto add = [&](const std::string& name, double at, json shapes = json::array()) {
-    events.push_back(event("cpu_op", name, 1000, 2, at, 1, {{"Input Dims", std::move(shapes)}}));
+    events.push_back(event("cpu_op", name, at, 1, 2, {{"Input Dims", std::move(shapes)}}, 1000));
   };
   // Operators of the first step's second AccumulateGrad, which begins at 1020211 us.
   add("aten::_sparse_coo_tensor_unsafe", 1020150, {{1, 8}, {8, 16}});
@@ -426,6 +416,25 @@ TEST_CASE("files of other kinds are named instead of parsed") {
     CAPTURE(row.said);
     CHECK_THROWS_WITH(read(row.text), Contains(row.said) && !Contains("wire type"));
   }
+}
+
+TEST_CASE("Chakra's traces as JSON are named, with what to give instead") {
+  const std::string node = R"({"Id": 1, "Name": "allreduce", "NodeType": 7})";
+  const std::string typed =
+      R"({"id": "1", "name": "all", "type": "COMM_COLL_NODE", "ctrlDeps": []})";
+  for (const std::string& text :
+       {R"({"workload_graph": [)" + node + "]}", R"({"nodes": [)" + node + "]}",
+        R"({"nodes": [)" + typed + "]}", "[" + typed + "]", typed}) {
+    CAPTURE(text);
+    CHECK_THROWS_WITH(read(text), Contains("Chakra's JSON") && Contains("give the .et file"));
+  }
+  // The jsonizer puts documents behind each other, with and without a line's end between them.
+  for (const std::string between : {"", "\n"}) {
+    CHECK_THROWS_WITH(read(R"({"version": "0.0.4"})" + between + typed + between + typed),
+                      Contains("several JSON documents") && Contains("Chakra's jsonizer") &&
+                          Contains("give the .et file"));
+  }
+  CHECK_THROWS_WITH(read("{} and no more JSON"s), Contains("is no JSON"));
 }
 
 }  // namespace

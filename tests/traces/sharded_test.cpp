@@ -13,16 +13,13 @@
 #include "io/error.hpp"
 #include "models/model.hpp"
 #include "tests/planner/tool_run.hpp"
-#include "traces/byte_stream.hpp"
-#include "traces/imported.hpp"
+#include "tests/traces/trace_events.hpp"
 #include "traces/sharded_ranges.hpp"
-#include "traces/trace_reader.hpp"
 
 namespace hipress::traces {
 namespace {
 
 using Catch::Matchers::Contains;
-using nlohmann::json;
 using planner::ToolRun;
 using planner::Workplace;
 
@@ -48,44 +45,15 @@ struct Job {
 };
 
 /// Writes the events of a job.
-class Writer {
+class Writer : public TraceEvents {
  public:
   explicit Writer(Job job) : job_(std::move(job)) {
     for (int step = 0; step < job_.steps; ++step) add_step(step);
   }
 
-  std::string text() const {
-    return json{{"distributedInfo", {{"backend", "nccl"}, {"world_size", job_.ranks}}},
-                {"traceEvents", all_}}
-        .dump();
-  }
+  std::string text() const { return text_of(all_, job_.ranks); }
 
  private:
-  void add(const std::string& category, const std::string& name, double start_us, double length_us,
-           int thread, json arguments = json::object()) {
-    all_.push_back({{"ph", "X"},
-                    {"cat", category},
-                    {"name", name},
-                    {"pid", 1},
-                    {"tid", thread},
-                    {"ts", start_us},
-                    {"dur", length_us},
-                    {"args", std::move(arguments)}});
-  }
-
-  /// When the kernel ends.
-  double launch(const std::string& name, double length_us, int thread, int stream,
-                double not_before, json arguments = json::object()) {
-    const int id = ++correlation_;
-    add("cuda_runtime", "cudaLaunchKernel", now_, 1, thread, {{"correlation", id}});
-    double& free = stream == 7 ? compute_ : communication_;
-    const double start = std::max({free, not_before, now_ + 5});
-    arguments["correlation"] = id;
-    add("kernel", name, start, length_us, stream, std::move(arguments));
-    now_ += 2;
-    return free = start + length_us;
-  }
-
   double collective(const std::string& kernel, const std::string& name, std::int64_t in,
                     std::int64_t out, const std::string& dtype, int group_size,
                     const std::string& group, double length_us, double not_before, int thread) {
@@ -96,8 +64,8 @@ class Writer {
       arguments["Out msg nelems"] = out;
     }
     arguments.erase(job_.without);
-    return launch("ncclDevKernel_" + kernel + "_RING_LL", length_us, thread, 20, not_before,
-                  arguments);
+    return launch("ncclDevKernel_" + kernel + "_RING_LL", length_us, thread, kCommunicates,
+                  not_before, arguments);
   }
 
   static std::string in_brackets(std::size_t layer) {
@@ -162,14 +130,14 @@ class Writer {
       if (needs_gather_) gather(layer, 1);
       exchange_activations("AllGather", "_allgather_base", 1);
       for (int op = 0; op < 6; ++op) add("cpu_op", "aten::linear", now_ += 2, 1, 1);
-      launch("gemm_forward", 10000, 1, 7, gathered_[layer]);
+      launch("gemm_forward", 10000, 1, kComputes, gathered_[layer]);
       exchange_activations("ReduceScatter", "_reduce_scatter_base", 1);
       now_ += 20;
     }
   }
 
   void evaluate(const std::string& function, double begin) {
-    add("cpu_op", "autograd::engine::evaluate_function: " + function, begin, now_ - begin, 2);
+    add("cpu_op", kEvaluationOf + function, begin, now_ - begin, 2);
     now_ += 1;
   }
 
@@ -182,17 +150,15 @@ class Writer {
       if (gathers && job_.order == Order::kPre) gather_in("PreBackward", layer - 1);
       double begin = now_;
       now_ += 1;
-      launch("gemm_backward", 20000, 2, 7, gathered_[layer]);
+      launch("gemm_backward", 20000, 2, kComputes, gathered_[layer]);
       evaluate("AddmmBackward0", begin);
       begin = now_;
       now_ += 1;
       if (gathers && job_.order == Order::kPost) gather(layer - 1, 2);
       if (reduces) reduce(layer);
       if (job_.style == Style::kFsdp1) {
-        const json arguments = {{"Input Dims", {{job_.elements[layer] - 1}}},
-                                {"Input type", {"float"}}};
-        add("cpu_op", "torch::autograd::AccumulateGrad", begin + 0.1, 0.5, 2, arguments);
-        evaluate("torch::autograd::AccumulateGrad", begin);
+        add("cpu_op", kAccumulateGrad, begin + 0.1, 0.5, 2, tensor({job_.elements[layer] - 1}));
+        evaluate(kAccumulateGrad, begin);
       } else {
         evaluate("RegisterPostBackwardFunctionBackward", begin);
       }
@@ -231,7 +197,7 @@ class Writer {
     if (job_.reports) report();
     if (!ends_early) {
       add("user_annotation", "Optimizer.step#AdamW.step", now_, 10, 1);
-      launch("adam", 5000, 1, 7, reduced_);
+      launch("adam", 5000, 1, kComputes, reduced_);
     }
     now_ += 50;
     if (job_.evaluates) forward();
@@ -244,31 +210,10 @@ class Writer {
   }
 
   const Job job_;
-  json all_ = json::array();
   std::vector<double> gathered_;  // when each layer is
-  double now_ = 0, compute_ = 0, communication_ = 0, reduced_ = 0;
+  double reduced_ = 0;
   bool needs_gather_ = true;
-  int correlation_ = 0;
 };
-
-struct Read {
-  Imported trace;
-  ImportedModel imported;
-  std::string said;
-
-  const models::Model& model() const { return imported.model; }
-  const Sharding& sharding() const { return imported.sharding.value(); }
-};
-
-Read read_text(const std::string& text) {
-  Read read{.trace = read_trace(*stream_of(text)), .imported = {}, .said = {}};
-  std::vector<std::string> diagnostics;
-  read.imported = model_of(read.trace, "job", {}, diagnostics);
-  for (const auto* sentences : {&read.trace.not_told, &diagnostics}) {
-    for (const std::string& sentence : *sentences) read.said += sentence + "\n";
-  }
-  return read;
-}
 
 Read read(const Job& job) { return read_text(Writer(job).text()); }
 
@@ -506,7 +451,7 @@ TEST_CASE("a ProfilerStep of several iterations is one of them, with shards too"
   CHECK(one.model().micro_steps == 1);
   CHECK(one.sharding().all_gather.count == 7);
   CHECK(one.imported.traced.value().step_s == Approx(1.0).epsilon(0.001));
-  CHECK_THAT(one.said, Contains("holds 2, of which the last is the model's"));
+  CHECK_THAT(one.said, Contains("holds 2, of which the last is read"));
 }
 
 TEST_CASE("a step that is cut off before its reductions is left out") {
@@ -567,12 +512,10 @@ TEST_CASE("counts that cannot be are not told") {
 }
 
 /// Events of a step of 1000 us on the CPU alone, as DeepSpeed's collectives come.
-class Calls {
+class Calls : public TraceEvents {
  public:
   void forward(double at) { add("aten::linear", at, 5); }
-  void backward(double at, double length) {
-    add("autograd::engine::evaluate_function: AddmmBackward0", at, length);
-  }
+  void backward(double at, double length) { add(kEvaluationOf + "AddmmBackward0", at, length); }
   void gather(double at, std::int64_t whole) {
     add("c10d::_allgather_base_", at, 2, {{whole}, {whole / 4}}, 1);
   }
@@ -581,7 +524,7 @@ class Calls {
   }
   std::string text() {
     add("ProfilerStep#1", 0, 1000);
-    return json{{"distributedInfo", {{"world_size", 4}}}, {"traceEvents", all_}}.dump();
+    return text_of(all_, 4);
   }
   void add(const std::string& name, double at, double length,
            const std::vector<std::vector<std::int64_t>>& shapes = {}, int thread = 1) {
@@ -589,18 +532,8 @@ class Calls {
     if (!shapes.empty()) {
       arguments = {{"Input Dims", shapes}, {"Input type", {"c10::Half", "c10::Half"}}};
     }
-    all_.push_back({{"ph", "X"},
-                    {"cat", "cpu_op"},
-                    {"name", name},
-                    {"pid", 1},
-                    {"tid", thread},
-                    {"ts", at},
-                    {"dur", length},
-                    {"args", arguments}});
+    TraceEvents::add("cpu_op", name, at, length, thread, arguments);
   }
-
- private:
-  json all_ = json::array();
 };
 
 TEST_CASE("ZeRO-3's layers are what it gathers, ready with the bucket that ends them") {
@@ -677,10 +610,9 @@ TEST_CASE("one rank alone trains without shards") {
 TEST_CASE("ZeRO-2 with all-reduces is a model of these, and is said to gather") {
   Calls calls;
   calls.forward(1);
-  const std::string accumulate = "torch::autograd::AccumulateGrad";
   calls.backward(100, 10);
-  calls.add("autograd::engine::evaluate_function: " + accumulate, 120, 20);
-  calls.add(accumulate, 121, 1, {{64}});
+  calls.add(kEvaluationOf + kAccumulateGrad, 120, 20);
+  calls.add(kAccumulateGrad, 121, 1, {{64}});
   calls.add("c10d::allreduce_", 125, 2, {{60}});
   calls.add("c10d::allreduce_", 200, 2, {{4}});
   calls.gather(600, 64);
@@ -719,11 +651,10 @@ TEST_CASE("an execution trace has layers and no times") {
   for (const char* layer : {"", " (blocks.0)"}) {
     in_range(fmt::format("FSDP::all_gather{}", layer), "c10d::_allgather_base_", {{64}, {16}}, 1);
   }
-  const std::string evaluate = "autograd::engine::evaluate_function: X";
   in_range("FSDP::all_gather (blocks.0)", "c10d::_allgather_base_", {{64}, {16}},
-           node(evaluate, 1));
+           node(kEvaluationOf + "X", 1));
   in_range("FSDP::post_backward_reduce (blocks.0)", "c10d::_reduce_scatter_base_", {{16}, {64}},
-           node(evaluate, 1));
+           node(kEvaluationOf + "X", 1));
   in_range("FSDP::post_backward_reduce", "c10d::_reduce_scatter_base_", {{16}, {64}}, 1);
   const Read one = read_text(json{{"schema", "1.1.1"}, {"nodes", nodes}}.dump());
   CHECK(layers_of(one) == "root 64 1+0 ready 0; blocks.0 64 1+1 ready 0; ");

@@ -12,16 +12,13 @@
 
 #include "io/error.hpp"
 #include "models/model.hpp"
-#include "traces/byte_stream.hpp"
+#include "tests/traces/trace_events.hpp"
 #include "traces/communication.hpp"
-#include "traces/imported.hpp"
-#include "traces/trace_reader.hpp"
 
 namespace hipress::traces {
 namespace {
 
 using Catch::Matchers::Contains;
-using nlohmann::json;
 
 std::string said(const std::vector<std::string>& sentences) {
   std::string text;
@@ -98,37 +95,18 @@ struct Job {
 };
 
 /// Writes the events of a job.
-class Writer {
+class Writer : public TraceEvents {
  public:
   explicit Writer(Job job) : job_(std::move(job)) {
+    runtime_ = job_.runtime;
     for (int step = 0; step < job_.steps; ++step) add_step(step);
   }
-  const json& events() const { return all_; }
 
  private:
-  void add(const std::string& category, const std::string& name, double start_us, double length_us,
-           int thread, json arguments = json::object()) {
-    all_.push_back({{"ph", "X"},
-                    {"cat", category},
-                    {"name", name},
-                    {"pid", 1},
-                    {"tid", thread},
-                    {"ts", start_us},
-                    {"dur", length_us},
-                    {"args", std::move(arguments)}});
-  }
-
-  /// A job_.kernel that is launched now, and runs when its stream is free.
   void launch(const std::string& name, double length_us, int thread, int stream, double not_before,
-              json arguments = json::object()) {
+              const json& arguments = json::object()) {
     if (!job_.has_gpu) return;
-    const int id = ++correlation_;
-    add(job_.runtime, "launch", now_, 2, thread, {{"correlation", id}});
-    double& free = stream == 7 ? compute_ : communication_;
-    const double start = std::max({free, not_before, now_ + 5});
-    arguments["correlation"] = id;
-    add("kernel", name, start, length_us, stream, std::move(arguments));
-    free = start + length_us;
+    TraceEvents::launch(name, length_us, thread, stream, not_before, arguments);
   }
 
   void reduce(std::int64_t size, int thread) {
@@ -137,28 +115,20 @@ class Writer {
     if (!job_.says.empty())
       arguments["Collective name"] = scatters ? "_reduce_scatter_base" : job_.says;
     if (job_.has_sizes) arguments["In msg nelems"] = size;
-    launch(scatters ? "ncclDevKernel_ReduceScatter" : job_.kernel, 8000, thread, 20, compute_,
-           arguments);
+    launch(scatters ? "ncclDevKernel_ReduceScatter" : job_.kernel, 8000, thread, kCommunicates,
+           compute_, arguments);
   }
 
   void backward(bool synchronises) {
     const int thread = job_.on_one_thread ? 1 : 2;
     for (const std::int64_t size : job_.elements) {
-      const std::string evaluate = "autograd::engine::evaluate_function: ";
-      const std::string accumulate = "torch::autograd::AccumulateGrad";
-      add("cpu_op", evaluate + "AddmmBackward0", now_, 90, thread);
+      add("cpu_op", kEvaluationOf + "AddmmBackward0", now_, 90, thread);
       add("cpu_op", "aten::mm", now_ + 2, 40, thread);
       now_ += 5;
-      launch("gemm_backward", 10000, thread, 7, 0);
+      launch("gemm_backward", 10000, thread, kComputes, 0);
       now_ += 100;
-      add("cpu_op", evaluate + accumulate, now_, 90, thread);
-      json arguments = json::object();
-      if (job_.has_shapes) {
-        const json shape = size == 1 ? json::array() : json{size};
-        arguments = {{"Input Dims", json::array({shape})}, {"Input type", json::array({"float"})}};
-      }
-      add("cpu_op", accumulate, now_ + 1, 4, thread, arguments);
-      now_ += 20;
+      const std::vector<std::int64_t> shape(size == 1 ? 0 : 1, size);
+      accumulate(thread, job_.has_shapes ? tensor(shape) : json::object());
       if (synchronises) reduce(size, thread);
       now_ += 100;
     }
@@ -172,7 +142,7 @@ class Writer {
       for (int micro = 0; micro < job_.micro_steps; ++micro) {
         add("cpu_op", "aten::linear", now_, 50, 1);
         now_ += 10;
-        launch("gemm_forward", 10000, 1, 7, 0);
+        launch("gemm_forward", 10000, 1, kComputes, 0);
         now_ += 100;
         const bool last = micro + 1 == job_.micro_steps;
         backward(job_.reduces == Reduces::kEvery ||
@@ -184,37 +154,19 @@ class Writer {
       }
       add("user_annotation", "Optimizer.step#SGD.step", now_, 50, 1);
       now_ += 5;
-      launch("sgd", 2000, 1, 7, communication_);
+      launch("sgd", 2000, 1, kComputes, communication_);
       now_ += 100;
     }
     add("user_annotation", fmt::format("ProfilerStep#{}", step), begin, job_.period_us - 10, 1);
   }
 
   const Job job_;
-  json all_ = json::array();
-  double now_ = 0, compute_ = 0, communication_ = 0;
-  int correlation_ = 0;
 };
-
-struct Read {
-  Imported trace;
-  ImportedModel imported;
-  std::string said;
-};
-
-std::string text_of(const json& events) {
-  return json{{"traceEvents", events}, {"distributedInfo", {{"world_size", 8}}}}.dump();
-}
 
 Read read(Job job, const json& more = json::array(), ImportOptions options = {}) {
   json events = Writer(std::move(job)).events();
   for (const json& one : more) events.push_back(one);
-  const std::string text = text_of(events);
-  Read read{.trace = read_trace(*stream_of(text)), .imported = {}, .said = {}};
-  std::vector<std::string> diagnostics;
-  read.imported = model_of(read.trace, "job", options, diagnostics);
-  read.said = said(diagnostics) + said(read.trace.not_told);
-  return read;
+  return read_text(text_of(events, 8), options);
 }
 
 void check_times(const models::Model& model, double forward_ms = 10) {
@@ -350,7 +302,7 @@ TEST_CASE("steps that are empty or cut off are left out, at either end") {
     return event["ts"].get<double>() >= last_us - 5 && event["cat"] != "kernel";
   });
   std::vector<std::string> diagnostics;
-  const Imported trace = read_trace(*stream_of(text_of(events)));
+  const Imported trace = read_trace(*stream_of(text_of(events, 8)));
   const models::Model model = model_of(trace, "job", {}, diagnostics).model;
   CHECK(model.gradients.size() == 3);
 }
@@ -385,7 +337,7 @@ TEST_CASE("a profiler without a schedule is told what it lacks") {
   std::erase_if(events.get_ref<json::array_t&>(), [](const json& event) {
     return event["name"].get<std::string>().starts_with("ProfilerStep");
   });
-  const Imported trace = read_trace(*stream_of(text_of(events)));
+  const Imported trace = read_trace(*stream_of(text_of(events, 8)));
   CHECK_THAT(said(trace.not_told), Contains("4 steps of an optimizer") && Contains("schedule="));
 }
 
@@ -407,7 +359,7 @@ TEST_CASE("a device that is not known is named") {
                     {"tid", 1},
                     {"ts", 1e6},
                     {"dur", 10}});
-  const Imported trace = read_trace(*stream_of(text_of(events)));
+  const Imported trace = read_trace(*stream_of(text_of(events, 8)));
   CHECK_THAT(said(trace.not_told), Contains("1 events are of category 'npu_events'"));
 }
 

@@ -355,6 +355,19 @@ TEST_CASE("a rank that takes no part tells the others why, where they meet") {
   }
 }
 
+TEST_CASE("a rank that takes no part tells ranks that meet in a folder, too", "[slow]") {
+  const Folder folder;
+  JobOptions job = thread_job(3);
+  job.rendezvous = folder.rendezvous();
+  const auto outcomes = connect_all("tcp", job, [&](JobOptions& o) {
+    if (o.rank != 1) return;
+    refuse(o, "no plan");
+    throw io::InputError("refused");
+  });
+  for (const std::size_t rank : {0, 2}) CHECK(outcomes[rank].other_error == "rank 1: no plan");
+  CHECK(folder.files() == 2);  // of the ranks that came
+}
+
 TEST_CASE("a refusal leaves nothing in a folder, where it would stop the next job", "[slow]") {
   const Folder folder;
   JobOptions job = thread_job(2, kShort);

@@ -42,8 +42,9 @@ void print_sharding(const Sharding& sharding) {
        {Row{"all-gather", sharding.all_gather}, Row{"reduce-scatter", sharding.reduce_scatter},
         Row{"all-reduce of shards", sharding.all_reduce}, Row{"other", sharding.other}}) {
     if (row.total.count == 0) continue;
-    fmt::print(std::cout, "{:<24} {:>12} {:>8} {:>11} {:>9}\n", row.name, bytes(row.total.bytes),
-               row.total.count, or_dash(row.total.time_s), or_dash(row.total.exposed_s));
+    fmt::print(std::cout, "{:<24} {:>12} {:>8} {:>11} {:>9}\n", row.name,
+               row.total.bytes > 0 ? bytes(row.total.bytes) : "-", row.total.count,
+               or_dash(row.total.time_s), or_dash(row.total.exposed_s));
   }
   fmt::print(std::cout, "\n");
 }

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/imported.hpp"
+#include "traces/imported_model.hpp"
 
 /// What hipress-import prints on stdout; print_report() logs diagnostics on stderr.
 namespace hipress::traces {
