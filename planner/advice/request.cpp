@@ -159,6 +159,13 @@ Problem problem_of(const Request& request, PlanForm form, const SearchRow& searc
                                                               : OrderChoice::kReady;
   problem.limits = limits_of(request);
   problem.tolerance = request.tolerance;
+  problem.schedule = request.schedule;
+  problem.shards_by = request.shards_by;
+  problem.optimizer = request.optimizer;
+  problem.memory_bytes = request.memory_bytes;
+  problem.activation_bytes = request.activation_bytes;
+  problem.today = request.today;
+  if (kind_of(request.schedule) == JobKind::kSharding) problem.strategy = "allreduce";
   problem.trust = request.trust;
   problem.trust.named = named_algorithms(request.algorithms);
   return problem;

@@ -72,7 +72,9 @@ TEST_CASE("baselines are simulated as the plans that they stand for") {
 
 TEST_CASE("baselines that decide a verdict and take little are simulated first") {
   std::vector<const BaselineRow*> rows;
-  for (const BaselineRow& row : all_baselines()) rows.push_back(&row);
+  for (const BaselineRow& row : all_baselines()) {
+    if (row.is_for(JobKind::kAveraging)) rows.push_back(&row);
+  }
   std::vector<std::string_view> order;
   for (const std::size_t row : simulation_order(rows)) order.push_back(rows[row]->name);
   CHECK(order == std::vector<std::string_view>{"none_grouped", "ddp", "fp16_grouped", "all_grouped",

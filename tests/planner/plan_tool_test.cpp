@@ -237,7 +237,7 @@ TEST_CASE_METHOD(PlanFixture, "option --json prints one object with the document
   const ToolRun done = run("hipress-plan --nnodes 4 --json");
   CHECK(done.status == 0);
   const auto report = nlohmann::json::parse(done.out);
-  CHECK(report.size() == 25);
+  CHECK(report.size() == 27);
   CHECK(report.at("model") == "input");
   // SeCoPa's files say nothing of times.
   CHECK(report.at("advice") == "too close to call");
@@ -407,9 +407,6 @@ TEST_CASE_METHOD(PlanFixture, "wrong requests of hipress-plan are refused with t
   }
   SECTION("break-even of a given plan") {
     refuses("--plan none --break-even nodes", "--plan", "leave");
-  }
-  SECTION("break-even of schedules") {
-    refuses("--schedule fsdp --advise", "--break-even and --advise", "leave them out");
   }
   SECTION("break-even over nodes, of one") {
     refuses("--nnodes 1 --break-even nodes", "one node", "2 or more");

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "costs/description.hpp"
 #include "io/interrupts.hpp"
 #include "io/quantity.hpp"
 #include "io/spelling.hpp"
@@ -70,7 +71,13 @@ void print(const Options& options, const requests::Planned& planned) {
   if (planned.traced) say(models::most_gain(*planned.traced));
   say(machines_of(prepared, problem));
   print_report(options, problem, advice.found.plan);
-  if (options.prints_times()) print_table(options, problem, prepared.profile, advice.comparison);
+  if (planned.schedules) {
+    planner::print_schedules(std::cout, planned);
+    const std::string mix = costs::describe_mix(problem.machines->cluster, problem.model);
+    if (!mix.empty()) fmt::print(std::cout, "computation: {}\n", mix);
+  } else if (options.prints_times()) {
+    print_table(options, problem, prepared.profile, advice.comparison);
+  }
   planner::print_analysis(std::cout, prepared.request.analysis, problem, advice.analysis);
   if (planned.break_even)
     planner::print_break_even(std::cout, *planned.break_even, problem.tolerance);
@@ -91,9 +98,9 @@ int run(const Options& options) {
     planner::run_broadcast(options, hooks);
     return 0;
   }
-  if (options.request.is_of_schedules()) {
+  if (options.request.required_bandwidth) {
     hooks.optimises = {};
-    planner::run_schedules(options, hooks);
+    planner::run_bandwidths(options, hooks);
     return 0;
   }
   const auto planned = requests::plan(options.request, hooks);
