@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "io/error.hpp"
+#include "io/file.hpp"
 #include "io/quantity.hpp"
 #include "planner/baselines/named_plans.hpp"
 #include "planner/problem/state_memory.hpp"
@@ -55,11 +56,27 @@ Request planner_request(const PlanRequest& request) {
   return made;
 }
 
+/// Refuses files that cannot be written, or that would take the place of another.
+void check_outputs(const PlanRequest& request, bool writes_plan) {
+  if (writes_plan) {
+    io::require_writable(request.output);
+    io::refuse_input(request.output);
+  }
+  if (request.report.empty()) return;
+  io::require_writable(request.report);
+  io::refuse_input(request.report);
+  if (writes_plan && request.report == request.output) {
+    throw io::InputError(fmt::format("`report` and `output` are one file, {}: give two names",
+                                     io::quote(request.report)));
+  }
+}
+
 /// Refuses, before a search, what cannot be written or looked for.
 void check_prepared(const PlanRequest& request, const PreparedRequest& prepared) {
   if (!request.break_even.empty()) check_break_even(prepared, find_quantity(request.break_even));
-  const bool writes_text = prepared.searches() && !request.output.empty() && !request.yaml();
-  if (writes_text && prepared.problem.schedule == casync::Schedule()) {
+  const bool writes = prepared.searches() && !request.output.empty();
+  check_outputs(request, writes);
+  if (writes && !request.yaml() && prepared.problem.schedule == casync::Schedule()) {
     plans::require_text_names(prepared.model);
   }
 }
@@ -81,6 +98,8 @@ class Candidates {
     const PlanRequest probed = with(base_);
     const auto probe = prepare(probed, {});
     asked_ = asked_schedules(probed, probe->problem);
+    const bool given = request.schedules.empty() && !base_.analysis.plan.empty();
+    if (given) asked_.schedules = {{base_.schedule, base_.schedule.text()}};
     require_shards();
     share_ = static_cast<double>(rules * asked_.schedules.size());
     compares_ = asked_.schedules.size() > 1;
@@ -259,6 +278,7 @@ bool is_plain(const PlanRequest& request) {
 
 std::unique_ptr<PreparedRequest> prepare(const PlanRequest& request, const Hooks& hooks) {
   Request asked = planner_request(request);
+  asked.analysis = {};  // what is asked of a plan
   if (asked.search.empty()) asked.search = "timeline";
   return std::make_unique<PreparedRequest>(asked, PlanForm::kYaml, hooks_of(hooks));
 }
@@ -297,12 +317,20 @@ void check(const PlanRequest& request) {
     throw io::InputError(fmt::format("`today`: {} is no baseline; known are {}",
                                      io::quote(request.today), named_plans()));
   }
-  if (!request.wraps.empty() && request.schedules.empty()) {
+  const bool has_schedule = !request.schedules.empty() || !request.request.analysis.plan.empty();
+  if (!request.wraps.empty() && !has_schedule) {
     throw io::InputError(
         "`wrap` is of layers, which ddp has not: give `schedule`, such as fsdp, or leave it out");
   }
   if (asks_for_best(request) && !request.required_bandwidth && request.gpu_memory.empty()) {
     throw io::InputError("`schedule` BEST chooses by memory, too: give `gpu_memory`, such as 80GB");
+  }
+  const bool asks_of_plan =
+      request.request.analysis.any() || !request.break_even.empty() || request.advise;
+  if (request.required_bandwidth && asks_of_plan) {
+    throw io::InputError(
+        "`required_bandwidth` finds no plan: leave it out, or `explain`, `compare`, `plan`, "
+        "`robust`, `break_even` and `advise`, which ask of one");
   }
   if (!request.activation_memory.empty() && request.gpu_memory.empty()) {
     throw io::InputError("`activation_memory` is of `gpu_memory`: give both, or leave it out");

@@ -99,21 +99,6 @@ Hooks noting(const Hooks& hooks, const std::shared_ptr<std::vector<std::string>>
   return made;
 }
 
-/// Refuses files that cannot be written, or that would take the place of another.
-void check_outputs(const PlanRequest& request, bool writes_plan) {
-  if (writes_plan) {
-    io::require_writable(request.output);
-    io::refuse_input(request.output);
-  }
-  if (request.report.empty()) return;
-  io::require_writable(request.report);
-  io::refuse_input(request.report);
-  if (writes_plan && request.report == request.output) {
-    throw io::InputError(fmt::format("`report` and `output` are one file, {}: give two names",
-                                     io::quote(request.report)));
-  }
-}
-
 /// The quantity whose break-even is looked for: the one that is asked for, or a report's, which
 /// has one of bandwidths where plans can be made anew; empty: none.
 std::string break_even_quantity(const Planned& planned) {
@@ -191,7 +176,6 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& giv
   const auto said = std::make_shared<std::vector<std::string>>();
   const Hooks hooks = noting(given, said);
   const bool writes = request.request.analysis.plan.empty() && !request.output.empty();
-  check_outputs(request, writes);
   std::unique_ptr<Planned> planned;
   try {
     planned = best_candidate(request, hooks);

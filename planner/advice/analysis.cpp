@@ -61,6 +61,7 @@ void make_robust(const AnalysisOptions& options, const Problem& problem, const S
         {fmt::format("finalist {}", others.size()), {finalist.plan, finalist.transfer_order, 0}});
   }
   for (const Baseline& baseline : found.baselines) {
+    if (!may_be_plan(problem, baseline.plan)) continue;
     others.push_back(
         {std::string(baseline.name),
          {baseline.plan, sim::TransferOrder::kReady, baseline.iteration_s.value_or(0)}});

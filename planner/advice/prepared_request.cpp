@@ -28,7 +28,11 @@ costs::Cluster for_plan(const costs::Cluster& cluster, const std::string& plan) 
 /// The model, with the times that the options give it.
 models::Model read_model(const Request& request, std::vector<std::string>& diagnostics) {
   models::Model model = models::read_model(request.input);
-  if (!request.wrap.empty()) models::wrap(request.wrap, model);
+  if (!request.wrap.empty()) {
+    models::wrap(request.wrap, model);
+  } else if (!request.analysis.plan.empty()) {
+    plans::wrap_as_planned(request.analysis.plan, model);
+  }
   diagnostics = models::apply(request.times, model);
   return model;
 }

@@ -223,15 +223,20 @@ Verdict with_compression(const Problem& problem, const casync::Plan& plan,
     return is_known ? std::optional(probability) : std::nullopt;
   };
   constexpr double kAboveZero = 5e-4;  // less is 0.0 % in words
-  const bool above_zero = !is_known || saving.p10 >= kAboveZero;
-  if (saved > problem.tolerance && saving.probability >= kSure && above_zero) {
+  const auto is_sure = [&](const Contender& other) {
+    if (!comparison.planned || !other.response) return true;
+    const sim::Saving over = sim::saving(*comparison.planned, *other.response, comparison.spread);
+    return over.probability >= kSure && over.p10 >= kAboveZero;
+  };
+  const Contender& plain = *comparison.uncompressed;
+  const bool runs = !plain.name.empty() && !find_baseline(plain.name)->title.empty();
+  if (saved > problem.tolerance && is_sure(rival) && (!runs || is_sure(plain))) {
     return {
         Answer::kCompress, known(saving.probability),
         fmt::format("compress ({}): {}; {}; saves {}{}",
                     is_known ? sure(saving.probability) : kNoInterval, what, time,
                     savings(rival, comparison), about_half_precision(plan, comparison, plain_s))};
   }
-  const std::string rival_time = with_interval(rival_s, rival.response, comparison.spread);
   if (saved <= problem.tolerance) {
     const bool by_plain = plain_s < rival_s;
     const Contender& best = by_plain ? *comparison.uncompressed : rival;
@@ -249,12 +254,17 @@ Verdict with_compression(const Problem& problem, const casync::Plan& plan,
                                                 percent(saved), percent(problem.tolerance))
                                   : fmt::format("{} longer", percent(-saved)))};
   }
-  return {Answer::kTooClose, known(saving.probability),
+  const Contender& close = is_sure(rival) ? plain : rival;
+  const double close_s = close.plan.iteration_s;
+  const sim::Saving little =
+      saving_of(planned_s, comparison.planned, close_s, close.response, comparison.spread);
+  return {Answer::kTooClose, known(little.probability),
           fmt::format(
               "too close to call: {}; {}, {} {}; saves {}{}, and compression is faster with a "
               "probability of {:.0f} %",
-              what, time, name_of(rival), rival_time, percent(1 - planned_s / rival_s),
-              is_known ? fmt::format(" ({})", range_of(saving)) : "", 100 * saving.probability)};
+              what, time, name_of(close), with_interval(close_s, close.response, comparison.spread),
+              percent(1 - planned_s / close_s),
+              is_known ? fmt::format(" ({})", range_of(little)) : "", 100 * little.probability)};
 }
 
 /// Where compression pays, but not by this plan; none: it does not.
@@ -507,11 +517,11 @@ Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison
   Verdict verdict = compresses(problem.model, plan)
                         ? with_compression(problem, plan, comparison)
                         : without_compression(problem, plan, comparison);
-  if (verdict.answer != Answer::kCompress) {
-    verdict = compress_elsewhere(problem, comparison).value_or(verdict);
-  }
+  std::optional<Verdict> elsewhere;
+  if (verdict.answer != Answer::kCompress) elsewhere = compress_elsewhere(problem, comparison);
+  if (elsewhere) verdict = *elsewhere;
   doubt_times(plan, comparison, verdict);
-  name_better(problem, plan, comparison, verdict);
+  if (!elsewhere) name_better(problem, plan, comparison, verdict);
   verdict.sentence += about_others(problem, plan, comparison, verdict.sentence);
   return verdict;
 }

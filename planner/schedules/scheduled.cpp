@@ -21,9 +21,11 @@ ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, sim::Transfe
   ScheduledPlan found;
   found.plan = std::move(plan);
   const casync::Schedule& schedule = found.plan.schedule;
-  const AffordableScenario how =
+  AffordableScenario how =
       required_scenario(problem, {.plan = found.plan, .transfer_order = order}, "simulate");
-  const sim::Scenario& scenario = how.scenario;
+  sim::Scenario& scenario = how.scenario;
+  // The search's end is not this simulation's.
+  scenario.stop = [flag = problem.limits.interrupted] { return flag.is_set(); };
   const casync::TaskGraph graph = sim::expand(scenario, how.fold).graph;
   const sim::Result result = sim::simulate(scenario, graph, sim::Timelines::kRecorded);
   found.steps = sim::steps_per_period(scenario);
