@@ -200,7 +200,7 @@ TEST_CASE_METHOD(PlanFixture, "the documented example works and prints what is r
   const std::size_t first = done.out.find("\nprofile ");
   REQUIRE(first != std::string::npos);
   CHECK(std::count(done.out.begin(), done.out.begin() + static_cast<std::ptrdiff_t>(first), '\n') ==
-        2);
+        3);
   CHECK_THAT(done.out.substr(0, first), Contains(" over PyTorch DDP, and "));
   const std::size_t second = done.out.find('\n', first + 1);
   CHECK_THAT(done.out.substr(first + 1, second - first),
