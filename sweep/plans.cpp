@@ -74,14 +74,14 @@ std::optional<plans::ResolvedPlan> SweepPlans::make_anew(const PlanKey& key,
                                                          const Planning& planning,
                                                          const Point& point) const {
   // Every core may plan at once.
-  const planner::Machines machines{.profile = inputs_.profile(point),
-                                   .cluster = planner::kind_of_named_plan(key.name) ==
-                                                      planner::JobKind::kSharding
-                                                  ? costs::of_gpus(inputs_.cluster(point))
-                                                  : inputs_.cluster(point),
-                                   .network = sim::parse_network(value(point, kNetwork).text),
-                                   .memory_bytes = static_cast<double>(io::available_memory()) /
-                                                   static_cast<double>(io::usable_cores().size())};
+  const planner::Machines machines{
+      .profile = inputs_.profile(point),
+      .cluster = planner::kind_of_named_plan(key.name) == planner::JobKind::kSharding
+                     ? costs::of_gpus(inputs_.cluster(point))
+                     : inputs_.cluster(point),
+      .network = sim::parse_network(value(point, kNetwork).text),
+      .memory_bytes = static_cast<double>(io::available_memory()) /
+                      static_cast<double>(io::usable_cores().size())};
   return make_(key.name, {.model = inputs_.model(point),
                           .strategy = value(point, kTopology).text,
                           .algorithm = algorithm(inputs_.spec, point),

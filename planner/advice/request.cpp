@@ -151,8 +151,8 @@ Problem problem_of(const Request& request, PlanForm form, const SearchRow& searc
                     "timeline",
                     search.name));
   }
-  const bool any =
-      request.grouping == "any" || (request.grouping == "auto" && form == PlanForm::kYaml);
+  const bool says_all = form == PlanForm::kYaml || !request.analysis.plan.empty();
+  const bool any = request.grouping == "any" || (request.grouping == "auto" && says_all);
   problem.grouping = any ? Grouping::kAny : Grouping::kNone;
   problem.transfer_order = request.transfer_order == "best"   ? OrderChoice::kBest
                            : request.transfer_order == "need" ? OrderChoice::kNeed

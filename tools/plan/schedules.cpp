@@ -136,6 +136,11 @@ void print_wraps(std::ostream& out, const ScheduleRows& rows) {
   }
 }
 
+void print_mix(std::ostream& out, const Problem& problem) {
+  const std::string mix = costs::describe_mix(problem.machines->cluster, problem.model);
+  if (!mix.empty()) out << "computation: " << mix << '\n';
+}
+
 }  // namespace
 
 void print_schedules(std::ostream& out, const Planned& planned) {
@@ -158,6 +163,7 @@ void print_schedules(std::ostream& out, const Planned& planned) {
   if (in_shards) out << "\nbytes of sharded schedules are a GPU's, within its host too";
   out << "\nmemory: of each GPU, without activations, with optimizer " << planned.request.optimizer
       << "; of the plan's " << describe_memory(chosen.memory) << '\n';
+  print_mix(out, *planned.advice.problem);
 }
 
 void run_bandwidths(const Options& options, const requests::Hooks& hooks) {
@@ -167,9 +173,7 @@ void run_bandwidths(const Options& options, const requests::Hooks& hooks) {
     return;
   }
   print_tables(std::cout, found.tables);
-  const Problem& problem = found.prepared->problem;
-  const std::string mix = costs::describe_mix(problem.machines->cluster, problem.model);
-  if (!mix.empty()) std::cout << "computation: " << mix << '\n';
+  print_mix(std::cout, found.prepared->problem);
 }
 
 }  // namespace hipress::planner
