@@ -563,7 +563,7 @@ TaskGraph sharded_to_run(const models::Model& model, const Plan& plan) {
 }  // namespace
 
 TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding) {
-  if (plan.schedule.is_sharded()) return sharded(model, plan, 1, folding);
+  if (plan.schedule.row().sharded) return sharded(model, plan, 1, folding);
   require_foldable(model, plan, folding);
   Expansion expansion(model, plan, false, folding);
   expansion.add_period();
@@ -571,7 +571,7 @@ TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding) 
 }
 
 TaskGraph expand_to_run(const models::Model& model, const Plan& plan, Folding folding) {
-  if (plan.schedule.is_sharded()) return sharded_to_run(model, plan);
+  if (plan.schedule.row().sharded) return sharded_to_run(model, plan);
   require_foldable(model, plan, folding);
   Expansion expansion(model, plan, false, folding);
   expansion.name_operands();
@@ -582,7 +582,7 @@ TaskGraph expand_to_run(const models::Model& model, const Plan& plan, Folding fo
 TaskGraph expand_back_to_back(const models::Model& model, const Plan& plan, int iterations,
                               Folding folding) {
   if (iterations < 1) throw std::invalid_argument("at least one iteration is needed");
-  if (plan.schedule.is_sharded()) return sharded(model, plan, iterations, folding);
+  if (plan.schedule.row().sharded) return sharded(model, plan, iterations, folding);
   require_foldable(model, plan, folding);
   Expansion expansion(model, plan, true, folding);
   for (int i = 0; i < iterations; ++i) expansion.add_period();

@@ -116,7 +116,6 @@ class Schedule {
   Timetable timetable(const models::Model& model) const;
   /// What training gives up for it; empty: nothing.
   std::string gives_up() const;
-  bool is_sharded() const { return row_->sharded; }
   bool operator==(const Schedule&) const = default;
 
  private:

@@ -67,6 +67,9 @@ std::optional<std::uint32_t> nodes_of_plan(const std::string& path_or_name);
 /// for named plans. InputError as resolve_plan().
 std::optional<std::string> topology_of_plan(const std::string& path_or_name);
 
+/// The schedule that a plan YAML says; none: another plan, or none is said.
+std::optional<std::string> schedule_of_plan(const std::string& path_or_name);
+
 /// Makes the layers that a plan YAML was made for, where it says so (models::wrap()). InputError as
 /// resolve_plan(), and for a rule that the model does not fit.
 void wrap_as_planned(const std::string& path_or_name, models::Model& model);

@@ -127,7 +127,7 @@ void compress_everything(const PlanContext& context, ResolvedPlan& resolved) {
 }
 
 void require_shards(const PlanOptions& options, const casync::Schedule& schedule) {
-  if (options.shards_by.empty() || schedule.is_sharded()) return;
+  if (options.shards_by.empty() || schedule.row().sharded) return;
   throw io::InputError(fmt::format(
       "`shards_by` is of a sharded schedule, such as `schedule` fsdp, and this one is {}; drop it",
       schedule.text()));

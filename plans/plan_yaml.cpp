@@ -207,7 +207,7 @@ void read_schedule(const io::YamlNode& root, const models::Model& model, casync:
 
 /// What only plans of a sharded schedule say.
 void read_shards(const io::YamlNode& root, const models::Model& model, casync::Plan& plan) {
-  const bool sharded = plan.schedule.is_sharded();
+  const bool sharded = plan.schedule.row().sharded;
   if (const auto within = root.find("exchange_within")) {
     if (!sharded) within->fail("is of a sharded schedule, such as schedule: fsdp; leave it out");
     plan.exchange_within = static_cast<std::uint32_t>(within->integer(1, plan.nodes));

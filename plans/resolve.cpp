@@ -106,10 +106,21 @@ void wrap_as_planned(const std::string& path_or_name, models::Model& model) {
 
 std::string title(const std::string& path_or_name, const casync::Plan& plan) {
   const std::string name = std::filesystem::path(path_or_name).filename().string();
-  const bool sharded = plan.schedule.is_sharded();
+  const bool sharded = plan.schedule.row().sharded;
   const std::string how =
       sharded ? fmt::format("{} by {}", plan.schedule.text(), plan.shards_by) : plan.strategy;
   return fmt::format("plan {}, {}, N = {}", name, how, plan.nodes);
+}
+
+std::optional<std::string> schedule_of_plan(const std::string& path_or_name) {
+  if (!io::is_yaml_name(path_or_name)) return std::nullopt;
+  const auto schedule = io::YamlNode::load(path_or_name).find("schedule");
+  if (!schedule) return std::nullopt;
+  try {
+    return casync::Schedule::parse(schedule->text()).text();
+  } catch (const std::invalid_argument& error) {
+    schedule->fail(error.what());
+  }
 }
 
 std::optional<std::string> topology_of_plan(const std::string& path_or_name) {

@@ -319,7 +319,7 @@ void check_arguments(std::uint32_t ranks, const models::Model& model,
     throw std::invalid_argument(fmt::format("the plan decides {} gradients, the model has {}",
                                             plan.plan.decisions.size(), model.gradients.size()));
   }
-  if (!options.means.empty() && plan.plan.schedule.is_sharded()) {
+  if (!options.means.empty() && plan.plan.schedule.row().sharded) {
     throw std::invalid_argument("schedule " + plan.plan.schedule.text() +
                                 " leaves each rank a shard of the means, which are not written; "
                                 "leave `means` out");

@@ -159,7 +159,7 @@ Verifier::Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph
       reference_(graph, model, plan, inputs),
       stretches_(cut(reference_.partitions())) {
   const bool copies =
-      plan.plan.schedule.is_sharded() ||
+      plan.plan.schedule.row().sharded ||
       casync::find_strategy(plan.plan.strategy).operation == casync::Operation::kBroadcast;
   for (const auto& codec : plan.codecs) {
     traits_.push_back(codec->traits());

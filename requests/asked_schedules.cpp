@@ -5,8 +5,9 @@
 
 #include "io/error.hpp"
 #include "io/quantity.hpp"
+#include "planner/problem/levels.hpp"
 #include "planner/schedules/scheduled.hpp"
-#include "planner/schedules/sharded.hpp"
+#include "planner/search/shards.hpp"
 #include "requests/shared_fields.hpp"
 
 namespace hipress::requests {
@@ -56,7 +57,7 @@ void add_best(const PlanRequest& request, const Problem& problem, AskedSchedules
         asked.schedules.end()) {
       continue;
     }
-    const std::int64_t bytes = memory_of_schedule(problem, one.schedule, request.optimizer).total();
+    const std::int64_t bytes = memory_of_schedule(problem, one.schedule).total();
     least = std::min(least, bytes);
     if (bytes > limit) {
       asked.left_out.push_back({one.schedule.text(), does_not_fit(bytes, limit)});

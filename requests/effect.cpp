@@ -201,7 +201,7 @@ bool same_units(const models::Model& model, const casync::Plan& a, const casync:
   };
   if (left.order != right.order) return false;
   const auto by_library = [](const casync::Plan& plan) {
-    return plan.schedule.is_sharded() && !plan.shards_in_messages();
+    return plan.schedule.row().sharded && !plan.shards_in_messages();
   };
   const bool no_strategy = by_library(a) && by_library(b);
   return std::all_of(left.order.begin(), left.order.end(), [&](std::uint32_t index) {

@@ -7,11 +7,15 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "planner/advice/in_words.hpp"
+#include "planner/search/shards.hpp"
 #include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
+#include "requests/bandwidths.hpp"
 #include "requests/broadcast.hpp"
+#include "requests/candidates.hpp"
+#include "requests/estimates.hpp"
 #include "requests/report.hpp"
-#include "requests/schedules.hpp"
+#include "sim/folding.hpp"
 
 namespace hipress::requests {
 
@@ -34,22 +38,24 @@ std::string diagnose_algorithm(const models::Model& model, const casync::Plan& p
 
 /// Writes the plan as the output's name says, in a YAML with its fallback.
 void write_plan(const PlanRequest& options, const models::Model& model, const SearchResult& found,
-                const costs::Profile& profile, const Comparison& comparison,
-                const std::optional<plans::DenseFallback>& dense) {
+                std::string_view search, const costs::Profile& profile,
+                const Comparison& comparison, const std::optional<plans::DenseFallback>& dense) {
   if (!options.yaml()) return plans::write_plan_text(options.output, model, found.plan);
   plans::write_plan_yaml(options.output, model, found.plan,
                          {.predicted_iteration_s = comparison.planned_s,
-                          .search = options.request.search_name(),
+                          .search = std::string(search),
                           .profile = profile.name + " " + profile.fingerprint,
                           .network = options.request.network,
                           .lower_bound_s = comparison.lower_bound_s,
                           .transfer_order = found.transfer_order,
-                          .dense = dense});
+                          .dense = dense,
+                          .wrap = options.request.wrap});
 }
 
 /// Adds what whoever replays the plan from its file must know.
 void add_replay_diagnostics(const PlanRequest& options, const models::Model& model,
                             const costs::Profile& profile, SearchResult& found) {
+  if (kind_of(found.plan.schedule) == JobKind::kSharding) return;
   const std::string raw = raw_strategy_of(found.plan);
   if (sends_raw_alone(raw)) {
     const std::string estimate = costs::AllReduceCosts(profile).diagnostic(found.plan.nodes);
@@ -79,18 +85,6 @@ void add_replay_diagnostics(const PlanRequest& options, const models::Model& mod
   }
 }
 
-planner::Hooks hooks_of(const Hooks& hooks) {
-  planner::Hooks made;
-  made.warn = [hooks](const std::string& text) { warn(hooks, text); };
-  made.interrupted = hooks.interrupted;
-  made.searched = hooks.stage_done;
-  if (!hooks.progress) return made;
-  made.progress = [report = hooks.progress](double share, double best_s) {
-    report({.stage = "search", .share = share, .best_s = best_s});
-  };
-  return made;
-}
-
 /// The same hooks, whose warnings and notes are in `said`, too.
 Hooks noting(const Hooks& hooks, const std::shared_ptr<std::vector<std::string>>& said) {
   Hooks made = hooks;
@@ -103,21 +97,6 @@ Hooks noting(const Hooks& hooks, const std::shared_ptr<std::vector<std::string>>
     inform(hooks, text);
   };
   return made;
-}
-
-/// Refuses files that cannot be written, or that would take the place of another.
-void check_outputs(const PlanRequest& request, bool writes_plan) {
-  if (writes_plan) {
-    io::require_writable(request.output);
-    io::refuse_input(request.output);
-  }
-  if (request.report.empty()) return;
-  io::require_writable(request.report);
-  io::refuse_input(request.report);
-  if (writes_plan && request.report == request.output) {
-    throw io::InputError(fmt::format("`report` and `output` are one file, {}: give two names",
-                                     io::quote(request.report)));
-  }
 }
 
 /// The quantity whose break-even is looked for: the one that is asked for, or a report's, which
@@ -145,37 +124,72 @@ void look_elsewhere(Planned& planned, const Hooks& hooks) {
   if (request.advise) planned.in_words = in_words(what_if, planned.advice);
 }
 
-}  // namespace
+/// Says which algorithms no sharded plan uses, and what costs of its collectives are estimates.
+void add_shard_diagnostics(const Planned& planned, SearchResult& found) {
+  const Problem& problem = *planned.advice.problem;
+  if (kind_of(found.plan.schedule) != JobKind::kSharding) return;
+  for (const std::string& name : problem.algorithms) {
+    if (!planned.request.algorithms_given || may_reduce(name)) continue;
+    found.diagnostics.push_back(
+        fmt::format("{} is left out: shards are encoded each for itself", name));
+  }
+  sim::Scenario scenario =
+      affordable_scenario(problem.model, found.plan, *problem.machines).scenario;
+  scenario.stop = {};
+  const casync::TaskGraph graph = sim::expand(scenario, sim::Fold::kExactly).graph;
+  for (std::string& estimate : estimates_of(graph, scenario.profile)) {
+    found.diagnostics.push_back(std::move(estimate));
+  }
+}
 
-Planned::Planned(const PlanRequest& asked, const Hooks& hooks)
-    : request(asked), prepared(asked.request, asked.form(), hooks_of(hooks)) {}
+/// Writes the plan, unless its file cannot say it.
+void write(const Planned& planned, const Hooks& hooks) {
+  const PlanRequest& request = planned.request;
+  const SearchResult& found = planned.advice.found;
+  if (!request.yaml() && found.plan.schedule != casync::Schedule()) {
+    return inform(hooks, fmt::format("schedule {} is only in a plan YAML: take `output` X.yaml",
+                                     found.plan.schedule.text()));
+  }
+  const PreparedRequest& prepared = planned.prepared;
+  const std::string search = prepared.search.has_options ? prepared.request.search_name()
+                                                         : std::string(prepared.search.name);
+  write_plan(request, prepared.model, found, search, prepared.profile, planned.advice.comparison,
+             planned.advice.analysis.dense);
+}
 
-std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& given) {
+/// Refuses what contradicts itself before files are read.
+void check_before(const PlanRequest& request) {
   refuse_broadcast_fields(request.broadcast);
-  refuse_unused(request);
+  check(request);
   if (!request.break_even.empty()) find_quantity(request.break_even);
   if ((!request.break_even.empty() || request.advise) && !request.request.analysis.plan.empty()) {
     throw io::InputError(
         "`break_even` and `advise` make plans anew: leave them out, or `plan`, which gives one");
   }
-  sim::parse_network(request.request.network);  // refused before files are read
+  sim::parse_network(request.request.network);
+}
+
+}  // namespace
+
+std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& given) {
+  check_before(request);
   const auto said = std::make_shared<std::vector<std::string>>();
   const Hooks hooks = noting(given, said);
-  auto planned = std::make_unique<Planned>(request, hooks);
-  const PreparedRequest& prepared = planned->prepared;
-  if (!request.break_even.empty()) check_break_even(prepared, find_quantity(request.break_even));
-  const bool writes = prepared.searches() && !request.output.empty();
-  check_outputs(request, writes);
-  if (writes && !request.yaml()) plans::require_text_names(prepared.model);
-  if (prepared.optimises() && hooks.optimises) hooks.optimises();
-  planned->advice = advise(prepared);
+  const bool writes = request.request.analysis.plan.empty() && !request.output.empty();
+  std::unique_ptr<Planned> planned;
+  try {
+    planned = best_candidate(request, hooks);
+    complete(planned->prepared, planned->advice);
+  } catch (const sim::Stopped&) {
+    throw Interrupted();
+  }
   const Advice& advice = planned->advice;
   for (const std::string& warning : advice.analysis.warnings) warn(hooks, warning);
   SearchResult& found = planned->advice.found;
+  add_shard_diagnostics(*planned, found);
   if (writes) {
-    add_replay_diagnostics(request, prepared.model, prepared.profile, found);
-    write_plan(request, prepared.model, found, prepared.profile, advice.comparison,
-               advice.analysis.dense);
+    add_replay_diagnostics(request, planned->prepared.model, planned->prepared.profile, found);
+    write(*planned, hooks);
   }
   look_elsewhere(*planned, hooks);
   for (const std::string& diagnostic : found.diagnostics) inform(hooks, diagnostic);
@@ -190,7 +204,7 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& giv
 io::Document answer(const PlanRequest& request, const Hooks& hooks) {
   refuse_report(request);
   if (request.job == "broadcast") return document(*plan_broadcast(request, hooks));
-  if (request.is_of_schedules()) return document(*answer_of_schedules(request, hooks));
+  if (request.required_bandwidth) return document(find_bandwidths(request, hooks));
   const auto planned = plan(request, hooks);
   io::Document made = document(*planned);
   if (request.page) made["page"] = planned->page;

@@ -1,7 +1,10 @@
+#include "costs/assumed_spread.hpp"
 #include "planner/bound/bound.hpp"
+#include "planner/problem/state_memory.hpp"
 #include "plans/plan_builder.hpp"
 #include "requests/mix_document.hpp"
 #include "requests/planned.hpp"
+#include "sim/compute_utilisation.hpp"
 
 namespace hipress::requests {
 
@@ -121,7 +124,96 @@ Json json_of(const BreakEvenPoint& point, double tolerance) {
           {"curve", curve}};
 }
 
+/// A plan as its schedule repeats it.
+Json document_of(const Problem& problem, const ScheduledPlan& plan) {
+  const costs::Spread spread = costs::spread_of(problem.machines->profile);
+  const sim::Interval range = sim::interval(plan.response, spread);
+  const sim::ComputeUtilisation busy =
+      sim::compute_utilisation(plan.response, plan.compute_s, spread);
+  Json algorithms = Json::list();
+  for (const std::string& name : plans::used_algorithms(problem.model, plan.plan)) {
+    algorithms.push_back(name);
+  }
+  return {
+      {"schedule", plan.plan.schedule.text()},
+      {"steps_per_period", plan.steps},
+      {"topology", plan.plan.strategy},
+      {"shards_by",
+       kind_of(plan.plan.schedule) == JobKind::kSharding ? Json(plan.plan.shards_by) : Json()},
+      {"algorithms", algorithms},
+      {"compressed", plan.compressed},
+      {"predicted_iteration_s", plan.iteration_s},
+      {"predicted_iteration_s_p10", range.p10_s},
+      {"predicted_iteration_s_p90", range.p90_s},
+      {"utilization", busy.share},
+      {"utilization_p10", busy.p10},
+      {"utilization_p90", busy.p90},
+      {"bytes_per_step", plan.traffic.bytes_per_step},
+      {"bytes_per_day", plan.traffic.bytes_per_day},
+      {"peak_bits_per_s", plan.traffic.peak_bits_per_s},
+      {"lower_bound_s", plan.lower_bound_s > 0 ? Json(plan.lower_bound_s) : Json()},
+      {"gap", plan.lower_bound_s > 0 ? Json(plan.iteration_s / plan.lower_bound_s - 1) : Json()},
+      {"peak_memory_bytes", plan.memory.total()},
+      {"peak_memory", Json{{"parameters", plan.memory.parameters},
+                           {"gradients", plan.memory.gradients},
+                           {"optimizer", plan.memory.optimizer},
+                           {"gathered", plan.memory.gathered},
+                           {"reductions", plan.memory.reductions}}},
+      {"gives_up", gives_up(plan)}};
+}
+
+/// Adds what is known of the schedules that are compared, and of the plan's own.
+void add_schedules(const Planned& planned, Json& report) {
+  const ScheduleRows& rows = *planned.schedules;
+  const Problem& problem = *planned.advice.problem;
+  const ScheduledPlan& chosen = rows.plans[rows.chosen];
+  Json schedules = Json::list(), baselines = Json::list(), left_out = Json::list(),
+       wraps = Json::list();
+  for (const ScheduledPlan& plan : rows.plans) {
+    Json row = document_of(problem, plan);
+    const std::optional<std::string> why = planned.why_not_chosen(plan);
+    row["not_chosen"] = why ? Json(sentence(*why)) : Json();
+    schedules.push_back(std::move(row));
+  }
+  for (const Baseline& one : planned.advice.comparison.baselines) {
+    if (!one.iteration_s || one.row().title.empty()) continue;
+    Json row = document_of(problem, figures_of(problem, one.plan, one.transfer_order));
+    row["name"] = one.name;
+    baselines.push_back(std::move(row));
+  }
+  for (const LeftOutSchedule& one : rows.left_out) {
+    left_out.push_back({{"schedule", one.schedule}, {"reason", sentence(one.reason)}});
+  }
+  for (const WrapRow& row : rows.wraps) {
+    Json one = row.plan ? document_of(problem, *row.plan) : Json();
+    one["wrap"] = row.rule;
+    one["not_chosen"] = row.not_chosen.empty() ? Json() : Json(sentence(row.not_chosen));
+    wraps.push_back(std::move(one));
+  }
+  report.update({{"schedules", schedules},
+                 {"chosen", chosen.plan.schedule.text()},
+                 {"baseline_plans", baselines},
+                 {"left_out", left_out}});
+  if (rows.wraps.empty()) return;
+  report["wraps"] = wraps;
+  report["wrap"] = planned.request.request.wrap;
+}
+
 }  // namespace
+
+std::string gives_up(const ScheduledPlan& plan) {
+  const std::string text = plan.plan.schedule.gives_up();
+  return text.empty() ? text : plan.plan.schedule.text() + ": " + text;
+}
+
+std::optional<std::string> Planned::why_not_chosen(const ScheduledPlan& plan) const {
+  const ScheduledPlan& chosen = schedules->plans[schedules->chosen];
+  if (&plan == &chosen) return std::nullopt;
+  const Problem& problem = prepared.problem;
+  const bool limited = problem.memory_bytes < INT64_MAX;
+  return reason_against(plan, chosen,
+                        limited ? problem.memory_bytes - problem.activation_bytes : INT64_MAX);
+}
 
 io::Document document(const Planned& planned) {
   const Advice& advice = planned.advice;
@@ -153,7 +245,8 @@ io::Document document(const Planned& planned) {
             : Json();
   }
   Json report = {{"model", problem.model.name},
-                 {"nodes", problem.nodes},
+                 {"nodes", planned.prepared.given_nodes},
+                 {"schedule", found.plan.schedule.text()},
                  {"gradients", found.plan.decisions.size()},
                  {"compressed", plans::count_compressed(problem.model, found.plan)},
                  {"topology", found.plan.strategy},
@@ -179,6 +272,13 @@ io::Document document(const Planned& planned) {
                      {"baselines_p10", baselines_p10},
                      {"baselines_p90", baselines_p90},
                      {"faster_than", faster_than}});
+  const StateMemory memory = memory_of(problem, found.plan);
+  report["peak_memory_bytes"] = memory.total();
+  if (planned.schedules) {
+    const ScheduleRows& rows = *planned.schedules;
+    report.update(document_of(problem, rows.plans[rows.chosen]));
+    add_schedules(planned, report);
+  }
   add_mix(problem.machines->cluster, problem.model, report);
   add_to(report, problem, advice.analysis);
   if (planned.break_even) report["break_even"] = json_of(*planned.break_even, problem.tolerance);

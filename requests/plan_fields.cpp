@@ -2,7 +2,7 @@
 
 #include "casync/strategy.hpp"
 #include "planner/advice/break_even_point.hpp"
-#include "planner/schedules/state_memory.hpp"
+#include "planner/problem/state_memory.hpp"
 #include "requests/plan_request.hpp"
 #include "requests/shared_fields.hpp"
 
@@ -160,6 +160,13 @@ Fields fields(PlanRequest& request) {
   made.add("gpu_memory", &request.gpu_memory,
            "Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer "
            "state take more are not chosen (default: whatever is needed)");
+  made.add("activation_memory", &request.activation_memory,
+           "Of `gpu_memory`, what activations take, such as 20GB (default: nothing)");
+  made.add(
+      "today", &request.today,
+      "What the job runs today, of which the verdict says what a plan saves: a baseline such as "
+      "ddp_fp16 or fsdp2 (default: ddp, and of sharded schedules fsdp2_mixed, or fsdp2 of a "
+      "model in half precision)");
   made.add("optimizer", &request.optimizer,
            "Optimizer whose state is counted as memory: " + describe_optimizers())
       .with_default();

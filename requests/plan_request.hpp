@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "casync/strategy.hpp"
 #include "io/yaml.hpp"
 #include "planner/advice/request.hpp"
 #include "requests/field.hpp"
@@ -37,10 +38,12 @@ struct PlanRequest {
   std::string break_even;  ///< a row of planner::quantities(); empty: not asked for
   bool advise = false;
 
-  /// Schedules are compared, or links are asked for: requests/schedules.hpp.
-  bool is_of_schedules() const {
-    const bool is_default = schedules.empty() || schedules == std::vector<std::string>{"ddp"};
-    return required_bandwidth || !is_default || !gpu_memory.empty();
+  std::string today;              ///< baseline that savings are of; empty: the kind's default
+  std::string activation_memory;  ///< "20GB", of each GPU, beside the plan's state
+
+  /// Plan::shards_by. std::invalid_argument for what carries no shards.
+  std::string carrier() const {
+    return shards_by.empty() ? std::string(casync::kLibrary) : casync::carrier_of_shards(shards_by);
   }
   /// The plan to write; empty: none is, and the plan may be all that a YAML can say.
   std::string output;

@@ -146,11 +146,9 @@ void refuse_report(const PlanRequest& request) {
     throw io::InputError(
         "`report` is of plans that average gradients: leave it out, or take `job` mean");
   }
-  if (request.is_of_schedules()) {
+  if (request.required_bandwidth) {
     throw io::InputError(
-        "`report` is of one plan of schedule ddp: leave out `report`, or `schedule`, `gpu_memory` "
-        "and "
-        "`required_bandwidth`");
+        "`report` is of a plan, and `required_bandwidth` finds none: leave one of them out");
   }
 }
 

@@ -130,6 +130,7 @@ std::optional<PlanSimulation> simulate_plan(const Planned& planned, std::string&
     return std::nullopt;
   }
   how.scenario.stop = {};  // the search's end is not this simulation's
+  how.scenario.iterations = 1;
   PlanSimulation made = {.scenario = std::move(how.scenario),
                          .diagnostic = std::move(how.diagnostic)};
   made.graph = sim::expand(made.scenario, how.fold).graph;

@@ -62,7 +62,7 @@ Simulated simulate(const SimulateRequest& request, const Hooks& hooks) {
   check_export(request);
   if (!request.trace.empty()) io::require_writable(request.trace);
   Scenario scenario = load_scenario(request, hooks);
-  const bool averages = !scenario.plan.schedule.is_sharded();
+  const bool averages = !scenario.plan.schedule.row().sharded;
   if (!request.chakra.empty() && (steps_per_period(scenario) > 1 || !averages)) {
     throw io::InputError(
         fmt::format("`export_chakra` has one step in which gradients are averaged, and schedule {} "

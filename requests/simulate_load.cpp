@@ -16,7 +16,6 @@
 #include "io/yaml.hpp"
 #include "models/wrap.hpp"
 #include "planner/baselines/named_plans.hpp"
-#include "planner/baselines/zeropp.hpp"
 #include "plans/broadcast.hpp"
 #include "plans/plan_file.hpp"
 #include "requests/shared_fields.hpp"
@@ -87,8 +86,10 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   say(hooks, machines.diagnostics);
   for (const std::string& warning : machines.warnings) warn(hooks, warning);
   const std::optional<std::uint32_t> planned = plans::nodes_of_plan(line.plan);
-  const bool sharded = line.plan == planner::kZeroPlusPlus ||
-                       (!line.schedule.empty() && read_schedule(line.schedule, model).is_sharded());
+  using planner::JobKind;
+  const bool sharded = planner::kind_of_named_plan(line.plan) == JobKind::kSharding ||
+                       (!line.schedule.empty() && planner::kind_of(read_schedule(
+                                                      line.schedule, model)) == JobKind::kSharding);
   if (sharded && planner::is_searched(line.plan)) {
     throw io::InputError(fmt::format(
         "plan {} is searched for gradients that are averaged in every step, which schedule {} does "

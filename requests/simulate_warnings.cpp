@@ -5,7 +5,6 @@
 
 #include "costs/description.hpp"
 #include "planner/baselines/named_plans.hpp"
-#include "planner/baselines/zeropp.hpp"
 #include "requests/estimates.hpp"
 #include "requests/simulate.hpp"
 
@@ -26,7 +25,7 @@ void warn_of_unused(const Scenario& scenario, const Prediction& prediction,
   given.profile = !line.machines.profile.empty();
   const std::vector<planner::NamedPlanRow> rows = planner::named_plan_rows();
   const auto made = std::ranges::find(rows, line.plan, &planner::NamedPlanRow::name);
-  const bool is_soon_made = line.plan == planner::kZeroPlusPlus;
+  const bool is_soon_made = planner::kind_of_named_plan(line.plan) == planner::JobKind::kSharding;
   if (made != rows.end() && made->depends_on_machines && !is_soon_made) {
     // Another plan would have to be searched, which is not worth a warning.
     given.topology = false;

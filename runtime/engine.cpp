@@ -69,7 +69,7 @@ namespace {
 /// An engine's callers take what comes back for a mean: another operation's result would be applied
 /// as one.
 void require_mean(const casync::Plan& plan) {
-  if (plan.schedule.is_sharded()) {
+  if (plan.schedule.row().sharded) {
     throw io::InputError("the plan's schedule " + plan.schedule.text() +
                          " gathers parameters and scatters means, and an engine averages; take a "
                          "plan of schedule ddp");

@@ -110,7 +110,7 @@ models::Model model_of(const hipress_gradient* gradients, std::size_t count) {
 }
 
 void require_sharded(const Lines& lines, const casync::Schedule& schedule) {
-  if (schedule.is_sharded()) return;
+  if (schedule.row().sharded) return;
   lines.refuse_schedule(fmt::format(
       "the plan is for schedule {}, and here parameters are in shards: plan for schedule fsdp or "
       "hsdp, or train with DistributedDataParallel",

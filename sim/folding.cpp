@@ -64,7 +64,7 @@ casync::Foldability foldability(const Scenario& scenario) {
   using casync::Foldability;
   if (scenario.plan.nodes == 1) return {Foldability::kImpossible, "there is one node"};
   if (scenario.jitter) return {Foldability::kImpossible, "every node draws its own jitter"};
-  if (scenario.plan.schedule.is_sharded()) {
+  if (scenario.plan.schedule.row().sharded) {
     std::string why = difference_between_groups(scenario.cluster);
     if (!why.empty()) return {Foldability::kImpossible, std::move(why)};
     return casync::foldable(scenario.model, scenario.plan);

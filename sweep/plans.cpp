@@ -11,7 +11,6 @@
 #include "io/error.hpp"
 #include "io/memory.hpp"
 #include "io/processors.hpp"
-#include "planner/baselines/zeropp.hpp"
 #include "plans/plan_yaml.hpp"
 #include "sim/parallel.hpp"
 
@@ -75,13 +74,14 @@ std::optional<plans::ResolvedPlan> SweepPlans::make_anew(const PlanKey& key,
                                                          const Planning& planning,
                                                          const Point& point) const {
   // Every core may plan at once.
-  const planner::Machines machines{.profile = inputs_.profile(point),
-                                   .cluster = key.name == planner::kZeroPlusPlus
-                                                  ? costs::of_gpus(inputs_.cluster(point))
-                                                  : inputs_.cluster(point),
-                                   .network = sim::parse_network(value(point, kNetwork).text),
-                                   .memory_bytes = static_cast<double>(io::available_memory()) /
-                                                   static_cast<double>(io::usable_cores().size())};
+  const planner::Machines machines{
+      .profile = inputs_.profile(point),
+      .cluster = planner::kind_of_named_plan(key.name) == planner::JobKind::kSharding
+                     ? costs::of_gpus(inputs_.cluster(point))
+                     : inputs_.cluster(point),
+      .network = sim::parse_network(value(point, kNetwork).text),
+      .memory_bytes = static_cast<double>(io::available_memory()) /
+                      static_cast<double>(io::usable_cores().size())};
   return make_(key.name, {.model = inputs_.model(point),
                           .strategy = value(point, kTopology).text,
                           .algorithm = algorithm(inputs_.spec, point),
@@ -123,10 +123,11 @@ void SweepPlans::make(const PlanKey& key, const Planning& planning, Made& made) 
 
 bool SweepPlans::is_sharded(const Point& point, Role role) const {
   if (role != Role::kPoint) return false;
-  if (!gives_schedule(inputs_.spec) && value(point, kPlan).text == planner::kZeroPlusPlus) {
-    return true;
-  }
-  return casync::Schedule::parse(schedule(inputs_.spec, point)).is_sharded();
+  const planner::JobKind kind =
+      gives_schedule(inputs_.spec)
+          ? planner::kind_of(casync::Schedule::parse(schedule(inputs_.spec, point)))
+          : planner::kind_of_named_plan(value(point, kPlan).text);
+  return kind == planner::JobKind::kSharding;
 }
 
 std::uint32_t SweepPlans::nodes(const Point& point, Role role) const {
@@ -177,7 +178,8 @@ plans::ResolvedPlan SweepPlans::named_or_read(const Point& point,
 }
 
 void SweepPlans::set_schedule(const Point& point, casync::Plan& plan) const {
-  if (!gives_schedule(inputs_.spec) && plan.schedule.is_sharded()) return;  // the plan's own
+  const bool has_own = planner::kind_of(plan.schedule) == planner::JobKind::kSharding;
+  if (!gives_schedule(inputs_.spec) && has_own) return;
   try {
     plan.schedule = casync::Schedule::parse(schedule(inputs_.spec, point));
     plan.schedule.timetable(inputs_.model(point));

@@ -79,7 +79,7 @@ bool alike(const costs::Cluster& machines) {
 /// Whether one of the plan's nodes stands for all.
 bool alike(const costs::Cluster& cluster, const casync::Plan& plan) {
   const costs::Cluster machines = costs::with_nodes(cluster, plan.nodes);
-  if (!plan.schedule.is_sharded()) return alike(machines);
+  if (!plan.schedule.row().sharded) return alike(machines);
   return machines.nodes > 1 && difference_between_groups(machines).empty();
 }
 

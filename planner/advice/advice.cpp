@@ -17,6 +17,7 @@
 #include "planner/bound/bound.hpp"
 #include "planner/choices/choices.hpp"
 #include "planner/problem/budget.hpp"
+#include "plans/plan_builder.hpp"
 #include "sim/parallel.hpp"
 
 namespace hipress::planner {
@@ -170,14 +171,15 @@ void take_advised(const PreparedRequest& prepared, Advice& advice) {
   SearchResult& found = advice.found;
   const std::optional<TimedPlan>& raw = comparison.raw;
   if (!prepared.optimises() || prepared.request.writes_fastest() || !raw) return;
-  if (!comparison.uncompressed) return;
-  if (!compresses(prepared.model, found.plan)) return;
+  if (!comparison.uncompressed || !compresses(prepared.model, found.plan)) return;
   if (!may_be_plan(*advice.problem, raw->plan)) return;
   const double saved = 1 - *comparison.planned_s / comparison.uncompressed->plan.iteration_s;
   if (saved > prepared.problem.tolerance) return;
   found.diagnostics.push_back(fmt::format(
-      "the plan compresses nothing, as advised: the fastest that does would save {:.1f} % (`write` "
+      "the plan compresses nothing{}, as advised: the fastest that does would save {:.1f} % "
+      "(`write` "
       "fastest writes it)",
+      plans::used_algorithms(prepared.model, raw->plan).empty() ? "" : " beyond half precision",
       100 * std::max(0.0, saved)));
   found.plan = raw->plan;
   found.transfer_order = raw->transfer_order;
@@ -194,10 +196,14 @@ double bound(const Problem& problem, std::optional<double> known_s) {
       .seconds;
 }
 
-/// Of all of them; none, perhaps with the reason, where nothing is known.
-std::optional<double> find_bound(const PreparedRequest& prepared, std::optional<double> known_s,
-                                 std::string& diagnostic) {
+/// Of all of them; none, perhaps with the reason, where nothing is known. `of_search_s`: what the
+/// search itself knows, 0: nothing.
+std::optional<double> find_bound(const PreparedRequest& prepared, double of_search_s,
+                                 std::optional<double> known_s, std::string& diagnostic) {
   if (!prepared.search.simulates || !prepared.searches()) return std::nullopt;
+  if (!prepared.search.has_options) {
+    return of_search_s > 0 ? std::optional(of_search_s) : std::nullopt;
+  }
   const Problem& problem = prepared.problem;
   if (const casync::Strategy* unknown = strategy_without_bound(choices_of(problem))) {
     diagnostic = fmt::format(
@@ -224,6 +230,7 @@ std::string missing_costs(const PreparedRequest& prepared) {
 /// all else, since it takes some simulations.
 void consider_dense(const PreparedRequest& prepared, Advice& advice) {
   if (!prepared.searches() || !advice.comparison.planned_s) return;
+  if (!prepared.search.has_options) return;
   SearchResult& found = advice.found;
   const std::optional<BreakEven> found_out =
       break_even(*advice.problem, {found.plan, found.transfer_order, *advice.comparison.planned_s});
@@ -271,11 +278,12 @@ void analyse_and_bound(const PreparedRequest& prepared, std::optional<double> le
   const Problem& problem = prepared.problem;
   Comparison& comparison = advice.comparison;
   std::optional<double> bound_s = least_found_s;
+  const double of_search_s = advice.found.lower_bound_s;
   std::string no_bound;
   const bool proven = advice.found.proven;
   sim::run_parallel(2, problem.limits.jobs, [&](std::size_t i, unsigned) {
     if (i == 1) {
-      if (!proven) bound_s = find_bound(prepared, least_found_s, no_bound);
+      if (!proven) bound_s = find_bound(prepared, of_search_s, least_found_s, no_bound);
       return;
     }
     if (prepared.optimises() && comparison.planned_s) {
@@ -301,7 +309,7 @@ void give_verdict(const PreparedRequest& prepared, Advice& advice) {
 
 }  // namespace
 
-Advice advise(const PreparedRequest& prepared) {
+Advice find_advice(const PreparedRequest& prepared) {
   Advice advice;
   const Problem& problem = prepared.problem;
   advice.problem = &problem;
@@ -309,15 +317,22 @@ Advice advise(const PreparedRequest& prepared) {
   const Stopwatch watch;
   if (prepared.other) search_other_levels(prepared, advice);
   advice.search_s += watch.seconds();
-  SearchResult& found = advice.found;
+  const SearchResult& found = advice.found;
   Comparison& comparison = advice.comparison;
-  const std::optional<double> least_found_s = comparison.planned_s;
-  if (least_found_s && may_compress(problem)) {
+  comparison.least_found_s = comparison.planned_s;
+  if (comparison.planned_s && may_compress(problem)) {
     consider_compressed(*advice.problem, problem,
-                        {found.plan, found.transfer_order, *least_found_s}, comparison);
+                        {found.plan, found.transfer_order, *comparison.planned_s}, comparison);
   }
   if (comparison.planned_s) take_advised(prepared, advice);
-  analyse_and_bound(prepared, least_found_s, advice);
+  return advice;
+}
+
+void complete(const PreparedRequest& prepared, Advice& advice) {
+  const Problem& problem = prepared.problem;
+  SearchResult& found = advice.found;
+  Comparison& comparison = advice.comparison;
+  analyse_and_bound(prepared, comparison.least_found_s, advice);
   add_responses(*advice.problem, problem,
                 {found.plan, found.transfer_order, comparison.planned_s.value_or(0)}, comparison);
   if (std::string said = about_upper_end(*advice.problem, found.plan, comparison);
@@ -332,6 +347,11 @@ Advice advise(const PreparedRequest& prepared) {
                                     : "interrupted: this is the best plan so far");
   }
   if (prepared.searches()) found.plan = in_one_strategy(std::move(found.plan));
+}
+
+Advice advise(const PreparedRequest& prepared) {
+  Advice advice = find_advice(prepared);
+  complete(prepared, advice);
   return advice;
 }
 

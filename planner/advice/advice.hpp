@@ -51,6 +51,7 @@ class PreparedRequest {
   std::vector<std::string> diagnostics;  ///< what was assumed
   const models::Model model;             ///< with the times that the request gives it
   Problem problem;                       ///< which points to the others
+  std::uint32_t given_nodes = 0;         ///< of the cluster, each perhaps of several GPUs
   costs::Profile profile;                ///< of the machines
   costs::Profile secopa_profile;         ///< of SeCoPa's formulas
   std::optional<Machines> machines;      ///< made by read_machines()
@@ -63,6 +64,7 @@ class PreparedRequest {
   void read_machines();
   void add_foreign_costs();
   void warn_of_unused() const;
+  void warn_of_schedule() const;
   void warn_of_assumptions() const;
 };
 
@@ -76,8 +78,16 @@ struct Advice {
   Analysis analysis;
 };
 
-/// Finds a plan, polishes it, compares it with baselines, bounds what any plan could reach, and
-/// judges. Throws io::InputError where what was asked about a given plan cannot be answered.
+/// Finds a plan and compares its time with those of baselines. The plan is theirs if they are
+/// faster, and compresses nothing where that saves no more than the tolerance.
+Advice find_advice(const PreparedRequest& prepared);
+
+/// Polishes the plan that was found, says what was asked about it, bounds what any plan could
+/// reach, and judges. Throws io::InputError where what was asked about a given plan cannot be
+/// answered.
+void complete(const PreparedRequest& prepared, Advice& advice);
+
+/// Both.
 Advice advise(const PreparedRequest& prepared);
 
 }  // namespace hipress::planner

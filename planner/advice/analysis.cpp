@@ -61,6 +61,7 @@ void make_robust(const AnalysisOptions& options, const Problem& problem, const S
         {fmt::format("finalist {}", others.size()), {finalist.plan, finalist.transfer_order, 0}});
   }
   for (const Baseline& baseline : found.baselines) {
+    if (!may_be_plan(problem, baseline.plan)) continue;
     others.push_back(
         {std::string(baseline.name),
          {baseline.plan, sim::TransferOrder::kReady, baseline.iteration_s.value_or(0)}});
@@ -120,7 +121,8 @@ void check(const AnalysisOptions& options, const Problem& problem, const SearchR
     if (options.bandwidth_uncertainty) no_effect("`bandwidth_uncertainty`", "without `robust`");
     if (options.replicas) no_effect("`replicas`", "without `robust`");
   }
-  if (!options.disabled_passes.empty() && (!search.optimises || !options.plan.empty())) {
+  const bool passes_run = search.optimises && search.has_options && options.plan.empty();
+  if (!options.disabled_passes.empty() && !passes_run) {
     no_effect("`disable_pass`", "where no search optimises: passes do not run then");
   }
 }
@@ -159,12 +161,12 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
     return {.plan = std::move(baseline.plan), .transfer_order = baseline.transfer_order};
   }
   plans::ResolvedPlan resolved = plans::resolve_plan(path_or_name, context);
-  if (resolved.plan.schedule != casync::Schedule()) {
+  if (kind_of(resolved.plan.schedule) != kind_of(problem.schedule)) {
     throw io::InputError(
-        fmt::format("plan {} is for schedule {}, of which nothing is explained or compared; "
-                    "`schedule` compares "
-                    "schedules, and hipress-sim simulates the plan",
-                    io::quote(path_or_name), resolved.plan.schedule.text()));
+        fmt::format("plan {} is for schedule {}, and the job's is {}: give "
+                    "`schedule` {}",
+                    io::quote(path_or_name), resolved.plan.schedule.text(), problem.schedule.text(),
+                    resolved.plan.schedule.text()));
   }
   if (!order) order = resolved.transfer_order;
   return {.plan = std::move(resolved.plan),
@@ -203,7 +205,8 @@ Analysis analyse(const AnalysisOptions& options, const Problem& problem, const S
                  const Found& found) {
   Analysis analysis;
   analysis.plan = found.plan;
-  if (search.optimises && options.plan.empty()) polish(options, problem, found, analysis);
+  if (search.optimises && search.has_options && options.plan.empty())
+    polish(options, problem, found, analysis);
   if (options.robust) {
     within_budget("`robust`", options, problem, analysis,
                   [&] { make_robust(options, problem, search, found, analysis); });

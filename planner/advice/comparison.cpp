@@ -10,8 +10,9 @@
 #include "costs/assumed_spread.hpp"
 #include "costs/collectives.hpp"
 #include "io/quantity.hpp"
-#include "planner/search/timeline_search.hpp"
+#include "planner/search/search.hpp"
 #include "planner/timing/forecast.hpp"
+#include "plans/plan_builder.hpp"
 #include "sim/parallel.hpp"
 
 namespace hipress::planner {
@@ -64,19 +65,27 @@ Comparison compare_with_baselines(const Problem& problem, SearchResult& found) {
 
 SearchResult search_uncompressed(const Problem& problem, const Limits& limits) {
   Problem raw = problem;
-  raw.algorithms.clear();
+  // Half precision is what sharded jobs compute in.
+  const bool casts = kind_of(problem.schedule) == JobKind::kSharding;
+  std::erase_if(raw.algorithms, [&](const auto& one) { return !casts || !plans::is_cast(one); });
   raw.choices = nullptr;
   raw.limits = limits;
   raw.limits.progress = {};
-  SearchResult found = search_timeline(raw);
+  SearchResult found = search_for(problem.schedule, "timeline").search(raw);
   found.plan = in_one_strategy(std::move(found.plan));
   return found;
 }
 
 void consider_uncompressed(const Problem& problem, const SearchResult& found,
                            Comparison& comparison) {
+  // DDP is laid beside sharded jobs, and takes the memory that they do not have.
+  const JobKind job = kind_of(problem.schedule);
+  const JobKind kind = job == JobKind::kLocalUpdates ? JobKind::kAveraging : job;
   const auto consider = [&](Contender contender) {
     const TimedPlan& plan = contender.plan;
+    const bool runs = !contender.name.empty() && !find_baseline(contender.name)->title.empty() &&
+                      fits(problem, plan.plan) && kind_of(plan.plan.schedule) == kind;
+    if (!runs && !may_be_plan(problem, plan.plan)) return;
     const bool faster = !comparison.raw || plan.iteration_s < comparison.raw->iteration_s;
     if (faster && may_be_plan(problem, plan.plan)) comparison.raw = plan;
     keep_faster(comparison.uncompressed, std::move(contender));
@@ -100,7 +109,8 @@ void consider_compressed(const Problem& problem, const Problem& given, const Tim
   }
   for (const Baseline& baseline : comparison.baselines) {
     if (!baseline.iteration_s || !compresses(problem.model, baseline.plan)) continue;
-    if (!allows(problem, baseline.plan)) continue;
+    const bool runs = baseline.row().kind == JobKind::kSharding && fits(problem, baseline.plan);
+    if (!allows(problem, baseline.plan) && !runs) continue;
     const bool may_be = may_be_plan(problem, baseline.plan);
     keep_faster(may_be ? comparison.compressed : comparison.elsewhere,
                 contender_of(baseline, given));

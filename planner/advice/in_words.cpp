@@ -129,6 +129,7 @@ void add_schedule(const PreparedRequest& prepared, const Advice& advice,
                   std::vector<std::string>& sentences) {
   const auto& raw = advice.comparison.uncompressed;
   if (!raw || raw->machines == nullptr) return;
+  if (kind_of(advice.problem->schedule) != JobKind::kAveraging) return;
   constexpr double kMostTasks = 5e6;  // some seconds
   try {
     const sim::Scenario scenario = scheduled(prepared, *advice.problem, *raw);

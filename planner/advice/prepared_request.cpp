@@ -28,7 +28,11 @@ costs::Cluster for_plan(const costs::Cluster& cluster, const std::string& plan) 
 /// The model, with the times that the options give it.
 models::Model read_model(const Request& request, std::vector<std::string>& diagnostics) {
   models::Model model = models::read_model(request.input);
-  if (!request.wrap.empty()) models::wrap(request.wrap, model);
+  if (!request.wrap.empty()) {
+    models::wrap(request.wrap, model);
+  } else if (!request.analysis.plan.empty()) {
+    plans::wrap_as_planned(request.analysis.plan, model);
+  }
   diagnostics = models::apply(request.times, model);
   return model;
 }
@@ -47,7 +51,7 @@ Request checked(Request request) {
 PreparedRequest::PreparedRequest(const Request& given, PlanForm its_form, const Hooks& its_hooks)
     : request(checked(given)),
       form(its_form),
-      search(find_search(given.search_name())),
+      search(search_for(given.schedule, given.search_name())),
       model(read_model(given, diagnostics)),
       problem(problem_of(given, its_form, search, model, its_hooks.warn)),
       hooks(its_hooks) {
@@ -75,6 +79,8 @@ void PreparedRequest::read_machines() {
   for (const std::string& warning : loaded.warnings) hooks.warn(warning);
   profile = std::move(loaded.profile);
   costs::Cluster cluster = std::move(loaded.cluster);
+  given_nodes = cluster.nodes;
+  if (kind_of(request.schedule) == JobKind::kSharding) cluster = costs::of_gpus(cluster);
   if (!searches()) cluster = for_plan(cluster, request.analysis.plan);
   problem.nodes = cluster.nodes;
   secopa_profile = profile_on_link(profile, cluster.link);
@@ -120,7 +126,28 @@ void PreparedRequest::warn_of_assumptions() const {
   }
 }
 
+/// Says which words a schedule's own search knows nothing of.
+void PreparedRequest::warn_of_schedule() const {
+  const auto no_effect = [&](const char* field, const char* why) {
+    hooks.warn(fmt::format("{} has no effect: {}", field, why));
+  };
+  constexpr const char* kOwnSearch = "plans of schedules have a search of their own";
+  if (!request.search.empty()) no_effect("`search`", kOwnSearch);
+  if (request.grouping == "any") no_effect("`grouping`", kOwnSearch);
+  if (request.transfer_order != "ready") no_effect("`transfer_order`", kOwnSearch);
+  if (request.seed != 0) no_effect("`seed`", kOwnSearch);
+  if (kind_of(request.schedule) != JobKind::kSharding) return;
+  constexpr const char* kLibrarys =
+      "shards go by a library's collectives, one at a time on each network";
+  const bool in_messages = request.shards_by != casync::kLibrary;
+  if (request.topology_given) {
+    no_effect("`topology`", in_messages ? "shards go as `shards_by` says" : kLibrarys);
+  }
+  if (request.network != "fair" && !in_messages) no_effect("`network`", kLibrarys);
+}
+
 void PreparedRequest::warn_of_unused() const {
+  if (!search.has_options) return warn_of_schedule();
   if (search.has_budget) return;
   const auto warn = [&](const char* option) {
     if (search.optimises) {

@@ -151,14 +151,21 @@ Problem problem_of(const Request& request, PlanForm form, const SearchRow& searc
                     "timeline",
                     search.name));
   }
-  const bool any =
-      request.grouping == "any" || (request.grouping == "auto" && form == PlanForm::kYaml);
+  const bool says_all = form == PlanForm::kYaml || !request.analysis.plan.empty();
+  const bool any = request.grouping == "any" || (request.grouping == "auto" && says_all);
   problem.grouping = any ? Grouping::kAny : Grouping::kNone;
   problem.transfer_order = request.transfer_order == "best"   ? OrderChoice::kBest
                            : request.transfer_order == "need" ? OrderChoice::kNeed
                                                               : OrderChoice::kReady;
   problem.limits = limits_of(request);
   problem.tolerance = request.tolerance;
+  problem.schedule = request.schedule;
+  problem.shards_by = request.shards_by;
+  problem.optimizer = request.optimizer;
+  problem.memory_bytes = request.memory_bytes;
+  problem.activation_bytes = request.activation_bytes;
+  problem.today = request.today;
+  if (kind_of(request.schedule) == JobKind::kSharding) problem.strategy = "allreduce";
   problem.trust = request.trust;
   problem.trust.named = named_algorithms(request.algorithms);
   return problem;

@@ -8,6 +8,7 @@
 #include "costs/machine_options.hpp"
 #include "models/time_options.hpp"
 #include "planner/advice/analysis.hpp"
+#include "planner/problem/state_memory.hpp"
 #include "planner/search/search.hpp"
 #include "plans/trust.hpp"
 
@@ -34,7 +35,14 @@ struct Request {
   std::string wrap = {};            ///< as models::wrap() takes it; empty: layers as the model says
   std::string algorithms = "onebit,fp16";  ///< that the plan may use, with commas; or none
   std::string coarsest;                    ///< empty: any
-  std::vector<std::string> accuracy;       ///< as parse_accuracy() takes it
+  casync::Schedule schedule = {};          ///< when gradients are synchronised
+  std::string shards_by = std::string(casync::kLibrary);  ///< Plan::shards_by
+  std::string optimizer = std::string(kUsualOptimizer);   ///< row of optimizers()
+  std::int64_t memory_bytes = INT64_MAX;                  ///< of each GPU
+  std::int64_t activation_bytes = 0;                      ///< of each GPU, beside the state
+  /// Row of all_baselines() that the job runs today; empty: the default of its kind.
+  std::string today = {};
+  std::vector<std::string> accuracy;     ///< as parse_accuracy() takes it
   std::string search;                    ///< empty: timeline with a profile or cluster, else secopa
   std::string grouping = "auto";         ///< any, none, or auto: any in a plan YAML
   std::string transfer_order = "ready";  ///< ready, need or best
@@ -54,7 +62,8 @@ struct Request {
   /// The row of searches().
   std::string search_name() const {
     if (!search.empty()) return search;
-    return machines.profile.empty() && !machines.names_cluster() ? "secopa" : "timeline";
+    const bool drop_in = machines.profile.empty() && !machines.names_cluster();
+    return drop_in ? "secopa" : "timeline";
   }
 };
 

@@ -43,6 +43,9 @@ constexpr Aspect kAspects[] = {
     {"batches", [](const TimedPlan& p) { return describe(p.plan.batch); },
      [](TimedPlan& p, const TimedPlan& from) { p.plan.batch = from.plan.batch; },
      [](const TimedPlan& a, const TimedPlan& b) { return a.plan.batch == b.plan.batch; }},
+    {"schedule", [](const TimedPlan& p) { return p.plan.schedule.text(); },
+     [](TimedPlan& p, const TimedPlan& from) { p.plan.schedule = from.plan.schedule; },
+     [](const TimedPlan& a, const TimedPlan& b) { return a.plan.schedule == b.plan.schedule; }},
     {"transfer order",
      [](const TimedPlan& p) { return std::string(sim::to_string(p.transfer_order)); },
      [](TimedPlan& p, const TimedPlan& from) { p.transfer_order = from.transfer_order; },
@@ -74,8 +77,47 @@ void add_aspects(const Problem& problem, const TimedPlan& first, const TimedPlan
   }
 }
 
+/// Gradients of schedules are decided several at a time; the first of each that differs stands for
+/// them.
+void add_parts(const Problem& problem, const TimedPlan& first, const TimedPlan& second,
+               PlanComparison& comparison) {
+  const std::vector<std::uint32_t> part_of = first.plan.schedule.timetable(problem.model).part_of;
+  std::vector<bool> seen(part_of.size());
+  for (const std::uint32_t g : casync::backward_order(problem.model)) {
+    const std::string now = describe_option(problem.model, first.plan, g);
+    const std::string other = describe_option(problem.model, second.plan, g);
+    if (now == other || seen[part_of[g]]) continue;
+    seen[part_of[g]] = true;
+    TimedPlan changed = first;
+    changed.plan.gathers.resize(part_of.size(), casync::kRaw);
+    const auto place_of = [&](std::int8_t index) {
+      if (index == casync::kRaw) return index;
+      const casync::Algorithm& used = second.plan.algorithms[static_cast<std::size_t>(index)];
+      if (const auto known = plans::find_algorithm(changed.plan.algorithms, used.name))
+        return *known;
+      const std::int8_t place = plans::next_place(changed.plan.algorithms, used.name);
+      changed.plan.algorithms.push_back(used);
+      return place;
+    };
+    for (std::uint32_t i = 0; i < part_of.size(); ++i) {
+      if (part_of[i] != part_of[g]) continue;
+      changed.plan.decisions[i] = second.plan.decisions[i];
+      changed.plan.decisions[i].algorithm = place_of(second.plan.decisions[i].algorithm);
+      changed.plan.gathers[i] = place_of(second.plan.gather_of(i));
+    }
+    Difference difference = {problem.model.gradients[g].name, now, other, {}};
+    if (const auto changed_s = time_s(problem, changed)) {
+      difference.alone_s = *changed_s - first.iteration_s;
+    }
+    comparison.differences.push_back(std::move(difference));
+  }
+}
+
 void add_gradients(const Problem& problem, const TimedPlan& first, const TimedPlan& second,
                    PlanComparison& comparison) {
+  if (kind_of(first.plan.schedule) != JobKind::kAveraging) {
+    return add_parts(problem, first, second, comparison);
+  }
   Workbench bench(problem, first, {&second});
   std::vector<std::uint32_t> different;
   for (const std::uint32_t g : casync::backward_order(problem.model)) {
@@ -109,10 +151,12 @@ PlanFigures plan_figures(const Problem& problem, const TimedPlan& plan) {
   const sim::ExpandedGraph expanded = sim::expand(how.scenario, how.fold);
   const sim::Result result = sim::simulate(how.scenario, expanded.graph);
   PlanFigures figures;
-  figures.iteration_s = casync::to_seconds(result.iteration);
-  figures.exposed_s = casync::to_seconds(result.iteration - result.compute);
+  figures.iteration_s = casync::to_seconds(sim::iteration_time(how.scenario, expanded.graph));
+  const double share = figures.iteration_s / casync::to_seconds(result.iteration);
+  figures.exposed_s = share * casync::to_seconds(result.iteration - result.compute);
   for (const std::int64_t bytes : result.bytes_sent) {
-    figures.bytes_per_node = std::max(figures.bytes_per_node, bytes);
+    const auto of_step = static_cast<std::int64_t>(share * static_cast<double>(bytes));
+    figures.bytes_per_node = std::max(figures.bytes_per_node, of_step);
   }
   figures.compressed = plans::count_compressed(problem.model, plan.plan);
   figures.memory =

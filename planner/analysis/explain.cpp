@@ -1,10 +1,12 @@
 #include "planner/analysis/explain.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "casync/layout.hpp"
 #include "planner/analysis/swaps.hpp"
+#include "planner/search/search.hpp"
 #include "sim/critical_path.hpp"
 
 namespace hipress::planner {
@@ -86,7 +88,7 @@ class Dissection {
   }
 
   static bool is_message(const Task& task) {
-    return task.kind == Kind::kSend || task.kind == Kind::kAllReduce;
+    return task.kind == Kind::kSend || task.kind == Kind::kAllReduce || casync::is_of_group(task);
   }
 
   void add_work(TaskId id, UnitUse& use) {
@@ -166,6 +168,36 @@ GradientRow make_row(const Dissection& dissection, const casync::Layout& layout,
                                                      : Place::kOffPath;
   row.limiter = dissection.limiter(unit);
   return row;
+}
+
+/// Runner-ups of a plan whose gradients are decided several at a time, by simulation.
+void add_runner_ups_of_parts(const Problem& problem, const TimedPlan& plan,
+                             Explanation& explanation) {
+  const SearchRow& search = search_for(problem.schedule, {});
+  const std::vector<std::uint32_t> part_of = plan.plan.schedule.timetable(problem.model).part_of;
+  struct RunnerUp {
+    std::optional<std::string> option;
+    double time_s = std::numeric_limits<double>::infinity();
+  };
+  std::map<std::uint32_t, RunnerUp> of_part;
+  for (GradientRow& row : explanation.rows) {
+    const std::uint32_t g = row.gradient;
+    row.option = describe_option(problem.model, plan.plan, g);
+    const auto [place, is_new] = of_part.try_emplace(part_of[g]);
+    RunnerUp& best = place->second;
+    if (is_new) {
+      for (const casync::Plan& other : search.others(problem, plan.plan, g)) {
+        std::string option = describe_option(problem.model, other, g);
+        if (option == row.option) continue;
+        const double time_s =
+            simulated_iteration_s(problem.model, other, *problem.machines, plan.transfer_order);
+        if (time_s < best.time_s) best = {std::move(option), time_s};
+      }
+    }
+    if (!best.option) continue;
+    row.runner_up = best.option;
+    row.runner_up_cost_s = best.time_s - plan.iteration_s;
+  }
 }
 
 void add_runner_ups(const Problem& problem, const TimedPlan& plan, Explanation& explanation) {
@@ -251,7 +283,8 @@ std::string GradientRow::why() const {
 }
 
 Explanation explain(const Problem& problem, const TimedPlan& plan) {
-  const AffordableScenario how = required_scenario(problem, plan, "explain");
+  AffordableScenario how = required_scenario(problem, plan, "explain");
+  how.scenario.iterations = 1;
   const sim::ExpandedGraph expanded = sim::expand(how.scenario, how.fold);
   const casync::Layout layout = casync::make_layout(problem.model, how.scenario.plan);
   Explanation explanation;
@@ -264,7 +297,11 @@ Explanation explain(const Problem& problem, const TimedPlan& plan) {
   explanation.memory =
       plan_memory(how.scenario.model, how.scenario.plan,
                   expanded.graph.folded ? casync::Folding::kFolded : casync::Folding::kNone);
-  add_runner_ups(problem, plan, explanation);
+  if (kind_of(plan.plan.schedule) == JobKind::kAveraging) {
+    add_runner_ups(problem, plan, explanation);
+  } else {
+    add_runner_ups_of_parts(problem, plan, explanation);
+  }
   explanation.classes = summarise(problem.model, explanation.rows);
   return explanation;
 }

@@ -7,6 +7,7 @@
 #include "casync/layout.hpp"
 #include "casync/strategy.hpp"
 #include "kernels/codec/codec.hpp"
+#include "planner/problem/problem.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -43,6 +44,10 @@ class StateBytes {
 
 PlanMemory plan_memory(const models::Model& model, const casync::Plan& plan,
                        casync::Folding folding) {
+  // A library's collectives have buffers of their own, and keep nothing.
+  const bool by_library =
+      kind_of(plan.schedule) == JobKind::kSharding && !plan.shards_in_messages();
+  if (by_library) return {};
   const casync::TaskGraph graph = casync::expand_to_run(model, plan, folding);
   const StateBytes states(model, plan);
   std::vector<PlanMemory> nodes(graph.representatives());

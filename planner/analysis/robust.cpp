@@ -8,6 +8,7 @@
 #include "casync/folding.hpp"
 #include "io/error.hpp"
 #include "planner/problem/budget.hpp"
+#include "sim/graph_size.hpp"
 #include "sim/parallel.hpp"
 
 namespace hipress::planner {
@@ -30,7 +31,7 @@ class Trial {
     how.scenario.jitter = uncertainty.jitter;
     how.scenario.draws.seed = uncertainty.seed;
     scenario_ = std::move(how.scenario);
-    possible_ = how.possible && casync::whole_tasks(problem.model, plan.plan) <= kMaxTasks;
+    possible_ = how.possible && tasks(plan.plan) <= kMaxTasks;
   }
 
   bool possible() const { return possible_; }
@@ -63,6 +64,14 @@ class Trial {
   }
 
  private:
+  double tasks(const casync::Plan& plan) const {
+    if (kind_of(plan.schedule) == JobKind::kAveraging) {
+      return casync::whole_tasks(problem_.model, plan);
+    }
+    const casync::Folding folding = sim::choose_folding(scenario_, sim::Fold::kExactly).folding;
+    return sim::graph_size(scenario_, folding).tasks;
+  }
+
   const Problem& problem_;
   const Uncertainty& uncertainty_;
   sim::Scenario scenario_;

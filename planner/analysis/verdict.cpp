@@ -19,30 +19,40 @@ std::string sure(double probability) {
   return fmt::format("{:.0f} % sure", 100 * std::min(probability, 0.99));
 }
 
-/// "; PyTorch DDP takes 180ms, with its fp16 hook 143ms", and whether that is faster than the plan
-/// by more than the tolerance.
-std::string about_ddp(const Problem& problem, const Comparison& comparison) {
-  std::string text;
-  for (const Baseline& baseline : comparison.baselines) {
-    if (!baseline.iteration_s) continue;
-    std::string time = io::format_duration(*baseline.iteration_s);
-    if (*baseline.iteration_s < *comparison.planned_s * (1 - problem.tolerance)) {
-      time += ", less than this plan";
-    }
-    if (baseline.name == "ddp") text += "; PyTorch DDP takes " + time;
-    if (baseline.name == "ddp_fp16") {
-      text += (text.empty() ? "; PyTorch DDP with its fp16 hook takes " : ", with its fp16 hook ") +
-              time;
-    }
-  }
-  if (text.empty() || comparison.all_reduce_diagnostic.empty()) return text;
-  return text + " (" + comparison.all_reduce_diagnostic + ")";
+/// "30 to 44" of percentages, with decimals where they are small.
+std::string range_of(const sim::Saving& saving) {
+  constexpr double kSmall = 0.1;
+  const bool small = std::max(std::abs(saving.p10), std::abs(saving.p90)) < kSmall;
+  return small ? fmt::format("{:.1f} to {:.1f}", 100 * saving.p10, 100 * saving.p90)
+               : fmt::format("{:.0f} to {:.0f}", 100 * saving.p10, 100 * saving.p90);
+}
+
+/// True where steps of the job differ from an averaging one's, so that a plan says its schedule and
+/// its memory.
+bool says_schedule(const casync::Plan& plan) {
+  return kind_of(plan.schedule) != JobKind::kAveraging;
+}
+
+std::string memory_text(std::int64_t bytes) {
+  return io::format_amount(bytes, 3) + " of a GPU's memory";
+}
+
+/// "113ms (105ms to 122ms) an iteration", or "hsdp(shard=8) takes 1.27s (…) a step".
+std::string planned_time(const casync::Plan& plan, const Comparison& comparison) {
+  const std::string time =
+      with_interval(*comparison.planned_s, comparison.planned, comparison.spread);
+  if (!says_schedule(plan)) return time + " an iteration";
+  return fmt::format("{} takes {} a step", plan.schedule.text(), time);
+}
+
+/// "PyTorch DDP", "baseline all": in sentences.
+std::string title_of(const BaselineRow& row) {
+  return row.title.empty() ? "baseline " + std::string(row.name) : std::string(row.title);
 }
 
 std::string name_of(const Contender& rival) {
-  if (rival.name == "ddp") return "PyTorch DDP";
-  if (rival.name == "ddp_fp16") return "PyTorch DDP with its fp16 hook";
-  return rival.name.empty() ? "the best plan without compression" : "baseline " + rival.name;
+  if (rival.name.empty()) return "the best plan without compression";
+  return title_of(*find_baseline(rival.name));
 }
 
 /// ", and half precision alone would save 61ms", where the plan gives up more than that; empty if
@@ -54,7 +64,7 @@ std::string about_half_precision(const casync::Plan& plan, const Comparison& com
         return decision.algorithm != casync::kRaw &&
                !plan.algorithms[static_cast<std::size_t>(decision.algorithm)].half_precision;
       });
-  if (!is_coarser) return "";
+  if (!is_coarser || says_schedule(plan)) return "";
   std::optional<double> fastest_s;
   for (const Baseline& baseline : comparison.baselines) {
     const bool half = std::ranges::all_of(baseline.plan.algorithms,
@@ -70,9 +80,23 @@ std::string about_half_precision(const casync::Plan& plan, const Comparison& com
              : ", and half precision alone would save nothing";
 }
 
-/// What it takes for the rival to be the plan, where that is its groups alone.
+/// " and `algorithm` int8block,int4block", or nothing.
+std::string algorithms_to_give(const casync::Plan& plan) {
+  std::string names;
+  for (const casync::Algorithm& one : plan.algorithms) {
+    names += (names.empty() ? "" : ",") + one.name;
+  }
+  return names.empty() ? "" : " and `algorithm` " + names;
+}
+
+/// What it takes for the rival to be the plan.
 std::string how_to_say(const Problem& problem, const Contender& rival) {
-  if (rival.name.starts_with("ddp") || may_be_plan(problem, rival.plan.plan)) return "";
+  const bool runs = !rival.name.empty() && !find_baseline(rival.name)->title.empty();
+  const casync::Plan& plan = rival.plan.plan;
+  if (runs && says_schedule(plan)) {
+    return fmt::format(" (give `schedule` {}{})", plan.schedule.text(), algorithms_to_give(plan));
+  }
+  if (runs || may_be_plan(problem, plan)) return "";
   if (rival.plan.plan.nodes != problem.nodes) {
     return fmt::format(" (N = {}: take `output` X.yaml)", rival.plan.plan.nodes);
   }
@@ -94,7 +118,8 @@ sim::Saving saving_of(double first_s, const std::optional<sim::Response>& first,
 }
 
 /// Where the plan compresses nothing.
-Verdict without_compression(const Problem& problem, const Comparison& comparison) {
+Verdict without_compression(const Problem& problem, const casync::Plan& plan,
+                            const Comparison& comparison) {
   const double planned_s = *comparison.planned_s;
   const std::string time = with_interval(planned_s, comparison.planned, comparison.spread);
   Verdict verdict = {.answer = Answer::kDoNotCompress, .sentence = {}};
@@ -102,30 +127,34 @@ Verdict without_compression(const Problem& problem, const Comparison& comparison
     verdict.sentence = fmt::format("do not compress: {}; {}", times, why);
     return verdict;
   };
-  const std::string alone = time + " an iteration uncompressed";
+  const std::string alone = planned_time(plan, comparison) + " uncompressed";
   if (problem.nodes == 1) return because_of(alone, "one node has no other to send to");
   if (problem.algorithms.empty()) {
     return because_of(alone, "`algorithm` none allows no compression");
   }
-  if (!comparison.compressed) return because_of(alone, problem.strategy + " compresses nothing");
-  const Contender& best = *comparison.compressed;
   // The fastest without compression may be none that the file can say.
   const std::optional<Contender>& rival = comparison.uncompressed;
   const bool elsewhere = rival && rival->plan.iteration_s < planned_s;
   const double rival_s = elsewhere ? rival->plan.iteration_s : planned_s;
   const std::optional<sim::Response>& response = elsewhere ? rival->response : comparison.planned;
+  const auto because = [&](const std::string& why) {
+    if (!elsewhere) return because_of(alone, why);
+    return because_of(fmt::format("{}{} takes {}, this plan, uncompressed too, {}", name_of(*rival),
+                                  how_to_say(problem, *rival),
+                                  with_interval(rival_s, response, comparison.spread), time),
+                      why);
+  };
+  if (!comparison.compressed) {
+    return because(sends_raw_alone(problem.strategy) && !says_schedule(plan)
+                       ? problem.strategy + " compresses nothing"
+                       : "no compression that is allowed is faster");
+  }
+  const Contender& best = *comparison.compressed;
   const double saved = 1 - best.plan.iteration_s / rival_s;
   const double worth = saving_of(best.plan.iteration_s, best.response, rival_s, response,
                                  comparison.spread, problem.tolerance)
                            .probability;
   if (response && best.response) verdict.probability = 1 - worth;
-  const auto because = [&](const std::string& why) {
-    if (!elsewhere) return because_of(time + " an iteration uncompressed", why);
-    return because_of(fmt::format("{}{} takes {} an iteration, this plan, uncompressed too, {}",
-                                  name_of(*rival), how_to_say(problem, *rival),
-                                  with_interval(rival_s, response, comparison.spread), time),
-                      why);
-  };
   constexpr double kNothing = 5e-4;  // less is 0.0 % in words
   if (std::abs(saved) < kNothing) return because("compression would save nothing");
   return because(saved > 0 ? fmt::format("compression would save {}, which is not worth its loss "
@@ -134,53 +163,108 @@ Verdict without_compression(const Problem& problem, const Comparison& comparison
                            : fmt::format("compression would take {} longer", percent(-saved)));
 }
 
+/// True if the row takes less time than the plan by more than the tolerance.
+bool is_faster(const Problem& problem, const Comparison& comparison, const Baseline& one) {
+  return *one.iteration_s < *comparison.planned_s * (1 - problem.tolerance);
+}
+
+bool fits(const Problem& problem, const Baseline& one) {
+  return problem.memory_bytes == INT64_MAX ||
+         one.memory.total() + problem.activation_bytes <= problem.memory_bytes;
+}
+
+/// What a saving is of: what the job runs today, else the best without compression.
+Contender what_decides(const Problem& problem, const Comparison& comparison) {
+  const Baseline* const today = comparison.today(problem);
+  if (today == nullptr || !fits(problem, *today)) return *comparison.uncompressed;
+  return {.name = std::string(today->name),
+          .plan = {today->plan, today->transfer_order, *today->iteration_s},
+          .response = today->response};
+}
+
+/// "67ms of 180ms (37.1 %, 30 to 44) over PyTorch DDP": what the plan saves of its rival, and of
+/// the best without compression where that is another.
+std::string savings(const Contender& rival, const Comparison& comparison) {
+  const double planned_s = *comparison.planned_s;
+  const auto over = [&](const Contender& other) {
+    const double time_s = other.plan.iteration_s;
+    const bool known = comparison.planned && other.response;
+    const sim::Saving saving =
+        saving_of(planned_s, comparison.planned, time_s, other.response, comparison.spread);
+    return fmt::format("{} of {} ({}{}) over {}", io::format_duration(time_s - planned_s),
+                       io::format_duration(time_s), percent(1 - planned_s / time_s),
+                       known ? ", " + range_of(saving) : "", name_of(other));
+  };
+  const Contender& plain = *comparison.uncompressed;
+  return over(rival) + (plain.name == rival.name ? "" : ", and " + over(plain));
+}
+
 /// Where the plan compresses: laid beside its best rival without compression.
 Verdict with_compression(const Problem& problem, const casync::Plan& plan,
                          const Comparison& comparison) {
   const double planned_s = *comparison.planned_s;
-  const std::string time = with_interval(planned_s, comparison.planned, comparison.spread);
+  const std::string time = planned_time(plan, comparison);
+  const std::string what = what_is_compressed(problem, plan);
   if (!comparison.uncompressed) {
-    return {
-        .answer = Answer::kTooClose,
-        .sentence = fmt::format(
-            "too close to call: {} an iteration; no plan without compression was simulated", time)};
+    return {.answer = Answer::kTooClose,
+            .sentence = fmt::format(
+                "too close to call: {}; {}; no plan without compression {}", what, time,
+                problem.memory_bytes < INT64_MAX ? "fits into `gpu_memory` and was simulated"
+                                                 : "was simulated")};
   }
-  const Contender& rival = *comparison.uncompressed;
+  const Contender rival = what_decides(problem, comparison);
   const double rival_s = rival.plan.iteration_s;
   const sim::Saving saving =
       saving_of(planned_s, comparison.planned, rival_s, rival.response, comparison.spread);
-  const double saved = 1 - planned_s / rival_s;
+  const double plain_s = comparison.uncompressed->plan.iteration_s;
+  const double saved = 1 - planned_s / std::min(rival_s, plain_s);
   const bool is_known = comparison.planned && rival.response;
   const auto known = [&](double probability) {
     return is_known ? std::optional(probability) : std::nullopt;
   };
-  if (saved > problem.tolerance && saving.probability >= kSure) {
-    const std::string range =
-        is_known ? fmt::format(", {:.0f} to {:.0f}", 100 * saving.p10, 100 * saving.p90) : "";
-    return {Answer::kCompress, known(saving.probability),
-            fmt::format("compress ({}): {} an iteration; saves {} of {} ({}{}) over {}{}",
-                        is_known ? sure(saving.probability) : kNoInterval, time,
-                        io::format_duration(rival_s - planned_s), io::format_duration(rival_s),
-                        percent(saved), range, name_of(rival),
-                        about_half_precision(plan, comparison, rival_s))};
+  constexpr double kAboveZero = 5e-4;  // less is 0.0 % in words
+  const auto is_sure = [&](const Contender& other) {
+    if (!comparison.planned || !other.response) return true;
+    const sim::Saving over = sim::saving(*comparison.planned, *other.response, comparison.spread);
+    return over.probability >= kSure && over.p10 >= kAboveZero;
+  };
+  const Contender& plain = *comparison.uncompressed;
+  const bool runs = !plain.name.empty() && !find_baseline(plain.name)->title.empty();
+  if (saved > problem.tolerance && is_sure(rival) && (!runs || is_sure(plain))) {
+    return {
+        Answer::kCompress, known(saving.probability),
+        fmt::format("compress ({}): {}; {}; saves {}{}",
+                    is_known ? sure(saving.probability) : kNoInterval, what, time,
+                    savings(rival, comparison), about_half_precision(plan, comparison, plain_s))};
   }
-  const std::string rival_time = with_interval(rival_s, rival.response, comparison.spread);
   if (saved <= problem.tolerance) {
-    const double worth = saving_of(planned_s, comparison.planned, rival_s, rival.response,
+    const bool by_plain = plain_s < rival_s;
+    const Contender& best = by_plain ? *comparison.uncompressed : rival;
+    const double best_s = best.plan.iteration_s;
+    const double worth = saving_of(planned_s, comparison.planned, best_s, best.response,
                                    comparison.spread, problem.tolerance)
                              .probability;
-    return {Answer::kDoNotCompress, known(1 - worth),
-            fmt::format("do not compress: {}{} takes {} an iteration, this plan {}: {}",
-                        name_of(rival), how_to_say(problem, rival), rival_time, time,
+    return {Answer::kDoNotCompress,
+            comparison.planned && best.response ? std::optional(1 - worth) : std::nullopt,
+            fmt::format("do not compress: {}{} takes {}, this plan ({}) {}: {}", name_of(best),
+                        how_to_say(problem, best),
+                        with_interval(best_s, best.response, comparison.spread), what,
+                        with_interval(planned_s, comparison.planned, comparison.spread),
                         saved > 0 ? fmt::format("saving {} is not worth its loss (tolerance {})",
                                                 percent(saved), percent(problem.tolerance))
                                   : fmt::format("{} longer", percent(-saved)))};
   }
-  return {
-      Answer::kTooClose, known(saving.probability),
-      fmt::format("too close to call: {} an iteration, {} {}; saves {}, and compression is faster "
-                  "with a probability of {:.0f} %",
-                  time, name_of(rival), rival_time, percent(saved), 100 * saving.probability)};
+  const Contender& close = is_sure(rival) ? plain : rival;
+  const double close_s = close.plan.iteration_s;
+  const sim::Saving little =
+      saving_of(planned_s, comparison.planned, close_s, close.response, comparison.spread);
+  return {Answer::kTooClose, known(little.probability),
+          fmt::format(
+              "too close to call: {}; {}, {} {}; saves {}{}, and compression is faster with a "
+              "probability of {:.0f} %",
+              what, time, name_of(close), with_interval(close_s, close.response, comparison.spread),
+              percent(1 - planned_s / close_s),
+              is_known ? fmt::format(" ({})", range_of(little)) : "", 100 * little.probability)};
 }
 
 /// Where compression pays, but not by this plan; none: it does not.
@@ -202,7 +286,7 @@ std::optional<Verdict> compress_elsewhere(const Problem& problem, const Comparis
   const bool is_known =
       best.response && (plan_is_faster ? comparison.planned : comparison.uncompressed->response);
   std::string text = fmt::format(
-      "compress, but otherwise ({}): {}{} takes {} an iteration, this plan {}",
+      "compress, but otherwise ({}): {}{} takes {}, this plan {}",
       is_known ? sure(probability) : kNoInterval, name_of(best), how_to_say(problem, best),
       with_interval(best.plan.iteration_s, best.response, comparison.spread),
       with_interval(planned_s, comparison.planned, comparison.spread));
@@ -212,11 +296,97 @@ std::optional<Verdict> compress_elsewhere(const Problem& problem, const Comparis
   return Verdict{Answer::kCompress, is_known ? std::optional(probability) : std::nullopt, text};
 }
 
+/// Names first the row that the plan's kind of job had better run: one that takes no more time and
+/// memory than the plan within the tolerance, less of one of them, and gives up no more.
+void name_better(const Problem& problem, const casync::Plan& plan, const Comparison& comparison,
+                 Verdict& verdict) {
+  if (!says_schedule(plan)) return;
+  const double slack = 1 + problem.tolerance;
+  const auto memory = static_cast<double>(memory_of(problem, plan).total());
+  const Coarseness given_up = coarseness_of(problem, plan);
+  const Baseline* best = nullptr;
+  for (const Baseline& one : comparison.baselines) {
+    if (!one.iteration_s || one.row().title.empty() || !fits(problem, one)) continue;
+    const double time_s = *one.iteration_s;
+    const auto bytes = static_cast<double>(one.memory.total());
+    const bool no_worse = time_s <= *comparison.planned_s * slack && bytes <= memory * slack &&
+                          !(given_up < coarseness_of(problem, one.plan));
+    const bool better = time_s * slack < *comparison.planned_s || bytes * slack < memory;
+    if (!no_worse || !better) continue;
+    const bool before = best == nullptr || time_s < *best->iteration_s;
+    if (before) best = &one;
+  }
+  if (best == nullptr) return;
+  const std::size_t answer = verdict.sentence.find(": ");
+  const std::string text = fmt::format(
+      "{} (`schedule` {}{}) takes {} and {}, this plan {} and {}, and gives up no more; ",
+      best->row().title, best->plan.schedule.text(), algorithms_to_give(best->plan),
+      with_interval(*best->iteration_s, best->response, comparison.spread),
+      memory_text(best->memory.total()),
+      with_interval(*comparison.planned_s, comparison.planned, comparison.spread),
+      memory_text(static_cast<std::int64_t>(memory)));
+  verdict.sentence.insert(answer == std::string::npos ? 0 : answer + 2, text);
+}
+
+/// True if the sentence names the row, and not one whose title goes on.
+bool names(const std::string& sentence, std::string_view title) {
+  for (std::size_t at = sentence.find(title); at != std::string::npos;
+       at = sentence.find(title, at + 1)) {
+    const std::string_view rest = std::string_view(sentence).substr(at + title.size());
+    if (!rest.starts_with(" with ") && !rest.starts_with(" and fp32")) return true;
+  }
+  return false;
+}
+
+/// Those that were simulated, the fastest first.
+std::vector<const Baseline*> by_time_s(const std::vector<Baseline>& baselines) {
+  std::vector<const Baseline*> sorted;
+  for (const Baseline& one : baselines) {
+    if (one.iteration_s) sorted.push_back(&one);
+  }
+  std::ranges::stable_sort(sorted, {}, [](const Baseline* one) { return *one->iteration_s; });
+  return sorted;
+}
+
+/// "; PyTorch DDP with its fp16 hook takes 143ms, less than this plan; PyTorch DDP takes 180ms":
+/// what frameworks run as it is, where it is faster than the plan, or is what jobs of the kind run.
+/// What is faster comes first.
+std::string about_others(const Problem& problem, const casync::Plan& plan,
+                         const Comparison& comparison, const std::string& said) {
+  const Baseline* const today = comparison.today(problem);
+  const Coarseness given_up = coarseness_of(problem, plan);
+  std::string faster, others;
+  for (const Baseline* const by_time : by_time_s(comparison.baselines)) {
+    const Baseline& one = *by_time;
+    const BaselineRow& row = one.row();
+    if (row.title.empty()) continue;
+    const bool less = is_faster(problem, comparison, one);
+    const bool is_usual =
+        &one == today || row.is_default || (row.compresses && compresses(problem.model, one.plan));
+    if ((!less && !is_usual) || names(said, row.title)) continue;
+    std::string text =
+        fmt::format("; {} takes {}", row.title, io::format_duration(*one.iteration_s));
+    if (says_schedule(plan)) text += " and " + io::format_amount(one.memory.total(), 3);
+    if (!fits(problem, one)) {
+      text += ", which does not fit";
+    } else if (less) {
+      const Coarseness coarser = coarseness_of(problem, one.plan);
+      text +=
+          fmt::format(", less than this plan{}", given_up < coarser ? ", and gives up more" : "");
+    }
+    (less && fits(problem, one) ? faster : others) += text;
+  }
+  const bool is_of_collectives = !comparison.all_reduce_diagnostic.empty() && !says_schedule(plan);
+  if (!(faster + others).empty() && is_of_collectives) {
+    others += " (" + comparison.all_reduce_diagnostic + ")";
+  }
+  return faster + others;
+}
+
 /// Doubts a verdict by the plan, the fastest without compression and the fastest with it.
-void doubt_times(const Comparison& comparison, Verdict& verdict) {
-  std::string times = "this plan takes " +
-                      with_interval(*comparison.planned_s, comparison.planned, comparison.spread) +
-                      " an iteration";
+void doubt_times(const casync::Plan& plan, const Comparison& comparison, Verdict& verdict) {
+  std::string times =
+      (says_schedule(plan) ? "" : "this plan takes ") + planned_time(plan, comparison);
   std::optional<sim::Response> uncompressed, compressed;
   if (const auto& raw = comparison.uncompressed) {
     uncompressed = raw->response;
@@ -248,7 +418,23 @@ const char* to_string(Answer answer) {
   return "too close to call";
 }
 
+const Baseline* Comparison::today(const Problem& problem) const {
+  const JobKind kind = kind_of(problem.schedule);
+  const Baseline* found = nullptr;
+  for (const Baseline& one : baselines) {
+    const bool is_it =
+        problem.today.empty()
+            ? one.row().is_default && (one.row().kind == kind || kind == JobKind::kLocalUpdates)
+            : one.name == problem.today;
+    if (is_it && one.iteration_s) found = &one;
+  }
+  return found;
+}
+
 bool compresses(const models::Model& model, const casync::Plan& plan) {
+  if (kind_of(plan.schedule) == JobKind::kSharding) {
+    return !std::ranges::all_of(plans::used_algorithms(model, plan), plans::is_cast);
+  }
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
     if (!plans::is_raw(model.gradients[g], plan, plan.decisions[g])) return true;
   }
@@ -328,13 +514,15 @@ Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison
                                 : comparison.not_simulated;
     return {.answer = Answer::kTooClose, .sentence = "too close to call: " + why};
   }
-  Verdict verdict = compresses(problem.model, plan) ? with_compression(problem, plan, comparison)
-                                                    : without_compression(problem, comparison);
-  if (verdict.answer != Answer::kCompress) {
-    verdict = compress_elsewhere(problem, comparison).value_or(verdict);
-  }
-  doubt_times(comparison, verdict);
-  verdict.sentence += about_ddp(problem, comparison);
+  Verdict verdict = compresses(problem.model, plan)
+                        ? with_compression(problem, plan, comparison)
+                        : without_compression(problem, plan, comparison);
+  std::optional<Verdict> elsewhere;
+  if (verdict.answer != Answer::kCompress) elsewhere = compress_elsewhere(problem, comparison);
+  if (elsewhere) verdict = *elsewhere;
+  doubt_times(plan, comparison, verdict);
+  if (!elsewhere) name_better(problem, plan, comparison, verdict);
+  verdict.sentence += about_others(problem, plan, comparison, verdict.sentence);
   return verdict;
 }
 

@@ -22,11 +22,14 @@ struct Contender {
 
 /// Simulated iteration times of the plan and of what it is compared with.
 struct Comparison {
-  std::optional<double> planned_s;  ///< none: its graph is too large, or `not_simulated`
-  std::string not_simulated = {};   ///< why nothing was; else empty
+  std::optional<double> planned_s;           ///< none: its graph is too large, or `not_simulated`
+  std::optional<double> least_found_s = {};  ///< before the advice not to compress was taken
+  std::string not_simulated = {};            ///< why nothing was; else empty
   std::optional<sim::Response> planned = {};
   std::vector<Baseline> baselines;
-  std::optional<Contender> uncompressed = {};  ///< the fastest plan known without compression
+  /// The fastest plan known without compression, of those that frameworks run or that may be the
+  /// plan.
+  std::optional<Contender> uncompressed = {};
   /// The fastest compressing baseline that the algorithms allow and the topology or the kind of
   /// plan file does not.
   std::optional<Contender> elsewhere = {};
@@ -36,6 +39,8 @@ struct Comparison {
   /// What DDP's times rest on where its all-reduce was not measured: "taken as …"; else empty.
   std::string all_reduce_diagnostic = {};
   std::optional<double> lower_bound_s = {};  ///< of the plans that the search chose from
+  /// The baseline that the job runs today; null: none was simulated.
+  const Baseline* today(const Problem& problem) const;
   /// No plan that the search could have returned takes less time than this one.
   bool proved_optimal = false;
   /// How far from the best of them the plan can be at most.
@@ -62,9 +67,11 @@ inline constexpr double kSure = 0.9;
 /// The verdict on a plan, whose times and those of its rivals are in `comparison`. Compression
 /// loses accuracy, so it must be worth that. It is advised if a plan that compresses (this one, or
 /// a baseline that the problem does not allow as its answer) is faster than the best plan without
-/// compression with probability kSure. It is advised against if it saves no more than
-/// Problem::tolerance. Where an interval that decides is too wide (sim::too_uncertain()), it
-/// advises nothing.
+/// compression by more than the tolerance, and than what the job runs today with probability kSure
+/// and an interval above zero. It is advised against if it saves no more than Problem::tolerance.
+/// Where an interval that decides is too wide (sim::too_uncertain()), it advises nothing. Baselines
+/// that do not fit into Problem::memory_bytes are no rivals. The sentence says what the plan saves
+/// of what the job runs today, and which row that a framework runs as it is takes less.
 Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& comparison);
 
 /// Replaces a verdict that rests on intervals if one of these is too wide to decide by. `times` are
@@ -82,7 +89,12 @@ void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& co
 /// of the texts names none, or where both name the same.
 std::string other_hardware(std::string_view source, std::string_view hardware);
 
-/// Whether the plan compresses anything, beyond the casts of half-precision gradients.
+/// "onebit (1 bit a value) for 12 of 38 gradients, the embedding (tok.weight) among them": what the
+/// plan compresses with, and where that costs most accuracy.
+std::string what_is_compressed(const Problem& problem, const casync::Plan& plan);
+
+/// Whether the plan compresses anything, beyond the casts of half-precision gradients. A sharded
+/// job computes in half precision, so that casts are no compression there.
 bool compresses(const models::Model& model, const casync::Plan& plan);
 
 /// "121ms (110ms to 133ms)", with the 10–90 % interval where it is known.

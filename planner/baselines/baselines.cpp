@@ -30,20 +30,27 @@ constexpr std::array kOthers = {
                 .help = "one gradient after the other, by the simulated timeline",
                 .make = greedy,
                 .searches = true},
-    BaselineRow{"ddp", "PyTorch DDP: buckets of 25 MiB, all-reduced in their gradients' type", ddp,
-                false, "allreduce"},
+    BaselineRow{.name = "ddp",
+                .help = "PyTorch DDP: buckets of 25 MiB, all-reduced in their gradients' type",
+                .make = ddp,
+                .compresses = false,
+                .strategy = "allreduce",
+                .title = "PyTorch DDP",
+                .is_default = true},
     BaselineRow{.name = "ddp_fp16",
                 .help = "PyTorch DDP with its fp16 hook",
                 .make = ddp_fp16,
                 .strategy = "allreduce",
-                .algorithm = "fp16"},
+                .algorithm = "fp16",
+                .title = "PyTorch DDP with its fp16 hook"},
     BaselineRow{.name = "ddp_powersgd",
                 .help = "PyTorch DDP with its PowerSGD hook, of the rank in `algorithm`, else 4: "
                         "each bucket as "
                         "two groups",
                 .make = ddp_powersgd,
                 .strategy = "allreduce",
-                .algorithm = kDdpPowerSgd},
+                .algorithm = kDdpPowerSgd,
+                .title = "PyTorch DDP with its PowerSGD hook"},
     BaselineRow{"none_grouped",
                 "nothing compressed, in the best bulk groups",
                 rules::none,
@@ -76,6 +83,7 @@ std::span<const BaselineRow> all_baselines() {
   static const std::vector<BaselineRow> rows = [] {
     std::vector<BaselineRow> all(baselines().begin(), baselines().end());
     all.insert(all.end(), kOthers.begin(), kOthers.end());
+    all.insert(all.end(), sharded_baselines().begin(), sharded_baselines().end());
     return all;
   }();
   return rows;
@@ -150,6 +158,7 @@ AffordableTime time_of(const Problem& problem, const casync::Plan& plan, sim::Tr
 /// What a baseline may be with one strategy, all of which are to be simulated.
 std::vector<casync::Plan> plans_of(const BaselineRow& row, const Problem& problem) {
   std::vector<casync::Plan> plans = {row.make(problem)};
+  if (plans.front().decisions.empty()) return {};
   if (!row.grouped || problem.nodes == 1) return plans;
   constexpr std::size_t kSimulated = 2;  // more: coarse simulations may be wronger
   Problem grouping = problem;
@@ -219,6 +228,7 @@ Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
       }
     }
   }
+  if (!best.plan.decisions.empty()) best.memory = memory_of(problem, best.plan);
   return best;
 }
 
@@ -232,7 +242,7 @@ std::vector<std::size_t> simulation_order(std::span<const BaselineRow* const> ro
 std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines& machines) {
   std::vector<const BaselineRow*> rows;
   for (const BaselineRow& row : all_baselines()) {
-    if (!is_left_out(row, machines)) rows.push_back(&row);
+    if (row.is_for(kind_of(problem.schedule)) && !is_left_out(row, machines)) rows.push_back(&row);
   }
   std::vector<std::size_t> order = simulation_order(rows);
   if (problem.limits.jobs > 1 && !folded_only(problem)) {
@@ -245,10 +255,18 @@ std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines&
   sim::run_parallel(rows.size(), problem.limits.jobs, [&](std::size_t i, unsigned) {
     result[order[i]] = simulate_baseline(*rows[order[i]], problem, machines);
   });
+  std::erase_if(result, [](const Baseline& one) {
+    return one.plan.decisions.empty() && one.diagnostic.empty();
+  });
   return result;
 }
 
 bool may_be_plan(const Problem& problem, const casync::Plan& plan) {
+  if (plan.schedule != problem.schedule || !fits(problem, plan)) return false;
+  if (kind_of(plan.schedule) == JobKind::kSharding) {
+    return allows(problem, plan) && plan.nodes == problem.nodes &&
+           plan.shards_by == problem.shards_by;
+  }
   const bool grouped =
       plan.bulk.threshold_bytes > 0 || plan.batch.threshold_bytes > 0 || !plan.bulk_groups.empty();
   const bool topology = problem.strategy == "best" ||

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/problem/problem.hpp"
+#include "planner/problem/state_memory.hpp"
 #include "planner/rules/alone.hpp"
 #include "planner/timing/evaluation.hpp"
 #include "sim/forecast.hpp"
@@ -15,8 +16,12 @@
 namespace hipress::planner {
 
 /// Those that are decided alone (rules/alone.hpp), greedy, what PyTorch's DDP does (ddp, ddp_fp16,
-/// ddp_powersgd), and the grouped forms.
+/// ddp_powersgd), the grouped forms, and those of sharded jobs.
 std::span<const BaselineRow> all_baselines();
+
+/// FSDP2 and FSDP1 as they come and in bf16, HSDP, ZeRO++ (baselines/sharded.cpp): adding one is
+/// one row. Problems are GpuProblems.
+std::span<const BaselineRow> sharded_baselines();
 
 /// The row with that name, or null.
 const BaselineRow* find_baseline(std::string_view name);
@@ -33,6 +38,9 @@ struct Baseline {
   std::string diagnostic;             ///< what was given up to simulate it; mostly empty
   sim::TransferOrder transfer_order = sim::TransferOrder::kReady;  ///< that it was simulated with
   std::optional<sim::Response> response = {};  ///< of that time; none: not asked for
+  StateMemory memory = {};                     ///< of a GPU
+
+  const BaselineRow& row() const { return *find_baseline(name); }
 };
 
 /// One baseline with the strategy that is best for it, and its simulated iteration time.
@@ -43,9 +51,10 @@ Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
 /// grouped and DDP's. A message for every gradient takes longer, and may use up what there is.
 std::vector<std::size_t> simulation_order(std::span<const BaselineRow* const> rows);
 
-/// Every baseline with its simulated iteration time, in the order of all_baselines(), but those of
-/// low rank where the profile lacks its costs or nodes have several GPUs. With several
-/// topologies to choose from, each as it is best. Limits::jobs at a time.
+/// Every baseline for the problem's kind of job with its simulated iteration time, in the order of
+/// all_baselines(), but those that make no plan here, and those of low rank where the profile lacks
+/// its costs or nodes have several GPUs. With several topologies to choose from, each as it is
+/// best. Limits::jobs at a time.
 std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines& machines);
 
 /// Whether a baseline could be the plan: it compresses with the problem's algorithms alone, goes by

@@ -11,7 +11,6 @@
 #include "io/error.hpp"
 #include "kernels/codec/codec.hpp"
 #include "planner/baselines/baselines.hpp"
-#include "planner/baselines/zeropp.hpp"
 #include "planner/problem/budget.hpp"
 #include "planner/problem/levels.hpp"
 #include "planner/rules/secopa_costs.hpp"
@@ -135,15 +134,26 @@ std::optional<plans::ResolvedPlan> named_plan(std::string_view name, const PlanR
       profile_on_link(request.machines.profile, request.machines.cluster.link);
   const Problem problem = problem_of(request, on_link);
   if (is_searched(name)) return searched(name, problem);
-  if (name == kZeroPlusPlus) return resolved(zeropp(problem), sim::TransferOrder::kReady);
-  return resolved(baseline_plan(*find_baseline(name), problem), sim::TransferOrder::kReady);
+  casync::Plan made = baseline_plan(*find_baseline(name), problem);
+  if (made.decisions.empty()) {
+    throw io::InputError(
+        fmt::format("plan {} makes no sense here: {} needs {}", name, find_baseline(name)->title,
+                    name.ends_with("bf16") || name.ends_with("mixed")
+                        ? "parameters in fp32, and for HSDP several hosts of as many GPUs each"
+                        : "several hosts of as many GPUs each"));
+  }
+  return resolved(std::move(made), sim::TransferOrder::kReady);
 }
 
 bool is_searched(std::string_view name) { return name == kBest || name == kBestUncompressed; }
 
 bool is_named_plan(std::string_view name) {
-  return is_searched(name) || name == kZeroPlusPlus ||
-         (find_baseline(name) != nullptr && !contains(kByName, name));
+  return is_searched(name) || (find_baseline(name) != nullptr && !contains(kByName, name));
+}
+
+JobKind kind_of_named_plan(std::string_view name) {
+  const BaselineRow* const row = is_named_plan(name) ? find_baseline(name) : nullptr;
+  return row == nullptr ? JobKind::kAveraging : row->kind;
 }
 
 std::vector<NamedPlanRow> named_plan_rows() {
@@ -156,9 +166,6 @@ std::vector<NamedPlanRow> named_plan_rows() {
     if (contains(kByName, row.name)) continue;
     rows.push_back({row.name, row.help, !contains(kFixed, row.name)});
   }
-  rows.push_back({kZeroPlusPlus,
-                  "ZeRO++: schedule fsdp that gathers in int8block, for backward within hosts, and "
-                  "reduces in int4block, within hosts first"});
   return rows;
 }
 

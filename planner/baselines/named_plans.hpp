@@ -39,7 +39,7 @@ inline constexpr std::string_view kBestUncompressed = "best_uncompressed";
 
 /// "best": searched as hipress-plan does, with fp16 beside the algorithm where the profile knows
 /// it, with half of the limits and with the other half without compression, in groups or not;
-/// "best_uncompressed": that other half; "zeropp"; or any of all_baselines() but none, fp16 and
+/// "best_uncompressed": that other half; or any of all_baselines() but none, fp16 and
 /// all, which plans::resolve_plan() makes for whatever machines. None for other names, and for the
 /// names of files. io::InputError if there is no such plan with this strategy, or if it is too
 /// large to be simulated.
@@ -48,6 +48,9 @@ std::optional<plans::ResolvedPlan> named_plan(std::string_view name, const PlanR
 /// Whether named_plan() makes a plan of that name, and whether it searches for it.
 bool is_named_plan(std::string_view name);
 bool is_searched(std::string_view name);
+
+/// The kind of job that a plan of that name is for; averaging for names that are none.
+JobKind kind_of_named_plan(std::string_view name);
 
 /// "best, threshold_262144, secopa, …": for help and errors.
 std::string named_plans();

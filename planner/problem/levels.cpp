@@ -32,4 +32,11 @@ OtherLevels::OtherLevels(const Problem& problem, const Machines& machines, costs
   problem_.nodes = machines_.cluster.nodes;
 }
 
+GpuProblem::GpuProblem(const Problem& problem)
+    : machines_(at_level(*problem.machines, costs::of_gpus(problem.machines->cluster))),
+      problem_(problem) {
+  problem_.machines = &machines_;
+  problem_.nodes = machines_.cluster.nodes;
+}
+
 }  // namespace hipress::planner

@@ -37,4 +37,19 @@ class OtherLevels {
   Problem problem_;
 };
 
+/// The problem with every GPU as a node of its own, which sharded schedules need.
+class GpuProblem {
+ public:
+  /// io::InputError where the machines cannot be described that way. What `problem` refers to must
+  /// outlive the object.
+  explicit GpuProblem(const Problem& problem);
+  GpuProblem(const GpuProblem&) = delete;
+  GpuProblem& operator=(const GpuProblem&) = delete;
+  const Problem& problem() const { return problem_; }
+
+ private:
+  Machines machines_;
+  Problem problem_;
+};
+
 }  // namespace hipress::planner

@@ -18,12 +18,18 @@ bool allows(const Problem& problem, const models::Gradient& gradient,
              problem.algorithms.end();
 }
 
+JobKind kind_of(const casync::Schedule& schedule) {
+  if (schedule.row().sharded) return JobKind::kSharding;
+  return schedule == casync::Schedule() ? JobKind::kAveraging : JobKind::kLocalUpdates;
+}
+
 bool allows(const Problem& problem, const casync::Plan& plan) {
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
-    const std::int8_t algorithm = plan.decisions[g].algorithm;
-    if (algorithm == casync::kRaw) continue;
-    const std::string& name = plan.algorithms[static_cast<std::size_t>(algorithm)].name;
-    if (!allows(problem, problem.model.gradients[g], name)) return false;
+    for (const std::int8_t index :
+         {plan.decisions[g].algorithm, plan.gather_of(static_cast<std::uint32_t>(g))}) {
+      const casync::Algorithm* const used = casync::algorithm_at(plan.algorithms, index);
+      if (used != nullptr && !allows(problem, problem.model.gradients[g], used->name)) return false;
+    }
   }
   return true;
 }
@@ -94,6 +100,7 @@ std::string refusal(const Problem& problem, const models::Gradient& gradient,
 
 bool may_compress(const Problem& problem) {
   if (problem.nodes == 1 || problem.algorithms.empty()) return false;
+  if (kind_of(problem.schedule) == JobKind::kSharding) return true;
   return !sends_raw_alone(problem.strategy) ||
          std::any_of(problem.algorithms.begin(), problem.algorithms.end(), is_additive);
 }

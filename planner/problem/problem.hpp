@@ -40,6 +40,14 @@ inline bool is_interrupted(const Limits& limits) { return limits.interrupted.is_
 
 struct Choices;
 
+/// What a job's schedule does with gradients.
+enum class JobKind : std::uint8_t {
+  kAveraging,     ///< all nodes get the means of all gradients in every step: ddp
+  kLocalUpdates,  ///< nodes train alone between means
+  kSharding,      ///< nodes gather shards of parameters, and reduce gradients to shards
+};
+JobKind kind_of(const casync::Schedule& schedule);
+
 /// Below what runs differ by: a plan that is faster by less is not worth compressing for.
 inline constexpr double kTolerance = 0.005;
 
@@ -64,6 +72,12 @@ struct Problem {
   /// How much longer an iteration may be, relatively, for giving up less of the gradients. Larger:
   /// less is compressed; 0: only what costs nothing.
   double tolerance = kTolerance;
+  casync::Schedule schedule = {};                         ///< of all plans that may be the answer
+  std::string shards_by = std::string(casync::kLibrary);  ///< Plan::shards_by of sharded plans
+  std::string optimizer = "adamw";        ///< row of optimizers() whose state counts as memory
+  std::int64_t memory_bytes = INT64_MAX;  ///< of each GPU
+  std::int64_t activation_bytes = 0;      ///< of that for activations, whatever the plan
+  std::string today = {};  ///< baseline that the job runs today; empty: the default of its kind
 };
 
 /// Whether a plan may send the gradient so: with one of the problem's algorithms, or with the cast

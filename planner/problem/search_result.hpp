@@ -20,8 +20,9 @@ struct SearchResult {
     sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
   };
   std::vector<Finalist> finalists = {};  ///< other plans that were nearly as good, the best first
-  bool complete = true;  ///< false: it was interrupted, and this is the best until then
-  bool proven = false;   ///< no other plan of the search's option set takes less time
+  bool complete = true;      ///< false: it was interrupted, and this is the best until then
+  double lower_bound_s = 0;  ///< of all plans of its option set; 0: the search knows none
+  bool proven = false;       ///< no other plan of the search's option set takes less time
 };
 
 }  // namespace hipress::planner

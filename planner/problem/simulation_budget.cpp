@@ -22,8 +22,13 @@ std::chrono::steady_clock::duration duration(double seconds) {
 }  // namespace
 
 SimulationBudget::SimulationBudget(double seconds, io::InterruptFlag interrupted)
-    : end_(Clock::now() + duration(seconds)), interrupted_(interrupted) {
+    : length_(duration(seconds)), end_(Clock::now() + length_), interrupted_(interrupted) {
   for (std::size_t engine = 0; engine < kTask_s.size(); ++engine) task_s_[engine] = kTask_s[engine];
+}
+
+void SimulationBudget::restart() {
+  end_ = Clock::now() + length_;
+  reserve_s_ = 0;
 }
 
 std::string SimulationBudget::objection(double tasks, Engine engine) const {

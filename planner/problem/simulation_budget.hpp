@@ -30,6 +30,9 @@ class SimulationBudget {
   /// Keeps so many seconds of the end for what comes last, until this is called again.
   void reserve(double seconds) { reserve_s_ = seconds; }
 
+  /// Begins anew, with as many seconds. No simulation may be under way.
+  void restart();
+
   /// Whether nothing may go on.
   bool over() const { return left_s() <= 0; }
   /// Until the end, without what is reserved.
@@ -39,7 +42,8 @@ class SimulationBudget {
  private:
   using Clock = std::chrono::steady_clock;
 
-  const Clock::time_point end_;
+  const Clock::duration length_;
+  Clock::time_point end_;
   const io::InterruptFlag interrupted_;
   mutable std::atomic<Clock::rep> grace_end_{0};  // after an interrupt; 0: there was none
   std::array<std::atomic<double>, 3> task_s_;     // by engine

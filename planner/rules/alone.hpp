@@ -13,6 +13,7 @@ namespace hipress::planner {
 struct BaselineRow {
   std::string_view name;
   std::string_view help;
+  /// Without decisions: it makes no sense on these machines, or is what another row makes.
   casync::Plan (*make)(const Problem& problem);
   bool compresses = true;  ///< else a strategy that sends_raw_alone() can carry it too
   /// That it has whatever the problem's is; empty: the problem's.
@@ -25,9 +26,18 @@ struct BaselineRow {
   bool searches = false;
   /// By SeCoPa's formulas: only strategies with formulas can carry it (secopa_knows()).
   bool by_formulas = false;
+  JobKind kind = JobKind::kAveraging;  ///< of jobs that it is for
+  /// "FSDP2 by default": in sentences, of what a framework runs as it is; empty: none does.
+  std::string_view title = {};
+  /// Jobs run it unless they say otherwise; of several, the last that makes a plan.
+  bool is_default = false;
 
   /// A library's own, whose nodes are GPUs: as_collectives_see().
   bool is_collective() const { return !strategy.empty(); }
+  /// A library's collectives serve all kinds of jobs.
+  bool is_for(JobKind job) const {
+    return kind == job || (kind == JobKind::kAveraging && is_collective());
+  }
 };
 
 /// none, fp16, all, threshold_262144, secopa, each gradient alone: those that nothing is simulated

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "planner/problem/problem.hpp"
-#include "planner/schedules/state_memory.hpp"
+#include "planner/problem/state_memory.hpp"
 #include "sim/forecast.hpp"
 #include "sim/traffic.hpp"
 
-/// Plans for schedules, whose iterations differ within a period. A period is simulated as it
-/// repeats.
+/// Plans of different schedules side by side, whose iterations may differ within a period. A period
+/// is simulated as it repeats.
 namespace hipress::planner {
 
 /// A plan for one schedule, and what it is predicted to take.
@@ -33,42 +33,21 @@ struct ScheduledPlan {
   double lower_bound_s = 0;
 };
 
-/// The row of optimizers() whose state counts as memory if the user names none.
-inline constexpr std::string_view kUsualOptimizer = "adamw";
-
-/// Simulates a plan as its schedule repeats it. For a sharded schedule, `problem` is a
-/// GpuProblem's. Throws as simulate().
-ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, std::string_view optimizer);
-
-/// The fastest plan that a local search finds for the schedule. It begins with the best of the
-/// rules none, fp16, SeCoPa's and all, each tried with every strategy of the problem. Fragment by
-/// fragment it then takes another algorithm or number of partitions if that makes a step shorter by
-/// more than the problem's tolerance, until the problem's limits are reached. Sharded schedules are
-/// planned by plan_shards() with `shards_by`.
-///
-/// std::invalid_argument for a schedule that does not fit the model, io::InputError where no
-/// strategy can carry it.
-ScheduledPlan plan_schedule(const Problem& problem, const casync::Schedule& schedule,
-                            std::string_view optimizer = kUsualOptimizer,
-                            const std::string& shards_by = std::string(casync::kLibrary));
-
-/// Plans several schedules, `limits.jobs` of them at a time. Each has an equal share of the limits.
-/// Throws as plan_schedule().
-std::vector<ScheduledPlan> plan_schedules(
-    const Problem& problem, std::span<const casync::Schedule> schedules,
-    std::string_view optimizer = kUsualOptimizer,
-    const std::string& shards_by = std::string(casync::kLibrary));
+/// Simulates a plan as its schedule repeats it, with a forecast. For a sharded schedule, `problem`
+/// is a GpuProblem's. Throws as simulate(), io::InputError for a graph that is too large.
+ScheduledPlan figures_of(const Problem& problem, casync::Plan plan,
+                         sim::TransferOrder order = sim::TransferOrder::kReady);
 
 /// The index of the plan to take. Plans that need more than `memory_bytes` are left out. Among
 /// those whose steps are longer than the fastest plan's by at most the tolerance, it is the plan
 /// that gives up least: the one with the shortest period, then the least `late`, then the least
-/// `given_up`; the first of equals. io::InputError where no plan fits in memory.
+/// `given_up`, then the least memory; the first of equals. io::InputError where no plan fits in
+/// memory.
 std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double tolerance,
                             std::int64_t memory_bytes = INT64_MAX);
 
 /// The memory that every plan of the schedule keeps on a GPU.
-StateMemory memory_of_schedule(const Problem& problem, const casync::Schedule& schedule,
-                               std::string_view optimizer);
+StateMemory memory_of_schedule(const Problem& problem, const casync::Schedule& schedule);
 
 /// "does not fit: 128GB of a GPU's 80GB".
 std::string does_not_fit(std::int64_t bytes, std::int64_t memory_bytes);

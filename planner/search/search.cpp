@@ -8,7 +8,9 @@
 #include "io/suggestion.hpp"
 #include "planner/rules/secopa.hpp"
 #include "planner/search/exhaustive.hpp"
+#include "planner/search/fragments.hpp"
 #include "planner/search/greedy.hpp"
+#include "planner/search/shards.hpp"
 #include "planner/search/timeline_search.hpp"
 
 namespace hipress::planner {
@@ -36,7 +38,37 @@ constexpr std::array kSearches = {
               .choices = exhaustive_choices},
 };
 
+/// Those of schedules, which nobody names.
+constexpr SearchRow kFragments = {.name = "fragments",
+                                  .help = "fragment by fragment, by the simulated period",
+                                  .search = search_fragments,
+                                  .simulates = true,
+                                  .optimises = true,
+                                  .has_budget = true,
+                                  .has_options = false,
+                                  .others = other_fragments};
+constexpr SearchRow kShards = {.name = "shards",
+                               .help = "layer by layer, by the simulated step",
+                               .search = search_shards,
+                               .simulates = true,
+                               .optimises = true,
+                               .has_budget = true,
+                               .has_options = false,
+                               .others = other_shards};
+
 }  // namespace
+
+const SearchRow& search_for(const casync::Schedule& schedule, std::string_view name) {
+  switch (kind_of(schedule)) {
+    case JobKind::kLocalUpdates:
+      return kFragments;
+    case JobKind::kSharding:
+      return kShards;
+    case JobKind::kAveraging:
+      break;
+  }
+  return find_search(name);
+}
 
 std::span<const SearchRow> searches() { return kSearches; }
 

@@ -9,7 +9,9 @@
 
 #include "casync/folding.hpp"
 #include "costs/levels.hpp"
+#include "planner/problem/problem.hpp"
 #include "planner/timing/evaluator.hpp"
+#include "sim/compute_utilisation.hpp"
 #include "sim/folding.hpp"
 #include "sim/graph_size.hpp"
 
@@ -38,10 +40,20 @@ sim::Scenario scenario_for(const models::Model& model, const casync::Plan& plan,
                             .profile = machines.profile,
                             .cluster = seen_by(machines.network, machines.cluster),
                             .network = machines.network,
+                            .iterations = sim::iterations_to_settle(plan),
                             .transfer_order = order,
                             .stop = stop_of(machines)};
   scenario.plan.gpus_per_node = machines.cluster.gpus_per_node;
   return scenario;
+}
+
+bool averages(const casync::Plan& plan) { return kind_of(plan.schedule) == JobKind::kAveraging; }
+
+/// The tasks of the graph that stands for the plan: of one node if it is folded exactly. Of
+/// schedules whose iterations are simulated several at a time.
+double tasks_in_a_row(const sim::Scenario& scenario) {
+  const casync::Folding folding = sim::choose_folding(scenario, sim::Fold::kExactly).folding;
+  return sim::graph_size(scenario, folding).tasks;
 }
 
 /// What is done with a graph of so many tasks.
@@ -132,8 +144,11 @@ const casync::TaskGraph& SharedGraph::of(const sim::Scenario& scenario, sim::Fol
 
 double simulated_tasks(const models::Model& model, const casync::Plan& plan,
                        const Machines& machines) {
-  const double tasks = casync::whole_tasks(model, plan);
   const AtPlansLevel level(machines, plan);
+  if (!averages(plan)) {
+    return tasks_in_a_row(scenario_for(model, plan, *level, sim::TransferOrder::kReady));
+  }
+  const double tasks = casync::whole_tasks(model, plan);
   const Treatment treatment = treatment_of(model, plan, *level, tasks);
   return treatment.folds ? tasks / plan.nodes : tasks;
 }
@@ -149,6 +164,12 @@ AffordableScenario affordable_scenario(const models::Model& model, const casync:
   const AtPlansLevel level(given, plan);
   const Machines& machines = *level;
   AffordableScenario how = {.scenario = scenario_for(model, plan, machines, order)};
+  if (!averages(plan)) {
+    const double tasks = tasks_in_a_row(how.scenario);
+    how.possible = tasks <= std::min(kMaxTasks, fitting_tasks(machines));
+    if (!how.possible) how.diagnostic = fmt::format("not simulated: about {:.0e} tasks", tasks);
+    return how;
+  }
   Treatment treatment = treatment_of(model, plan, machines, casync::whole_tasks(model, plan));
   how.fold = treatment.fold;
   how.possible = treatment.possible;
@@ -168,7 +189,7 @@ AffordableTime affordable_iteration(const models::Model& model, const casync::Pl
   const AffordableScenario how = affordable_scenario(model, plan, machines, order);
   if (!how.possible) return {std::nullopt, how.diagnostic};
   const bool on_port = how.scenario.network == sim::Network::kPort;
-  const bool from_patterns = how.fold == sim::Fold::kAlways && on_port &&
+  const bool from_patterns = averages(plan) && how.fold == sim::Fold::kAlways && on_port &&
                              nodes_are_alike(machines.cluster) && plan.bulk_groups.empty() &&
                              plan.batch.threshold_bytes == 0 && plan.pipelining;
   const auto simulate = [&] {

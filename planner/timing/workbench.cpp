@@ -68,6 +68,15 @@ bool same_plan(const TimedPlan& a, const TimedPlan& b) {
 
 std::string describe_option(const models::Model& model, const casync::Plan& plan, std::size_t g) {
   const casync::Decision& decision = plan.decisions[g];
+  if (kind_of(plan.schedule) == JobKind::kSharding) {
+    const auto form = [&](std::int8_t index) -> std::string_view {
+      if (plans::is_raw(model.gradients[g], plan, {.algorithm = index})) return "raw";
+      return plan.algorithms[static_cast<std::size_t>(index)].name;
+    };
+    return fmt::format("gathered {}, reduced {}",
+                       form(plan.gather_of(static_cast<std::uint32_t>(g))),
+                       form(decision.algorithm));
+  }
   const casync::Algorithm* const algorithm =
       casync::algorithm_at(plan.algorithms, decision.algorithm);
   const std::string name =
@@ -99,11 +108,28 @@ Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& p
   return order.given_up(algorithm.name, carriers.encodings_of(algorithm, plan.nodes));
 }
 
+namespace {
+
+/// The most that gathers and reductions of a sharded plan give up of a gradient.
+Coarseness coarseness_of_shards(const Problem& problem, const casync::Plan& plan, std::uint32_t g) {
+  const int encodings = plan.exchange_within > 1 ? 2 : 1;
+  const auto given_up = [&](std::int8_t index, int times) -> Coarseness {
+    if (plans::is_raw(problem.model.gradients[g], plan, {.algorithm = index})) return {};
+    const std::string& name = plan.algorithms[static_cast<std::size_t>(index)].name;
+    return problem.accuracy.given_up(name, times);
+  };
+  return std::max(given_up(plan.gather_of(g), 1), given_up(plan.decisions[g].algorithm, encodings));
+}
+
+}  // namespace
+
 Coarseness coarseness_of(const Problem& problem, const casync::Plan& plan) {
+  const bool in_shards = kind_of(plan.schedule) == JobKind::kSharding;
   Coarseness most;
-  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
-    most = std::max(
-        most, coarseness_of(problem.model.gradients[g], plan, plan.decisions[g], problem.accuracy));
+  for (std::uint32_t g = 0; g < plan.decisions.size(); ++g) {
+    most = std::max(most, in_shards ? coarseness_of_shards(problem, plan, g)
+                                    : coarseness_of(problem.model.gradients[g], plan,
+                                                    plan.decisions[g], problem.accuracy));
   }
   return most;
 }

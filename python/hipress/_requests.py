@@ -23,13 +23,13 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
          budget: Optional[float] = None, evaluations: Optional[int] = None, tolerance: Optional[float] = None,
          seed: Optional[int] = None, jobs: Optional[int] = None, schedule: Optional[Sequence[str]] = None,
          wrap: Optional[Sequence[str]] = None, shards_by: Optional[Text] = None, gpu_memory: Optional[Text] = None,
-         optimizer: Optional[Text] = None, required_bandwidth: bool = False, utilization: Optional[Text] = None,
-         break_even: Optional[Text] = None, advise: bool = False, output: Optional[Text] = None,
-         report: Optional[Text] = None, trust_plan: bool = False, explain: bool = False,
-         compare: Optional[Text] = None, plan: Optional[Text] = None, robust: bool = False,
-         jitter: Optional[Text] = None, bandwidth_uncertainty: Optional[float] = None,
-         replicas: Optional[int] = None, disable_pass: Optional[Text] = None,
-         progress: Optional[Callable[[Progress], Any]] = None) -> Plan:
+         activation_memory: Optional[Text] = None, today: Optional[Text] = None, optimizer: Optional[Text] = None,
+         required_bandwidth: bool = False, utilization: Optional[Text] = None, break_even: Optional[Text] = None,
+         advise: bool = False, output: Optional[Text] = None, report: Optional[Text] = None,
+         trust_plan: bool = False, explain: bool = False, compare: Optional[Text] = None,
+         plan: Optional[Text] = None, robust: bool = False, jitter: Optional[Text] = None,
+         bandwidth_uncertainty: Optional[float] = None, replicas: Optional[int] = None,
+         disable_pass: Optional[Text] = None, progress: Optional[Callable[[Progress], Any]] = None) -> Plan:
     """Decides which gradients to compress, and into how many partitions to cut them, as hipress-plan does. Answers as the tool
     prints with --json: a Plan, whose attributes are that object's keys. Arguments are the tool's long options; those that are
     None are not given.
@@ -99,6 +99,9 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                            or messages between nodes, around a ring (ring) or straight to their owners (direct) (default: library)
     gpu_memory             Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer state take more
                            are not chosen (default: whatever is needed)
+    activation_memory      Of `gpu_memory`, what activations take, such as 20GB (default: nothing)
+    today                  What the job runs today, of which the verdict says what a plan saves: a baseline such as ddp_fp16 or
+                           fsdp2 (default: ddp, and of sharded schedules fsdp2_mixed, or fsdp2 of a model in half precision)
     optimizer              Optimizer whose state is counted as memory: adamw (two moments in fp32), adamw8bit (two moments in 8
                            bits), momentum (SGD with momentum, in fp32), sgd (nothing) [adamw]
     required_bandwidth     Instead of a plan, find the least bandwidth at which computation takes each share of the time in
@@ -139,11 +142,12 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                         "transfer_order": transfer_order, "network": network, "budget": budget,
                         "evaluations": evaluations, "tolerance": tolerance, "seed": seed, "jobs": jobs,
                         "schedule": schedule, "wrap": wrap, "shards_by": shards_by, "gpu_memory": gpu_memory,
-                        "optimizer": optimizer, "required_bandwidth": required_bandwidth or None,
-                        "utilization": utilization, "break_even": break_even, "advise": advise or None,
-                        "output": output, "report": report, "trust_plan": trust_plan or None,
-                        "explain": explain or None, "compare": compare, "plan": plan, "robust": robust or None,
-                        "jitter": jitter, "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
+                        "activation_memory": activation_memory, "today": today, "optimizer": optimizer,
+                        "required_bandwidth": required_bandwidth or None, "utilization": utilization,
+                        "break_even": break_even, "advise": advise or None, "output": output, "report": report,
+                        "trust_plan": trust_plan or None, "explain": explain or None, "compare": compare,
+                        "plan": plan, "robust": robust or None, "jitter": jitter,
+                        "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
                         "disable_pass": disable_pass}, progress))
 
 
@@ -173,7 +177,8 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
                       broadcast
     plan              Plan file, none, all, threshold[:ELEMENTS], an algorithm's name, or one that is made for these machines:
                       best, best_uncompressed, threshold_262144, secopa, greedy, ddp, ddp_fp16, ddp_powersgd, none_grouped,
-                      fp16_grouped, all_grouped, secopa_grouped, zeropp
+                      fp16_grouped, all_grouped, secopa_grouped, fsdp2, fsdp2_bf16, fsdp2_mixed, fsdp1, fsdp1_post, hsdp,
+                      hsdp_bf16, hsdp_mixed, zeropp
     evaluations       Plans that a search for `plan` simulates; more: a better plan, later [300]
     topology          One of ps, ring, allreduce, allgather, BEST for a plan that is made, or of a broadcast chain, binomial,
                       scatter_allgather, chain_p2p (default: what a plan YAML says, else ps)

@@ -14,7 +14,7 @@ inline constexpr ResultKey kMixKeys[] = {
      Presence::kSometimes},
 };
 
-extern const ResultForm kPlanForm, kSchedulesForm, kBandwidthForm, kBroadcastForm;
+extern const ResultForm kPlanForm, kBandwidthForm, kBroadcastForm;
 extern const ResultForm kSimulateForm, kChakraForm, kSweepForm, kImportForm;
 extern const ResultForm kExecForm, kProfileForm, kErrorForm;
 

@@ -92,9 +92,9 @@ io::Document describe(const Place& place) {
 }  // namespace
 
 std::span<const ResultForm> result_forms() {
-  static const std::array forms = {kPlanForm,     kSchedulesForm, kBandwidthForm, kBroadcastForm,
-                                   kSimulateForm, kChakraForm,    kSweepForm,     kImportForm,
-                                   kExecForm,     kProfileForm,   kErrorForm};
+  static const std::array forms = {kPlanForm,    kBandwidthForm, kBroadcastForm, kSimulateForm,
+                                   kChakraForm,  kSweepForm,     kImportForm,    kExecForm,
+                                   kProfileForm, kErrorForm};
   return forms;
 }
 

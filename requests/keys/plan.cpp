@@ -22,9 +22,41 @@ constexpr ResultKey kFigureKeys[] = {
     {"buffer_bytes_per_node", "integer", "Memory of messages"},
 };
 
+constexpr ResultKey kStepKeys[] = {
+    {"schedule", "string", "When gradients are synchronised"},
+    {"steps_per_period", "integer", "Steps after which that repeats"},
+    {"topology", "string", "How what is compressed travels"},
+    {"shards_by", "string?", "What carries shards; null of schedules without"},
+    {"algorithms[]", "string", "What it compresses with"},
+    {"compressed", "integer", "Gradients that are not sent raw"},
+    {"predicted_iteration_s", "number", "A step, in seconds"},
+    {"predicted_iteration_s_p10", "number", "One step in ten is shorter"},
+    {"predicted_iteration_s_p90", "number", "One step in ten is longer"},
+    {"utilization", "number", "Computation's share of the time"},
+    {"utilization_p10", "number", "The start of its 10–90 % interval"},
+    {"utilization_p90", "number", "The end of its 10–90 % interval"},
+    {"bytes_per_step", "number", "What the node that sends most sends in a step"},
+    {"bytes_per_day", "number", "The same in a day of training"},
+    {"peak_bits_per_s", "number",
+     "Its rate in the busiest stretch as long as a step's computation"},
+    {"lower_bound_s", "number?", "No plan of the schedule takes less; null where none is known"},
+    {"gap", "number?", "How far above it the plan is, as a share of the bound"},
+    {"peak_memory_bytes", "integer", "Of a GPU"},
+    {"peak_memory", "object", "What that consists of, in bytes"},
+    {"peak_memory.parameters", "integer", "Parameters"},
+    {"peak_memory.gradients", "integer", "Gradients"},
+    {"peak_memory.optimizer", "integer", "States of the optimizer"},
+    {"peak_memory.gathered", "integer", "Layers that are gathered at a time"},
+    {"peak_memory.reductions", "integer", "Inputs of reductions"},
+    {"gives_up", "string", "What training gives up by it, in a sentence"},
+};
+
 constexpr ResultKey kKeys[] = {
+    // Of a request with `schedule` or `wrap`: the plan as its schedule repeats it.
+    {"", "object", "", Presence::kInPart, kStepKeys},
     {"model", "string", "The model's name"},
-    {"nodes", "integer", "Nodes that synchronise"},
+    {"nodes", "integer", "Nodes of the cluster"},
+    {"schedule", "string", "When gradients are synchronised"},
     {"gradients", "integer", "Gradients of the model"},
     {"compressed", "integer", "Gradients that are not sent raw"},
     {"topology", "string", "How what is compressed travels"},
@@ -63,6 +95,24 @@ constexpr ResultKey kKeys[] = {
     {"faster_than", "object?", "The probability that the plan is faster than each baseline"},
     {"faster_than.*", "number?", "From 0 to 1; null: not simulated"},
     {"", "object", "", Presence::kAlways, kMixKeys},
+    {"peak_memory_bytes", "integer", "Of a GPU, without activations"},
+    {"schedules[]", "object",
+     "With `schedule` or `wrap`: the plan of each schedule that was asked for", kSometimes,
+     kStepKeys},
+    {"schedules[].not_chosen", "string?", "Why it was not chosen; null of the chosen one",
+     kSometimes},
+    {"chosen", "string", "The schedule of the plan whose keys stand beside", kSometimes},
+    {"baseline_plans[]", "object", "The plans of baselines that frameworks run", kSometimes,
+     kStepKeys},
+    {"baseline_plans[].name", "string", "The baseline"},
+    {"wrap", "string?", "With several rules of `wrap`: the one that was chosen", kSometimes},
+    {"wraps[]", "object", "With several rules of `wrap`: what each leads to", Presence::kInPart,
+     kStepKeys},
+    {"wraps[].wrap", "string", "The rule"},
+    {"wraps[].not_chosen", "string?", "Why it was not chosen; null of the chosen one"},
+    {"left_out[]", "object", "Schedules that have no plan", kSometimes},
+    {"left_out[].schedule", "string", "The schedule"},
+    {"left_out[].reason", "string", "Why"},
     {"passes[]", "object", "The passes that went over the plan, in their order"},
     {"passes[].name", "string", "As `disable_pass` takes it"},
     {"passes[].s", "number", "Seconds that it took"},
@@ -135,6 +185,6 @@ constexpr ResultKey kKeys[] = {
 }  // namespace
 
 constinit const ResultForm kPlanForm = {
-    "plan", "A plan", "Of a plan request, unless it asks for schedules or a broadcast", kKeys};
+    "plan", "A plan", "Of a plan request, unless it asks for bandwidths or a broadcast", kKeys};
 
 }  // namespace hipress::requests

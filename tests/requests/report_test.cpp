@@ -248,10 +248,10 @@ TEST_CASE("a page that cannot be made or written is refused before the search") 
                            {"report", folder / "report.html"}}),
                Catch::Contains("leave it out, or take `job` mean"));
   }
-  SECTION("schedules") {
-    request["schedule"] = Document::list({"fsdp"});
+  SECTION("required bandwidths") {
+    request["required_bandwidth"] = true;
     request["report"] = folder / "report.html";
-    CHECK_THAT(message_of(request), Catch::Contains("`report` is of one plan of schedule ddp"));
+    CHECK_THAT(message_of(request), Catch::Contains("`report` is of a plan"));
   }
   CHECK(std::filesystem::is_empty(folder.path));
 }

@@ -63,15 +63,17 @@ void say(const std::string& sentence) {
 }
 
 void print(const Options& options, const requests::Planned& planned) {
-  const planner::PreparedRequest& prepared = planned.prepared;
   const planner::Advice& advice = planned.advice;
   const planner::Problem& problem = *advice.problem;
   say(planner::in_lines(advice.verdict.sentence));
   if (planned.traced) say(models::most_gain(*planned.traced));
-  say(machines_of(prepared, problem));
+  say(machines_of(planned.prepared, problem));
   print_report(options, problem, advice.found.plan);
-  if (options.prints_times()) print_table(options, problem, prepared.profile, advice.comparison);
-  planner::print_analysis(std::cout, prepared.request.analysis, problem, advice.analysis);
+  if (planned.schedules)
+    planner::print_schedules(std::cout, planned);
+  else if (options.prints_times())
+    print_table(options, problem, planned.prepared.profile, advice.comparison);
+  planner::print_analysis(std::cout, planned.request.request.analysis, problem, advice.analysis);
   if (planned.break_even)
     planner::print_break_even(std::cout, *planned.break_even, problem.tolerance);
   if (options.request.advise) planner::print_in_words(std::cout, planned.in_words);
@@ -85,15 +87,11 @@ int run(const Options& options) {
   requests::refuse_report(options.request);
   std::optional<io::InterruptScope> scope;
   requests::Hooks hooks = hooks_of(options, scope);
-  if (options.request.job == "broadcast") {
+  const bool broadcasts = options.request.job == "broadcast";
+  if (broadcasts || options.request.required_bandwidth) {
     hooks.optimises = {};
     hooks.progress = {};
-    planner::run_broadcast(options, hooks);
-    return 0;
-  }
-  if (options.request.is_of_schedules()) {
-    hooks.optimises = {};
-    planner::run_schedules(options, hooks);
+    broadcasts ? planner::run_broadcast(options, hooks) : planner::run_bandwidths(options, hooks);
     return 0;
   }
   const auto planned = requests::plan(options.request, hooks);

@@ -11,7 +11,7 @@
 #include "costs/description.hpp"
 #include "io/quantity.hpp"
 #include "io/spelling.hpp"
-#include "requests/schedules.hpp"
+#include "requests/bandwidths.hpp"
 #include "sim/compute_utilisation.hpp"
 #include "tools/plan/report.hpp"
 
@@ -19,16 +19,17 @@ namespace hipress::planner {
 namespace {
 
 using requests::BandwidthTable;
-using requests::ScheduleAnswer;
+using requests::Planned;
+using requests::ScheduleRows;
 
 std::string rate(const std::optional<double>& bits_per_s) {
   return bits_per_s ? io::format_bit_rate(*bits_per_s / 8, 3) : "-";
 }
 
-void print_bandwidths(std::ostream& out, const ScheduleAnswer& answer) {
+void print_tables(std::ostream& out, const std::vector<BandwidthTable>& tables) {
   out << fmt::format("{:<44}{:<18}{:>7}  {:<14}{}\n", "schedule", "algorithm", "busy", "bandwidth",
                      "in 8 runs of 10");
-  for (const BandwidthTable& table : answer.bandwidths) {
+  for (const BandwidthTable& table : tables) {
     for (const RequiredBandwidth& row : table.rows) {
       const std::string range =
           row.reason.empty()
@@ -81,30 +82,34 @@ void print_row(std::ostream& out, const std::string& name, const ScheduledPlan& 
       io::format_amount(plan.memory.total(), 3));
 }
 
-/// What others do with the job, in the same columns.
-void print_baselines(std::ostream& out, const ScheduleAnswer& answer) {
-  const costs::Spread spread = costs::spread_of(answer.prepared.profile);
+/// What frameworks do with the job, in the same columns.
+void print_baselines(std::ostream& out, const Planned& planned) {
+  const costs::Spread spread = costs::spread_of(planned.prepared.profile);
+  const Problem& problem = *planned.advice.problem;
   out << "\ncompared with\n";
-  for (const ShardedBaseline& one : answer.baselines) {
-    const std::string name(one.row->name);
-    if (one.found) {
-      print_row(out, name + ": " + one.found->plan.schedule.text(), *one.found, spread);
+  for (const Baseline& one : planned.advice.comparison.baselines) {
+    if (one.row().title.empty()) continue;
+    if (one.iteration_s) {
+      print_row(out, fmt::format("{}: {}", one.name, one.plan.schedule.text()),
+                figures_of(problem, one.plan, one.transfer_order), spread);
     } else {
-      out << fmt::format("{:<44}not simulated: {}\n", name, io::as_command_line(one.diagnostic));
+      out << fmt::format("{:<44}not simulated: {}\n", one.name,
+                         io::as_command_line(one.diagnostic));
     }
   }
 }
 
-void print_not_chosen(std::ostream& out, const ScheduleAnswer& answer) {
-  if (answer.plans.size() + answer.left_out.size() == 1) return;
+void print_not_chosen(std::ostream& out, const Planned& planned) {
+  const ScheduleRows& rows = *planned.schedules;
+  if (rows.plans.size() + rows.left_out.size() == 1) return;
   out << "\nnot chosen\n";
-  for (const ScheduledPlan& plan : answer.plans) {
-    if (const auto why = requests::why_not_chosen(answer, plan)) {
+  for (const ScheduledPlan& plan : rows.plans) {
+    if (const auto why = planned.why_not_chosen(plan)) {
       out << fmt::format("{:<44}{}\n", plan.plan.schedule.text(), *why);
     }
   }
-  for (const requests::LeftOutSchedule& one : answer.left_out) {
-    out << fmt::format("{:<44}{}\n", one.schedule, one.reason);
+  for (const requests::LeftOutSchedule& one : rows.left_out) {
+    out << fmt::format("{:<44}{}\n", one.schedule, io::as_command_line(one.reason));
   }
 }
 
@@ -119,9 +124,9 @@ void print_chosen(std::ostream& out, const ScheduledPlan& chosen) {
   if (const std::string lost = requests::gives_up(chosen); !lost.empty()) out << lost << "\n";
 }
 
-void print_wraps(std::ostream& out, const ScheduleAnswer& answer) {
+void print_wraps(std::ostream& out, const ScheduleRows& rows) {
   out << "\nwrapped by\n";
-  for (const requests::WrapRow& row : answer.wraps) {
+  for (const requests::WrapRow& row : rows.wraps) {
     const std::string what =
         row.plan ? fmt::format("{} by {}", io::format_duration(row.plan->iteration_s, 3),
                                row.plan->plan.schedule.text())
@@ -131,52 +136,44 @@ void print_wraps(std::ostream& out, const ScheduleAnswer& answer) {
   }
 }
 
-void print_plans(std::ostream& out, const ScheduleAnswer& answer) {
-  const costs::Spread spread = costs::spread_of(answer.prepared.profile);
-  const ScheduledPlan& chosen = answer.plans[answer.chosen];
-  if (!answer.baselines.empty())
-    out << io::as_command_line(in_lines(answer.verdict.sentence)) << '\n';
-  print_chosen(out, chosen);
-  out << '\n'
-      << fmt::format(fmt::runtime(kRow), "schedule", "step (in 8 runs of 10)", "busy", "compressed",
-                     "by", "a step", "at most", "memory");
-  for (const ScheduledPlan& plan : answer.plans) {
-    print_row(out, plan.plan.schedule.text(), plan, spread);
-  }
-  if (!answer.baselines.empty()) {
-    print_not_chosen(out, answer);
-    print_baselines(out, answer);
-  } else if (!answer.left_out.empty()) {
-    print_not_chosen(out, answer);
-  }
-  if (!answer.wraps.empty()) print_wraps(out, answer);
-  const bool sharded = std::ranges::any_of(
-      answer.plans, [](const ScheduledPlan& plan) { return plan.plan.schedule.is_sharded(); });
-  if (sharded) out << "\nbytes of sharded schedules are a GPU's, within its host too";
-  out << "\nmemory: of each GPU, without activations, with optimizer " << answer.request.optimizer
-      << "; of the plan's " << describe_memory(chosen.memory) << '\n';
-}
-
-void print_mix(std::ostream& out, const ScheduleAnswer& answer) {
-  const Problem& problem = answer.prepared.problem;
+void print_mix(std::ostream& out, const Problem& problem) {
   const std::string mix = costs::describe_mix(problem.machines->cluster, problem.model);
   if (!mix.empty()) out << "computation: " << mix << '\n';
 }
 
 }  // namespace
 
-void run_schedules(const Options& options, const requests::Hooks& hooks) {
-  const auto answer = requests::answer_of_schedules(options.request, hooks);
+void print_schedules(std::ostream& out, const Planned& planned) {
+  const costs::Spread spread = costs::spread_of(planned.prepared.profile);
+  const ScheduleRows& rows = *planned.schedules;
+  const ScheduledPlan& chosen = rows.plans[rows.chosen];
+  print_chosen(out, chosen);
+  out << '\n'
+      << fmt::format(fmt::runtime(kRow), "schedule", "step (in 8 runs of 10)", "busy", "compressed",
+                     "by", "a step", "at most", "memory");
+  for (const ScheduledPlan& plan : rows.plans) {
+    print_row(out, plan.plan.schedule.text(), plan, spread);
+  }
+  print_not_chosen(out, planned);
+  print_baselines(out, planned);
+  if (!rows.wraps.empty()) print_wraps(out, rows);
+  const bool in_shards = std::ranges::any_of(rows.plans, [](const ScheduledPlan& plan) {
+    return kind_of(plan.plan.schedule) == JobKind::kSharding;
+  });
+  if (in_shards) out << "\nbytes of sharded schedules are a GPU's, within its host too";
+  out << "\nmemory: of each GPU, without activations, with optimizer " << planned.request.optimizer
+      << "; of the plan's " << describe_memory(chosen.memory) << '\n';
+  print_mix(out, *planned.advice.problem);
+}
+
+void run_bandwidths(const Options& options, const requests::Hooks& hooks) {
+  const requests::Bandwidths found = requests::find_bandwidths(options.request, hooks);
   if (options.json) {
-    std::cout << document(*answer).print(2) << '\n';
+    std::cout << document(found).print(2) << '\n';
     return;
   }
-  if (options.request.required_bandwidth) {
-    print_bandwidths(std::cout, *answer);
-  } else {
-    print_plans(std::cout, *answer);
-  }
-  print_mix(std::cout, *answer);
+  print_tables(std::cout, found.tables);
+  print_mix(std::cout, found.prepared->problem);
 }
 
 }  // namespace hipress::planner

@@ -1,7 +1,8 @@
-#include "planner/schedules/sharded.hpp"
+#include "planner/search/shards.hpp"
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -9,11 +10,11 @@
 #include "casync/layout.hpp"
 #include "costs/levels.hpp"
 #include "kernels/codec/codec.hpp"
+#include "planner/bound/shard_bound.hpp"
 #include "planner/problem/budget.hpp"
-#include "planner/schedules/scenario.hpp"
-#include "planner/schedules/sharded_bound.hpp"
+#include "planner/problem/levels.hpp"
+#include "planner/timing/evaluation.hpp"
 #include "plans/plan_builder.hpp"
-#include "sim/folding.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -37,15 +38,16 @@ std::int8_t place_of(const std::string& name, casync::Plan& plan) {
 
 class ShardSearch {
  public:
-  ShardSearch(const Problem& problem, const casync::Schedule& schedule,
-              const std::string& shards_by)
-      : problem_(problem), table_(schedule.timetable(problem.model)), budget_(problem.limits) {
+  explicit ShardSearch(const Problem& problem)
+      : problem_(problem),
+        table_(problem.schedule.timetable(problem.model)),
+        budget_(problem.limits) {
     plan_.strategy = "allreduce";  // a library's collectives
     plan_.nodes = problem.nodes;
     plan_.decisions.resize(problem.model.gradients.size());
     plan_.gathers.assign(problem.model.gradients.size(), casync::kRaw);
-    plan_.schedule = schedule;
-    plan_.shards_by = shards_by;
+    plan_.schedule = problem.schedule;
+    plan_.shards_by = problem.shards_by;
     send_as_stored(problem.model, plan_);
     for (std::uint32_t layer = 0; layer < table_.synchronisations.size(); ++layer) {
       raw_.push_back(forms_of(layer));
@@ -54,7 +56,7 @@ class ShardSearch {
     list_algorithms();
   }
 
-  ShardedPlan run() {
+  SearchResult run() {
     const std::vector<std::uint32_t> within_hosts = exchanges();
     const double bound_s = plan_.shards_in_messages()
                                ? 0
@@ -64,17 +66,24 @@ class ShardSearch {
     for (std::uint32_t layer = 0; layer < table_.synchronisations.size(); ++layer) {
       give_up_less(layer, limit_s);
     }
-    return {std::move(plan_), bound_s};
+    return {.plan = std::move(plan_),
+            .diagnostics = {},
+            .evaluations = budget_.used(),
+            .complete = !budget_.interrupted(),
+            .lower_bound_s = bound_s};
   }
 
  private:
   bool has_time() const { return !budget_.interrupted() && budget_.share() < 1; }
 
+  /// Infinity where there is no time left to simulate the plan.
   double step_s(const casync::Plan& plan) {
     budget_.count(1);
-    const sim::Scenario scenario = scenario_of(problem_, plan);
-    return casync::to_seconds(
-        sim::iteration_time(scenario, sim::expand(scenario, sim::Fold::kExactly).graph));
+    try {
+      return simulated_iteration_s(problem_.model, plan, *problem_.machines);
+    } catch (const sim::Stopped&) {
+      return std::numeric_limits<double>::infinity();
+    }
   }
 
   /// The problem's algorithms, by what they can be for.
@@ -182,23 +191,6 @@ bool may_reduce(const std::string& algorithm) {
   return traits.stages == 1 && !traits.additive && !traits.own_optimizer;
 }
 
-Coarseness coarseness_of_shards(const Problem& problem, const casync::Plan& plan) {
-  const int encodings = plan.exchange_within > 1 ? 2 : 1;
-  Coarseness most;
-  for (std::uint32_t g = 0; g < plan.decisions.size(); ++g) {
-    const models::Gradient& gradient = problem.model.gradients[g];
-    const std::int8_t gather = plan.gather_of(g);
-    if (!plans::is_raw(gradient, plan, {.algorithm = gather})) {
-      const auto place = static_cast<std::size_t>(gather);
-      most = std::max(most, problem.accuracy.given_up(plan.algorithms[place].name));
-    }
-    if (plans::is_raw(gradient, plan, plan.decisions[g])) continue;
-    const auto place = static_cast<std::size_t>(plan.decisions[g].algorithm);
-    most = std::max(most, problem.accuracy.given_up(plan.algorithms[place].name, encodings));
-  }
-  return most;
-}
-
 void send_as_stored(const models::Model& model, casync::Plan& plan) {
   if (!plan.shards_in_messages()) return;
   const std::vector<std::uint32_t> layer_of = plan.schedule.timetable(model).part_of;
@@ -219,32 +211,50 @@ void send_as_stored(const models::Model& model, casync::Plan& plan) {
 }
 
 std::string refusal_of_nodes(const Problem& problem, const casync::Schedule& schedule) {
-  if (!schedule.is_sharded()) return {};
+  if (kind_of(schedule) != JobKind::kSharding) return {};
   try {
-    casync::Plan plan{.strategy = "allreduce",
-                      .nodes = GpuProblem(problem).problem().nodes,
-                      .algorithms = {},
-                      .decisions = {}};
+    const GpuProblem gpus(problem);
+    casync::Plan plan{
+        .strategy = "allreduce", .nodes = gpus.problem().nodes, .algorithms = {}, .decisions = {}};
     plan.decisions.resize(problem.model.gradients.size());
     plan.schedule = schedule;
     const casync::Layout layout = casync::make_layout(problem.model, plan);
-    return refusal_of_groups(GpuProblem(problem).problem(), *layout.timetable.sharding);
+    return refusal_of_groups(gpus.problem(), *layout.timetable.sharding);
   } catch (const std::invalid_argument& error) {
     return error.what();
   }
   return {};
 }
 
-GpuProblem::GpuProblem(const Problem& problem)
-    : machines_(at_level(*problem.machines, costs::of_gpus(problem.machines->cluster))),
-      problem_(problem) {
-  problem_.machines = &machines_;
-  problem_.nodes = machines_.cluster.nodes;
+std::vector<casync::Plan> other_shards(const Problem& problem, const casync::Plan& plan,
+                                       std::uint32_t gradient) {
+  casync::Plan base = plan;
+  base.gathers.resize(plan.decisions.size(), casync::kRaw);
+  std::vector<std::int8_t> gathers = {casync::kRaw}, reductions = {casync::kRaw};
+  for (const std::string& name : problem.algorithms) {
+    if (!may_reduce(name)) continue;
+    reductions.push_back(place_of(name, base));
+    if (may_gather(problem, name)) gathers.push_back(reductions.back());
+  }
+  const std::vector<std::uint32_t> layer_of = plan.schedule.timetable(problem.model).part_of;
+  std::vector<casync::Plan> others;
+  for (const std::int8_t gather : gathers) {
+    for (const std::int8_t reduce : reductions) {
+      const bool same =
+          gather == base.gathers[gradient] && reduce == base.decisions[gradient].algorithm;
+      if (same) continue;
+      casync::Plan& made = others.emplace_back(base);
+      for (std::size_t g = 0; g < layer_of.size(); ++g) {
+        if (layer_of[g] != layer_of[gradient]) continue;
+        made.gathers[g] = gather;
+        made.decisions[g].algorithm = reduce;
+      }
+      send_as_stored(problem.model, made);
+    }
+  }
+  return others;
 }
 
-ShardedPlan plan_shards(const Problem& problem, const casync::Schedule& schedule,
-                        const std::string& shards_by) {
-  return ShardSearch(problem, schedule, shards_by).run();
-}
+SearchResult search_shards(const Problem& problem) { return ShardSearch(problem).run(); }
 
 }  // namespace hipress::planner

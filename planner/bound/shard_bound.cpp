@@ -1,4 +1,4 @@
-#include "planner/schedules/sharded_bound.hpp"
+#include "planner/bound/shard_bound.hpp"
 
 #include <algorithm>
 #include <vector>

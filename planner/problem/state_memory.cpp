@@ -1,4 +1,4 @@
-#include "planner/schedules/state_memory.hpp"
+#include "planner/problem/state_memory.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,6 +38,58 @@ std::int64_t most_in_a_row(const std::vector<std::int64_t>& layers, std::size_t 
   return most;
 }
 
+/// Bytes of an element that is gathered or reduced with the algorithm: a cast's, else as it is
+/// stored, since codecs decode to that.
+std::int64_t element_bytes(const models::Gradient& gradient, const casync::Algorithm* algorithm) {
+  constexpr std::int64_t kHalf = 2;
+  const bool half = algorithm != nullptr && algorithm->half_precision;
+  return half ? kHalf : models::size_of(gradient.dtype);
+}
+
+/// Layers as they are whole: their parameters, the gradients that backward makes in the parameters'
+/// type, and those gradients in the type of reductions.
+struct WholeLayers {
+  std::vector<std::int64_t> parameters, made, reduced;
+
+  WholeLayers(const models::Model& model, const casync::Plan& plan, const casync::Layout& layout,
+              std::uint32_t shards) {
+    const std::size_t count = layout.timetable.synchronisations.size();
+    parameters.resize(count);
+    reduced.resize(count);
+    for (const std::uint32_t index : layout.order) {
+      const casync::Unit& unit = layout.units[index];
+      std::int64_t stored = 0, gathered = 0, of_reduction = 0;
+      for (const std::uint32_t g : unit.members) {
+        const models::Gradient& gradient = model.gradients[g];
+        const auto bytes = [&](std::int8_t algorithm) {
+          return gradient.elements *
+                 element_bytes(gradient, casync::algorithm_at(plan.algorithms, algorithm));
+        };
+        stored += gradient.elements * models::size_of(gradient.dtype);
+        gathered += bytes(plan.gather_of(g));
+        of_reduction += bytes(plan.decisions[g].algorithm);
+      }
+      const std::int64_t padded = casync::stored_bytes(unit, model, shards);
+      const auto share_of = [&](std::int64_t bytes) {
+        return static_cast<std::int64_t>(static_cast<double>(padded) * static_cast<double>(bytes) /
+                                         static_cast<double>(stored));
+      };
+      parameters[layout.part_of(index)] = share_of(gathered);
+      reduced[layout.part_of(index)] = share_of(of_reduction);
+    }
+    made = parameters;
+  }
+
+  /// The most that one layer's gradients take while its neighbour's are reduced.
+  std::int64_t most_reductions() const {
+    std::int64_t most = parameters.size() == 1 ? std::max(made[0], reduced[0]) : 0;
+    for (std::size_t i = 1; i < made.size(); ++i) {
+      most = std::max({most, made[i] + reduced[i - 1], made[i - 1] + reduced[i]});
+    }
+    return most;
+  }
+};
+
 }  // namespace
 
 const std::vector<OptimizerRow>& optimizers() {
@@ -76,10 +128,8 @@ StateMemory state_memory(const models::Model& model, const casync::Plan& plan,
   const casync::Sharding& sharding = *layout.timetable.sharding;
   const std::uint32_t shards = sharding.shards(plan.nodes);
   add_state(model, optimizer, shards, memory);
-  std::vector<std::int64_t> layers(layout.timetable.synchronisations.size());
-  for (const std::uint32_t unit : layout.order) {
-    layers[layout.part_of(unit)] = casync::stored_bytes(layout.units[unit], model, shards);
-  }
+  const WholeLayers whole(model, plan, layout, shards);
+  const std::vector<std::int64_t>& layers = whole.parameters;
   if (shards == 1) return memory;  // all that it needs is there
   memory.gathered =
       most_in_a_row(layers, sharding.stays_whole() ? layers.size() : sharding.in_flight);
@@ -87,7 +137,7 @@ StateMemory state_memory(const models::Model& model, const casync::Plan& plan,
   if (kept < shards) {  // a second shard, of fewer
     for (const std::int64_t layer : layers) memory.gathered += layer / kept;
   }
-  memory.reductions = most_in_a_row(layers, 2);
+  memory.reductions = whole.most_reductions();
   return memory;
 }
 

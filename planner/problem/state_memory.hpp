@@ -7,8 +7,12 @@
 
 #include "casync/plan.hpp"
 #include "models/model.hpp"
+#include "planner/problem/problem.hpp"
 
 namespace hipress::planner {
+
+/// The row of optimizers() whose state counts as memory if the user names none.
+inline constexpr std::string_view kUsualOptimizer = "adamw";
 
 /// What an optimizer keeps for each parameter, beside it.
 struct OptimizerRow {
@@ -36,10 +40,24 @@ struct StateMemory {
 
 /// The memory that a plan's schedule needs on a GPU. Under a sharded schedule a GPU holds shards,
 /// at most in_flight neighbouring layers whole (all of them, if they stay whole after forward), and
-/// the gradients of two layers: the one that backward makes and the one that is reduced. Under
+/// the gradients of two layers: the one that backward makes and the one that is reduced. Whole
+/// parameters, and gradients that backward makes, have two bytes where gathers are casts; gradients
+/// that are reduced, where reductions are. Under
 /// other schedules everything is whole on each GPU. Local updates add the weights that all nodes
 /// have in common and the momentum of these weights, 8 bytes a parameter.
 StateMemory state_memory(const models::Model& model, const casync::Plan& plan,
                          const OptimizerRow& optimizer);
+
+/// True if the plan's state fits into the memory of a GPU.
+inline bool fits(const Problem& problem, const casync::Plan& plan) {
+  return problem.memory_bytes == INT64_MAX ||
+         state_memory(problem.model, plan, find_optimizer(problem.optimizer)).total() <=
+             problem.memory_bytes - problem.activation_bytes;
+}
+
+/// The memory that the plan needs with the problem's optimizer.
+inline StateMemory memory_of(const Problem& problem, const casync::Plan& plan) {
+  return state_memory(problem.model, plan, find_optimizer(problem.optimizer));
+}
 
 }  // namespace hipress::planner

@@ -1,0 +1,154 @@
+#include "planner/search/fragments.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/error.hpp"
+#include "planner/choices/choices.hpp"
+#include "planner/problem/budget.hpp"
+#include "planner/rules/alone.hpp"
+#include "planner/timing/evaluation.hpp"
+
+namespace hipress::planner {
+namespace {
+
+/// All that a fragment may be sent as: raw, and each algorithm that the plan can say, which it is
+/// given, in each number of partitions.
+std::vector<casync::Decision> options_of_fragments(const Problem& problem, casync::Plan& plan) {
+  if (sends_raw_alone(plan.strategy)) return {};
+  for (const std::string& name : of_slices(problem.algorithms)) {
+    const auto has = [&](const casync::Algorithm& one) { return one.name == name; };
+    if (std::ranges::none_of(plan.algorithms, has)) plan.algorithms.push_back(algorithm(name));
+  }
+  std::vector<casync::Decision> options;
+  const auto nodes = static_cast<std::int32_t>(problem.nodes);
+  for (std::int8_t a = casync::kRaw; a < static_cast<int>(plan.algorithms.size()); ++a) {
+    for (const std::int32_t partitions : {nodes, 2 * nodes, 4 * nodes}) {
+      options.push_back({a, partitions});
+    }
+    if (!folded_only(problem)) options.push_back({a, 1});
+  }
+  return options;
+}
+
+void set(casync::Plan& plan, const std::vector<std::uint32_t>& part_of, std::uint32_t part,
+         const casync::Decision& option) {
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    if (part_of[g] == part) plan.decisions[g] = option;
+  }
+}
+
+/// Simulates plans of the problem's schedule until the problem's limits are reached.
+class FragmentSearch {
+ public:
+  explicit FragmentSearch(const Problem& problem)
+      : problem_(problem),
+        table_(problem.schedule.timetable(problem.model)),
+        budget_(problem.limits) {}
+
+  SearchResult run() {
+    for (const std::string& strategy : strategies_of(problem_)) start_in(strategy);
+    if (!best_) throw io::InputError(refusal_);
+    improve();
+    return {.plan = std::move(best_->plan),
+            .diagnostics = {},
+            .evaluations = budget_.used(),
+            .complete = !budget_.interrupted()};
+  }
+
+ private:
+  struct Timed {
+    casync::Plan plan;
+    double step_s = 0;
+  };
+
+  bool has_time() const { return !budget_.interrupted() && budget_.share() < 1; }
+
+  /// None where the strategy cannot carry the plan, or there is no time left to simulate it.
+  std::optional<double> step_s(const casync::Plan& plan) {
+    try {
+      budget_.count(1);
+      return simulated_iteration_s(problem_.model, plan, *problem_.machines);
+    } catch (const std::invalid_argument& error) {
+      refusal_ = error.what();
+    } catch (const sim::Stopped&) {
+      refusal_ = "there was no time to simulate a plan: give a larger `budget`";
+    }
+    return std::nullopt;
+  }
+
+  /// Takes a plan that is shorter by more than the tolerance; the first whatever it takes.
+  bool consider(casync::Plan plan) {
+    const std::optional<double> time_s = step_s(plan);
+    if (!time_s) return false;
+    const double slack = 1 + problem_.tolerance;
+    if (best_ && *time_s * slack >= best_->step_s) return false;
+    best_ = {std::move(plan), *time_s};
+    return true;
+  }
+
+  /// Rules in the order of what they give up.
+  void start_in(const std::string& strategy) {
+    Problem in_strategy = problem_;
+    in_strategy.strategy = strategy;
+    const auto try_rule = [&](casync::Plan (*rule)(const Problem&)) {
+      if (best_ && !has_time()) return;
+      casync::Plan plan = rule(in_strategy);
+      plan.schedule = problem_.schedule;
+      plan.gpus_per_node = problem_.machines->cluster.gpus_per_node;
+      consider(std::move(plan));
+    };
+    try_rule(rules::none);
+    if (problem_.algorithms.empty()) return;
+    const bool halves = std::ranges::find(problem_.algorithms, "fp16") != problem_.algorithms.end();
+    if (halves) try_rule(rules::fp16);
+    if (sends_raw_alone(strategy)) return;
+    if (strategy == "ps" || strategy == "ring") try_rule(rules::secopa);
+    try_rule(rules::all);
+  }
+
+  /// Fragment by fragment, until none gets better.
+  void improve() {
+    const std::vector<casync::Decision> options = options_of_fragments(problem_, best_->plan);
+    for (bool better = true; better && has_time();) {
+      better = false;
+      for (std::uint32_t part = 0; part < table_.synchronisations.size(); ++part) {
+        for (const casync::Decision& option : options) {
+          if (!has_time()) return;
+          casync::Plan changed = best_->plan;
+          set(changed, table_.part_of, part, option);
+          better |= consider(std::move(changed));
+        }
+      }
+    }
+  }
+
+  const Problem& problem_;
+  casync::Timetable table_;
+  Budget budget_;
+  std::optional<Timed> best_;
+  std::string refusal_;
+};
+
+}  // namespace
+
+std::vector<casync::Plan> other_fragments(const Problem& problem, const casync::Plan& plan,
+                                          std::uint32_t gradient) {
+  casync::Plan base = plan;
+  const std::vector<std::uint32_t> part_of = plan.schedule.timetable(problem.model).part_of;
+  const casync::Decision& now = plan.decisions[gradient];
+  std::vector<casync::Plan> others;
+  for (const casync::Decision& option : options_of_fragments(problem, base)) {
+    if (option.algorithm == now.algorithm && option.partitions == now.partitions) continue;
+    set(others.emplace_back(base), part_of, part_of[gradient], option);
+  }
+  for (casync::Plan& one : others) one.algorithms = base.algorithms;
+  return others;
+}
+
+SearchResult search_fragments(const Problem& problem) { return FragmentSearch(problem).run(); }
+
+}  // namespace hipress::planner

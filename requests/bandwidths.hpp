@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "planner/advice/advice.hpp"
+#include "planner/schedules/required_bandwidth.hpp"
+#include "requests/hooks.hpp"
+#include "requests/plan_request.hpp"
+
+/// What the request "plan" with `required_bandwidth` asks: how much bandwidth a job needs.
+namespace hipress::requests {
+
+/// Rows of one schedule and algorithm, one for each utilisation.
+struct BandwidthTable {
+  std::string schedule;  ///< as it was asked for; of a set, as Schedule::text() says it
+  std::string algorithm, topology;
+  std::vector<planner::RequiredBandwidth> rows;
+};
+
+struct Bandwidths {
+  std::unique_ptr<const planner::PreparedRequest> prepared;
+  std::vector<BandwidthTable> tables;
+};
+
+/// A table for each schedule and algorithm: of the library's all-reduce where gradients are
+/// averaged uncompressed and the request names no topology. A schedule that does not fit into
+/// `gpu_memory` has rows without a bandwidth. io::InputError for what cannot be done.
+Bandwidths find_bandwidths(const PlanRequest& request, const Hooks& hooks);
+
+/// What --json prints.
+io::Document document(const Bandwidths& found);
+
+}  // namespace hipress::requests
