@@ -8,6 +8,7 @@
 #include "io/file.hpp"
 #include "io/utf8.hpp"
 #include "io/yaml.hpp"
+#include "requests/headings.hpp"
 #include "requests/mix_document.hpp"
 #include "traces/trace_reader.hpp"
 
@@ -99,11 +100,14 @@ void add_sharding(const traces::ImportedModel& imported, Json& report) {
 
 Fields fields(ImportRequest& request) {
   Fields made;
+  made.under(headings::kJob);
   made.add("trace", &request.trace,
            "One rank's trace: PyTorch's profiler or execution trace (JSON), or a Chakra "
            "execution trace; plain or gzipped")
       .must_be_given();
-  made.add("output", &request.output, "Write the model YAML that the other tools read").file();
+  made.add("output", &request.output, "Write the model YAML that the other tools read")
+      .file()
+      .under(headings::kOutput);
   made.add("every_all_reduce", &request.import.every_all_reduce,
            "Every all-reduce carries gradients: where the trace does not tell which do");
   return made;

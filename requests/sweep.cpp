@@ -15,6 +15,7 @@
 #include "io/memory.hpp"
 #include "io/processors.hpp"
 #include "kernels/codec/algorithm_list.hpp"
+#include "requests/headings.hpp"
 #include "requests/shared_fields.hpp"
 
 namespace hipress::requests {
@@ -85,9 +86,14 @@ io::Document value_of(const sweep::SweepCell& cell) {
 
 Fields fields(SweepRequest& request) {
   Fields made;
-  made.add("spec", &request.spec, "YAML that lists the values of each axis").must_be_given();
+  made.under(headings::kJob);
+  made.add("spec", &request.spec,
+           "YAML that lists the values of each axis: a file, or the text itself in braces")
+      .must_be_given();
+  made.under(headings::kOutput);
   made.add("output", &request.output, "CSV to write: one row per point, whole or not at all")
       .file();
+  made.under(headings::kRun);
   made.add("jobs", &request.jobs,
            "Threads; the output does not depend on it (default: one per core)")
       .from(1, 4096);
@@ -102,6 +108,7 @@ Fields fields(SweepRequest& request) {
       "OUTPUT.cache)");
   made.add("no_intervals", &request.no_intervals,
            "Leave the columns of 10-90 % intervals empty: a third of the simulations");
+  made.under(headings::kPlan);
   made.add("algorithm", &request.algorithms,
            "Programs (x.pse,y.pse) that the spec and its plans may bring");
   made.add("evaluations", &request.evaluations,
@@ -123,7 +130,9 @@ SweepSpec read_spec(const SweepRequest& request) {
         "what plans compress with is axis algorithm of the spec",
         io::quote(name)));
   }
-  if (const std::string* file = request.spec.text()) return sweep::read_sweep(*file, trust);
+  const std::string* const text = request.spec.text();
+  if (text != nullptr && text->starts_with('{')) return sweep::parse_sweep(*text, "spec", trust);
+  if (text != nullptr) return sweep::read_sweep(*text, trust);
   // JSON is YAML, so that a spec within a request is read as a file is.
   return sweep::parse_sweep(request.spec.print(2), "spec", trust);
 }

@@ -169,9 +169,9 @@ TEST_CASE("a field is refused by its name") {
           "tolerance must be a number from 0 to 0.5, got the number 0.6");
   }
   SECTION("none of the words") {
-    request["grouping"] = "some";
+    request["grouping"] = "atuo";
     CHECK(text(error_of(request), "message") ==
-          "grouping must be one of any, none, auto, got the text 'some'");
+          "grouping must be one of any, none, auto, got 'atuo'; did you mean 'auto'?");
   }
   SECTION("no flag") {
     request["explain"] = 1;
@@ -228,6 +228,9 @@ TEST_CASE("an unknown name is blamed on the field that gave it, with the nearest
   check("algorithm", "fp16,onebitt", "did you mean 'onebit'?");
   check("search", "timelin", "did you mean 'timeline'?");
   check("profile", "v100", "did you mean 'v100_100g'?");
+  check("profile", "v100-100g", "did you mean 'v100_100g'?");
+  check("input", "vgg91", "did you mean 'vgg19'?");
+  check("schedule", "fdsp", "did you mean 'fsdp'?");
   check("network", "mesh", "known are port, fair");
   // Two fields have that value: nobody knows which of them it is.
   Document two = plan_request();

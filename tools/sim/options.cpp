@@ -8,7 +8,7 @@ namespace hipress::sim {
 
 void declare(CLI::App& app, CommandLine& line) {
   for (const requests::Field& field : fields(line.request)) tools::bind(app, field);
-  app.add_flag("--json", line.json, "Print one JSON object instead of the report");
+  tools::declare_json(app, line.json);
 }
 
 }  // namespace hipress::sim
