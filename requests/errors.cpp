@@ -37,22 +37,24 @@ const char* kind_of(const std::exception& error) {
   return "internal";
 }
 
-/// Fields that name files.
-constexpr std::array<std::string_view, 8> kFileFields = {"input",   "spec",    "trace",   "plan",
-                                                         "compare", "profile", "cluster", "output"};
+/// Fields that name files, or folders of files.
+constexpr std::array<std::string_view, 15> kFileFields = {
+    "input", "spec",   "trace",       "plan",      "compare",    "profile", "cluster",   "output",
+    "base",  "sample", "secret_file", "gradients", "load_state", "means",   "save_state"};
 
 bool names_file(const io::Document::Member& member) {
   return std::ranges::find(kFileFields, member.name) != kFileFields.end();
 }
 
-/// The member of the request that names this file, or has what would be in it under the member's
-/// own name; null: there is none.
+/// The member of the request that names this file, or a folder that it lies in, or has what would
+/// be in it under the member's own name; null: there is none.
 const io::Document::Member* member_with(const io::Document& request, const std::string& text) {
   if (request.members() == nullptr) return nullptr;
   for (const io::Document::Member& member : *request.members()) {
     const std::string* const value = member.value.text();
     const bool holds_it = member.value.members() != nullptr && member.name == text;  // spec: {…}
-    if (names_file(member) && (holds_it || (value != nullptr && *value == text))) return &member;
+    const bool names_it = value != nullptr && (*value == text || text.starts_with(*value + "/"));
+    if (names_file(member) && (holds_it || names_it)) return &member;
   }
   return nullptr;
 }
@@ -93,9 +95,13 @@ void read_value(std::string_view message, const io::Document& request, Place& pl
   if (request.members() == nullptr) return;
   const io::Document::Member* found = nullptr;
   for (const io::Document::Member& member : *request.members()) {
-    const std::string* const value = member.value.text();
-    if (member.name == "request" || value == nullptr || !quotes(message, beginning(*value)))
-      continue;
+    const auto is_quoted = [&](const io::Document& value) {
+      return value.text() != nullptr && quotes(message, beginning(*value.text()));
+    };
+    const io::Document::List* const items = member.value.items();
+    const bool has_it =
+        items != nullptr ? std::ranges::any_of(*items, is_quoted) : is_quoted(member.value);
+    if (member.name == "request" || !has_it) continue;
     if (found != nullptr) return;
     found = &member;
   }
