@@ -1,6 +1,5 @@
 #include <map>
-#include <string_view>
-#include <utility>
+#include <string>
 
 #include "costs/traffic.hpp"
 #include "profiler/nccl_table.hpp"
@@ -67,6 +66,14 @@ void fill_class(Record& record, const costs::ClassOverlap& factors) {
   record.add("slows_transfer", factors.slows_transfer, "Transfers beside the class");
 }
 
+std::map<std::string, costs::ClassOverlap> classes_of(const costs::OverlapMatrix& matrix) {
+  std::map<std::string, costs::ClassOverlap> classes;
+  for (std::size_t i = 0; i < models::kComputeClasses; ++i) {
+    classes[std::string(models::kComputeClassTable[i].name)] = matrix.classes[i];
+  }
+  return classes;
+}
+
 void fill_overlap(Record& record, const costs::OverlapFactors& overlap) {
   const costs::OverlapFactors constants = costs::constants_of(overlap);
   record.add("compute_codec", constants.compute_codec,
@@ -74,23 +81,17 @@ void fill_overlap(Record& record, const costs::OverlapFactors& overlap) {
   record.add("compute_transfer", constants.compute_transfer, "Computation and transfers");
   record.add("codec_transfer", constants.codec_transfer, "Compression and transfers");
   const auto& matrix = overlap.matrix;
-  using Factor = std::optional<double>;
-  record.add_if_any("codec_beside_transfer",
-                    matrix ? Factor(matrix->codec_beside_transfer) : std::nullopt,
-                    "With cuda: compression beside transfers");
-  record.add_if_any("transfer_beside_codec",
-                    matrix ? Factor(matrix->transfer_beside_codec) : std::nullopt,
-                    "With cuda: transfers beside compression");
-  using Classes = std::vector<std::pair<std::string_view, costs::ClassOverlap>>;
-  std::optional<Classes> classes;
-  if (matrix) {
-    classes.emplace();
-    for (std::size_t i = 0; i < models::kComputeClasses; ++i) {
-      classes->emplace_back(models::kComputeClassTable[i].name, matrix->classes[i]);
-    }
-  }
-  record.by_name_if_any("classes", classes, "With cuda: by class of computation", "A class",
-                        fill_class);
+  record.section(matrix.has_value(), [&] {
+    record.add(
+        "codec_beside_transfer", [&] { return matrix->codec_beside_transfer; },
+        "With cuda: compression beside transfers");
+    record.add(
+        "transfer_beside_codec", [&] { return matrix->transfer_beside_codec; },
+        "With cuda: transfers beside compression");
+    record.by_name(
+        "classes", [&] { return classes_of(*matrix); }, "With cuda: by class of computation",
+        "A class", fill_class);
+  });
 }
 
 void fill_link(Record& record, const profiler::NcclRow& row) {

@@ -8,11 +8,24 @@ void Record::describe(io::Document& schema, std::string_view help) {
   schema = std::move(described);
 }
 
-void Record::declare(std::string_view name, io::Document schema, std::string_view help,
-                     bool always) {
+io::Document Record::or_null(io::Document schema) {
+  schema["type"] = io::Document::list({*schema.find("type"), "null"});
+  return schema;
+}
+
+io::Document Record::list_of(io::Document items) {
+  return {{"type", "array"}, {"items", std::move(items)}};
+}
+
+io::Document Record::names_of(io::Document each, std::string_view help_of_each) {
+  describe(each, help_of_each);
+  return {{"type", "object"}, {"additionalProperties", std::move(each)}};
+}
+
+void Record::declare(std::string_view name, io::Document schema, std::string_view help) {
   describe(schema, help);
   made_[name] = std::move(schema);
-  if (always) required_.push_back(name);
+  if (always_) required_.push_back(name);
 }
 
 io::Document Record::take() {

@@ -16,6 +16,7 @@
 #include "io/processors.hpp"
 #include "kernels/codec/algorithm_list.hpp"
 #include "requests/headings.hpp"
+#include "requests/keys/forms.hpp"
 #include "requests/shared_fields.hpp"
 
 namespace hipress::requests {
@@ -207,21 +208,32 @@ Swept sweep(const SweepRequest& request, const Hooks& hooks) {
   return made;
 }
 
-io::Document document(const Swept& swept) {
-  io::Document rows = io::Document::list();
+void fill(Record& record, const Swept& swept) {
+  record.add("provenance", swept.provenance, "What the rows depend on, a sentence each");
+  record.add("points", swept.size.points, "Points that the spec lists, or the shard has");
+  record.add("known_points", swept.size.known, "Of these, taken from the cache");
+  record.add("plans", swept.size.planned, "Plans that were searched");
+  record.add("graphs", swept.size.graphs, "Graphs that were built");
+  record.add("simulations", swept.size.simulations, "Simulations");
+  record.add("tasks", swept.size.tasks, "Tasks that were simulated");
+  record.add(
+      "columns", [] { return sweep::sweep_columns(); }, "Columns of a row, as in the CSV");
+  record.add(
+      "axes", [] { return sweep::axis_columns(); }, "Those of them that are axes");
+  std::vector<std::vector<io::Document>> rows;
   for (const sweep::SweepRow& row : swept.rows) {
-    io::Document::List values;
+    std::vector<io::Document>& values = rows.emplace_back();
     for (const sweep::SweepCell& cell : sweep_cells(swept.spec, row)) {
       values.push_back(value_of(cell));
     }
-    rows.push_back(io::Document::list(std::move(values)));
   }
-  return {{"provenance", swept.provenance},   {"points", swept.size.points},
-          {"known_points", swept.size.known}, {"plans", swept.size.planned},
-          {"graphs", swept.size.graphs},      {"simulations", swept.size.simulations},
-          {"tasks", swept.size.tasks},        {"columns", sweep::sweep_columns()},
-          {"axes", sweep::axis_columns()},    {"rows", rows}};
+  record.add("rows", rows, "Values of a row in the order of the columns; null where there is none");
 }
+
+constinit const ResultForm kSweepForm = {
+    "sweep", "A sweep", "Of a sweep request", {}, schema_of<Swept>};
+
+io::Document document(const Swept& swept) { return document_of(swept); }
 
 io::Document answer(const SweepRequest& request, const Hooks& hooks) {
   return document(sweep(request, hooks));

@@ -5,8 +5,8 @@
 
 #include "io/document.hpp"
 
-/// What the keys of results say: of the answers to requests, and of what tools that measure print
-/// with --json. Schemas, the page of reference and the tests of results are made from these tables.
+/// What the keys of results say. Schemas, the page of reference and the tests of results are made
+/// from these tables, and from records (record.hpp).
 namespace hipress::requests {
 
 /// Whether a result has a key; kInPart: sometimes, and then not always all of its members.

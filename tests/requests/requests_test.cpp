@@ -3,11 +3,13 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "requests/record.hpp"
 #include "requests/request.hpp"
 
 using namespace hipress;
@@ -375,6 +377,49 @@ TEST_CASE("a sample changes one number of a base") {
   CHECK(field("base", folder / "none.yaml") == "base");
   CHECK(field("algorithm", Document::list({"onebitt"})) == "algorithm");
   CHECK(field("nnodes", 1) == "nnodes");
+}
+
+namespace {
+
+struct Part {
+  std::string name;
+  std::optional<double> share = {};
+};
+
+struct Whole {
+  std::vector<Part> parts;
+  std::optional<Part> best = {};
+};
+
+void fill_part(requests::Record& record, const Part& part) {
+  record.add("name", part.name, "Its name");
+  record.add("share", part.share, "Its share");
+}
+
+void fill(requests::Record& record, const Whole& whole) {
+  record.list("parts", whole.parts, "All", fill_part);
+  record.object("best", whole.best, "The best", fill_part);
+  record.section(whole.best.has_value(), [&] {
+    record.add(
+        "best_share", [&] { return whole.best->share.value(); }, "Its share");
+  });
+}
+
+}  // namespace
+
+TEST_CASE("what fills a record says what is in it and what its schema is") {
+  CHECK(requests::document_of(Whole{}).print() == R"({"parts":[],"best":null})");
+  const Part half = {.name = "a", .share = 0.5};
+  CHECK(requests::document_of(Whole{.parts = {half, {.name = "b"}}, .best = half}).print() ==
+        R"({"parts":[{"name":"a","share":0.5},{"name":"b","share":null}],)"
+        R"("best":{"name":"a","share":0.5},"best_share":0.5})");
+  const Document schema = requests::schema_of<Whole>();
+  CHECK(schema.find("required")->print() == R"(["parts","best"])");  // not what a section has
+  const Document& keys = *schema.find("properties");
+  CHECK(keys.find("best")->find("type")->print() == R"(["object","null"])");
+  CHECK(keys.find("best_share")->find("type")->print() == R"("number")");
+  const Document& part = *keys.find("parts")->find("items")->find("properties");
+  CHECK(part.find("share")->print() == R"({"type":["number","null"],"description":"Its share"})");
 }
 
 TEST_CASE("kinds of errors") {
