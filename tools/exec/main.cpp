@@ -23,7 +23,7 @@ struct Options {
 };
 
 void declare_options(CLI::App& app, Options& options) {
-  for (const requests::Field& field : fields(options.request)) tools::bind(app, field);
+  tools::bind(app, fields(options.request));
   tools::declare_json(app, options.json);
   app.add_flag("--verbose", options.verbose, "Log every iteration")
       ->group(std::string(requests::headings::kOutput));

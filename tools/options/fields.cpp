@@ -61,6 +61,10 @@ CLI::Option& bind(CLI::App& app, const requests::Field& field, std::string name)
   return *option;
 }
 
+void bind(CLI::App& app, const requests::Fields& fields) {
+  for (const requests::Field& field : fields) bind(app, field);
+}
+
 void declare_json(CLI::App& app, bool& json, std::string help) {
   app.add_flag("--json", json, std::move(help))->group(std::string(requests::headings::kOutput));
 }

@@ -20,7 +20,7 @@ struct Options {
 };
 
 void declare_options(CLI::App& app, Options& options) {
-  for (const requests::Field& field : fields(options.request)) tools::bind(app, field);
+  tools::bind(app, fields(options.request));
   tools::declare_json(app, options.json, "Print one JSON object instead of the table");
 }
 

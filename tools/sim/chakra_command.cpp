@@ -14,10 +14,10 @@
 #include "io/quantity.hpp"
 #include "io/utf8.hpp"
 #include "requests/headings.hpp"
+#include "requests/shared_fields.hpp"
 #include "sim/simulator.hpp"
 #include "tools/frame.hpp"
 #include "tools/options/fields.hpp"
-#include "tools/options/shared.hpp"
 #include "tools/validators.hpp"
 #include "traces/chakra_graph.hpp"
 
@@ -37,8 +37,10 @@ void declare_options(CLI::App& app, ChakraOptions& options) {
       ->required()
       ->check(tools::file_name())
       ->group(std::string(requests::headings::kJob));
-  tools::declare(app, options.machines,
-                 fmt::format("default: {}, published for V100s", costs::kDefaultProfile));
+  requests::Fields machines;
+  requests::add(machines, options.machines,
+                fmt::format("default: {}, published for V100s", costs::kDefaultProfile));
+  tools::bind(app, machines);
   app.add_option("--network", options.network, "port or fair (default: as exported)")
       ->group(std::string(requests::headings::kMachines));
   app.add_option("--transfer-order", options.transfer_order, "ready or need (default: as exported)")

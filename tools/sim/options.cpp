@@ -7,7 +7,7 @@
 namespace hipress::sim {
 
 void declare(CLI::App& app, CommandLine& line) {
-  for (const requests::Field& field : fields(line.request)) tools::bind(app, field);
+  tools::bind(app, fields(line.request));
   tools::declare_json(app, line.json);
 }
 
