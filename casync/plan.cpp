@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <string_view>
 
 #include "io/error.hpp"
+#include "io/suggestion.hpp"
 
 namespace hipress::casync {
 
@@ -17,8 +19,9 @@ std::int64_t Algorithm::message_bytes(std::int64_t elements) const {
 TransferOrder parse_transfer_order(std::string_view name) {
   if (name == "ready") return TransferOrder::kReady;
   if (name == "need") return TransferOrder::kNeed;
+  constexpr std::string_view kKnown[] = {"ready", "need"};
   throw std::invalid_argument("unknown transfer order " + io::quote(name) +
-                              "; known are ready, need");
+                              io::before_known(name, kKnown) + "known are ready, need");
 }
 
 const char* to_string(TransferOrder order) {

@@ -85,7 +85,9 @@ class ArgumentReader {
     const std::string_view name = trimmed(argument.substr(0, equals));
     const auto found = std::ranges::find(row_.parameters, name, &ScheduleParameter::name);
     if (equals == std::string_view::npos || found == row_.parameters.end()) {
-      refuse("it does not take " + io::quote(trimmed(argument)));
+      std::vector<std::string_view> names;
+      for (const ScheduleParameter& parameter : row_.parameters) names.push_back(parameter.name);
+      refuse("it does not take " + io::quote(trimmed(argument)), io::before_known(name, names));
     }
     const auto place = static_cast<std::size_t>(found - row_.parameters.begin());
     if (given_[place]) refuse(std::string(name) + " is given twice");
@@ -100,9 +102,9 @@ class ArgumentReader {
 
   ScheduleValues take() { return std::move(values_); }
 
-  [[noreturn]] void refuse(const std::string& why) const {
-    throw std::invalid_argument("schedule " + std::string(row_.name) + ": " + why + "; write " +
-                                usage(row_));
+  [[noreturn]] void refuse(const std::string& why, const std::string& pause = "; ") const {
+    throw std::invalid_argument("schedule " + std::string(row_.name) + ": " + why + pause +
+                                "write " + usage(row_));
   }
 
  private:

@@ -102,12 +102,8 @@ const Strategy& find_strategy(std::string_view name) {
   std::ranges::copy_if(rows(), std::back_inserter(known), is_of_gradients);
   std::vector<std::string_view> names;
   for (const Strategy* row : known) names.push_back(row->name);
-  std::string in_small_letters(name);
-  std::ranges::transform(in_small_letters, in_small_letters.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   throw std::invalid_argument(fmt::format("unknown topology {}{}known are {}", io::quote(name),
-                                          io::before_known(in_small_letters, names),
-                                          names_of(known)));
+                                          io::before_known(name, names), names_of(known)));
 }
 
 const Strategy& find_strategy(std::string_view carrier, Operation operation) {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "io/error.hpp"
@@ -12,20 +14,38 @@
 namespace hipress::io {
 namespace {
 
-/// Levenshtein's distance: how many letters to insert, delete or replace to turn `a` into `b`.
+/// Letters in which words often differ: case, and the hyphen for the underscore.
+char folded(char letter) {
+  if (letter == '_') return '-';
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+}
+
+/// Edit distance in optimal string alignment: how many letters to insert, delete, replace, or swap
+/// with their neighbour to turn `a` into `b`. Folded letters are the same.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);  // distances of a's first i letters to b's first j
+  const auto same = [&](std::size_t i, std::size_t j) { return folded(a[i]) == folded(b[j]); };
+  // Distances of a's first i letters to b's first j, for this i and the two before it.
+  std::vector<std::size_t> row(b.size() + 1), above = row, second_above = row;
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
+    std::swap(second_above, above);
+    std::swap(above, row);
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+      const std::size_t replaced = above[j - 1] + (same(i - 1, j - 1) ? 0 : 1);
+      row[j] = std::min({replaced, above[j] + 1, row[j - 1] + 1});
+      if (i > 1 && j > 1 && same(i - 1, j - 2) && same(i - 2, j - 1)) {
+        row[j] = std::min(row[j], second_above[j - 2] + 1);
+      }
     }
   }
   return row[b.size()];
+}
+
+bool begins_with(std::string_view word, std::string_view start) {
+  return word.size() >= start.size() &&
+         std::equal(start.begin(), start.end(), word.begin(),
+                    [](char a, char b) { return folded(a) == folded(b); });
 }
 
 }  // namespace
@@ -37,8 +57,9 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   std::string_view best;
   for (const std::string_view candidate : known) {
     if (candidate.size() > kLongest) continue;
-    const bool cut_short = word.size() > 1 && candidate.starts_with(word);
-    const std::size_t distance = cut_short ? 1 : edit_distance(word, candidate);
+    const bool cut_short = word.size() > 1 && begins_with(candidate, word);
+    const std::size_t edits = edit_distance(word, candidate);
+    const std::size_t distance = cut_short ? std::min<std::size_t>(edits, 1) : edits;
     if (distance < least && distance < std::max(word.size(), candidate.size())) {
       least = distance;
       best = candidate;
@@ -47,15 +68,23 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
   return best;
 }
 
-std::string before_known(std::string_view word, std::span<const std::string_view> known) {
+std::string question(std::string_view word, std::span<const std::string_view> known) {
   const std::string_view near = nearest(word, known);
-  return near.empty() ? "; " : fmt::format("; did you mean {}? ", quote(near));
+  return near.empty() ? "" : fmt::format("; did you mean {}?", quote(near));
+}
+
+std::string before_known(std::string_view word, std::span<const std::string_view> known) {
+  const std::string asked = question(word, known);
+  return asked.empty() ? "; " : asked + " ";
 }
 
 std::string suggestion(std::string_view word, std::span<const std::string_view> known) {
-  const std::string_view near = nearest(word, known);
-  const std::string question = near.empty() ? "" : fmt::format("; did you mean {}?", quote(near));
-  return fmt::format("{} (known: {})", question, fmt::join(known, ", "));
+  return fmt::format("{} (known: {})", question(word, known), fmt::join(known, ", "));
+}
+
+std::string none_of(std::string_view word, std::span<const std::string_view> known) {
+  return fmt::format("must be one of {}, got {}{}", fmt::join(known, ", "), quote(word),
+                     question(word, known));
 }
 
 }  // namespace hipress::io

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+#include <vector>
+
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
+#include "io/suggestion.hpp"
 #include "io/yaml.hpp"
 #include "plans/plan_file.hpp"
 
@@ -35,8 +39,10 @@ models::Dtype parse_dtype(const std::string& name) {
   for (const models::Dtype dtype : kDtypes) {
     if (name == models::to_string(dtype)) return dtype;
   }
-  throw io::InputError(
-      fmt::format("unknown dtype {}; known are float32, float16, bfloat16", io::quote(name)));
+  std::vector<std::string_view> known;
+  for (const models::Dtype dtype : kDtypes) known.push_back(models::to_string(dtype));
+  throw io::InputError(fmt::format("unknown dtype {}{}known are {}", io::quote(name),
+                                   io::before_known(name, known), fmt::join(known, ", ")));
 }
 
 models::Model one_tensor(std::int64_t bytes, models::Dtype dtype) {

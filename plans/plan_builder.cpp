@@ -158,11 +158,8 @@ void PlanMatcher::add(const PlanRow& row) {
     std::vector<std::string_view> names;
     for (const models::Gradient& gradient : context_.model.gradients)
       names.push_back(gradient.name);
-    const std::string_view near = io::nearest(row.name, names);
-    refuse(row,
-           fmt::format("is not in model {}, so the plan was made for another input{}",
-                       io::quote(context_.model.name),
-                       near.empty() ? "" : fmt::format("; did you mean {}?", io::quote(near))));
+    refuse(row, fmt::format("is not in model {}, so the plan was made for another input{}",
+                            io::quote(context_.model.name), io::question(row.name, names)));
   }
   const std::size_t g = found->second;
   if (lines_[g] != 0) {

@@ -9,11 +9,13 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/quantity.hpp"
+#include "io/suggestion.hpp"
 #include "io/yaml.hpp"
 #include "models/wrap.hpp"
 #include "plans/plan_builder.hpp"
@@ -62,11 +64,19 @@ ResolvedPlan make_named(const NamedPlan& named, const PlanContext& context) {
 void require_file(const std::string& path, const PlanContext& context) {
   const bool looks_like_a_path = path.find_first_of("/.") != std::string::npos;
   if (looks_like_a_path || io::is_file(path)) return;
-  throw io::InputError(fmt::format(
-      "plan {} is neither a file nor a named plan: none, all, threshold[:ELEMENTS]{}{} or an "
-      "algorithm ({})",
-      io::quote(path), context.other_names.empty() ? "" : ", ", context.other_names,
-      kernels::algorithm_names()));
+  const std::string others = context.other_names.empty() ? "" : ", " + context.other_names;
+  const std::string algorithms = kernels::algorithm_names();
+  const std::string all = fmt::format("none,all,threshold{},{}", others, algorithms);
+  std::vector<std::string_view> names;
+  for (std::size_t start = 0; start < all.size();) {
+    const std::size_t end = std::min(all.find(',', start), all.size());
+    names.push_back(std::string_view(all).substr(start, end - start));
+    start = all.find_first_not_of(", ", end);
+  }
+  throw io::InputError(
+      fmt::format("plan {} is neither a file nor a named plan{}named plans are none, all, "
+                  "threshold[:ELEMENTS]{} and algorithms ({})",
+                  io::quote(path), io::before_known(path, names), others, algorithms));
 }
 
 }  // namespace

@@ -174,7 +174,7 @@ class Replay {
 
   void run_iteration(std::uint64_t iteration, bool measured) {
     fill(iteration);
-    if (options_.progress) options_.progress(static_cast<int>(iteration));
+    if (options_.progress) options_.progress(endpoint_.rank(), static_cast<int>(iteration));
     const auto while_doing = [&](std::string_view what, const auto& work) {
       return doing(endpoint_.rank(), what, iteration, work);
     };

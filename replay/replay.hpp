@@ -35,9 +35,10 @@ struct ReplayOptions {
   const GradientFiles* gradients = nullptr;
   std::string means = {};  ///< folder to write what ranks end with (write_means); empty: none
   // Folders with what the ranks' encoders keep (state_file()); empty: none. On CPUs.
-  std::string load_state = {};                  ///< that they begin with
-  std::string save_state = {};                  ///< that they end with
-  std::function<void(int iteration)> progress;  ///< called on each rank as an iteration begins
+  std::string load_state = {};  ///< that they begin with
+  std::string save_state = {};  ///< that they end with
+  /// Called on each rank as an iteration begins. What it throws ends the job.
+  std::function<void(int rank, int iteration)> progress;
   /// Makes the device that a rank runs on; none: its CPU.
   std::function<std::unique_ptr<runtime::Device>(int rank)> device = {};
   /// What moves messages between devices; null: the endpoint's transport, through the host.

@@ -12,6 +12,7 @@
 #include "io/file.hpp"
 #include "io/memory.hpp"
 #include "io/quantity.hpp"
+#include "io/suggestion.hpp"
 #include "planner/timing/forecast.hpp"
 #include "plans/broadcast.hpp"
 #include "plans/plan_file.hpp"
@@ -58,14 +59,17 @@ std::vector<std::string> strategies_of(const PlanRequest& options) {
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (!options.request.topology_given || name == "best") return {};
   const std::string known = casync::strategy_names(casync::Operation::kBroadcast);
+  std::vector<std::string_view> names;
+  for (const casync::Strategy* row : casync::strategies_for(casync::Operation::kBroadcast))
+    names.push_back(row->name);
   try {
     const casync::Strategy& strategy = casync::find_strategy(name);
     if (strategy.operation == casync::Operation::kBroadcast) return {std::string(strategy.name)};
   } catch (const std::invalid_argument&) {
     throw io::InputError(
-        fmt::format("unknown topology {}; for `job` broadcast take one of {}, or "
+        fmt::format("unknown topology {}{}for `job` broadcast take one of {}, or "
                     "BEST",
-                    io::quote(options.request.topology), known));
+                    io::quote(options.request.topology), io::before_known(name, names), known));
   }
   throw io::InputError(fmt::format(
       "topology {} does not broadcast: for `job` broadcast take one of {}, or BEST", name, known));

@@ -7,9 +7,12 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "io/error.hpp"
 #include "io/utf8.hpp"
+#include "requests/keys/forms.hpp"
+#include "requests/record.hpp"
 #include "requests/request.hpp"
 
 namespace hipress::requests {
@@ -37,22 +40,24 @@ const char* kind_of(const std::exception& error) {
   return "internal";
 }
 
-/// Fields that name files.
-constexpr std::array<std::string_view, 8> kFileFields = {"input",   "spec",    "trace",   "plan",
-                                                         "compare", "profile", "cluster", "output"};
+/// Fields that name files, or folders of files.
+constexpr std::array<std::string_view, 15> kFileFields = {
+    "input", "spec",   "trace",       "plan",      "compare",    "profile", "cluster",   "output",
+    "base",  "sample", "secret_file", "gradients", "load_state", "means",   "save_state"};
 
 bool names_file(const io::Document::Member& member) {
   return std::ranges::find(kFileFields, member.name) != kFileFields.end();
 }
 
-/// The member of the request that names this file, or has what would be in it under the member's
-/// own name; null: there is none.
+/// The member of the request that names this file, or a folder that it lies in, or has what would
+/// be in it under the member's own name; null: there is none.
 const io::Document::Member* member_with(const io::Document& request, const std::string& text) {
   if (request.members() == nullptr) return nullptr;
   for (const io::Document::Member& member : *request.members()) {
     const std::string* const value = member.value.text();
     const bool holds_it = member.value.members() != nullptr && member.name == text;  // spec: {…}
-    if (names_file(member) && (holds_it || (value != nullptr && *value == text))) return &member;
+    const bool names_it = value != nullptr && (*value == text || text.starts_with(*value + "/"));
+    if (names_file(member) && (holds_it || names_it)) return &member;
   }
   return nullptr;
 }
@@ -93,9 +98,13 @@ void read_value(std::string_view message, const io::Document& request, Place& pl
   if (request.members() == nullptr) return;
   const io::Document::Member* found = nullptr;
   for (const io::Document::Member& member : *request.members()) {
-    const std::string* const value = member.value.text();
-    if (member.name == "request" || value == nullptr || !quotes(message, beginning(*value)))
-      continue;
+    const auto is_quoted = [&](const io::Document& value) {
+      return value.text() != nullptr && quotes(message, beginning(*value.text()));
+    };
+    const io::Document::List* const items = member.value.items();
+    const bool has_it =
+        items != nullptr ? std::ranges::any_of(*items, is_quoted) : is_quoted(member.value);
+    if (member.name == "request" || !has_it) continue;
     if (found != nullptr) return;
     found = &member;
   }
@@ -152,7 +161,36 @@ void read_remedy(std::string_view message, Place& place) {
   }
 }
 
+/// All that is said of an error.
+struct Failure {
+  std::string kind, message;
+  Place place = {};
+  std::optional<io::Document> result = {};
+};
+
+void fill_error(Record& record, const Failure& failure) {
+  record.add("kind", failure.kind,
+             "input: the request is wrong; unmet: a requirement is not met; environment: memory, "
+             "threads or disks; interrupted; internal: anything else");
+  record.add("message", failure.message, "What is wrong, and where");
+  record.add("file", failure.place.file, "The file that is wrong; null: none, or not known");
+  record.add("line", failure.place.line, "The line there");
+  record.add("field", failure.place.field, "The member of the request that is wrong");
+  record.add("remedy", failure.place.remedy, "What to do");
+}
+
+void fill(Record& record, const Failure& failure) {
+  record.object("error", failure, "Why there is no result", fill_error);
+  record.add_if_any("result", failure.result, "Of kind unmet: what was found out all the same");
+}
+
 }  // namespace
+
+constinit const ResultForm kErrorForm = {"error",
+                                         "An error",
+                                         "Of any request that C or Python made and that failed",
+                                         {},
+                                         schema_of<Failure>};
 
 io::Document error_document(const std::exception& error, const io::Document& request) {
   const std::string all = io::printable(io::describe(error), "\n\t");
@@ -168,17 +206,11 @@ io::Document error_document(const std::exception& error, const io::Document& req
     if (!place.field && !place.file) read_value(message, request, place);
   }
   if (!place.remedy) read_remedy(after_file(message, input, request), place);
-  io::Document answer = {{"error",
-                          {{"kind", kind_of(error)},
-                           {"message", all},
-                           {"file", place.file},
-                           {"line", place.line},
-                           {"field", place.field},
-                           {"remedy", place.remedy}}}};
+  Failure failure = {.kind = kind_of(error), .message = all, .place = std::move(place)};
   if (const auto* unmet = dynamic_cast<const UnmetWithResult*>(&error)) {
-    answer["result"] = unmet->result;
+    failure.result = unmet->result;
   }
-  return answer;
+  return document_of(failure);
 }
 
 }  // namespace hipress::requests

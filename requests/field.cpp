@@ -46,7 +46,8 @@ std::string text_of(const Field& field, const io::Document& value) {
   if (text->find('\0') != std::string::npos) refuse(field, "a text without bytes of 0", value);
   if (field.is_file && text->empty()) refuse(field, "the name of a file", value);
   if (!field.words.empty() && std::ranges::find(field.words, *text) == field.words.end()) {
-    refuse(field, fmt::format("one of {}", fmt::join(field.words, ", ")), value);
+    const std::vector<std::string_view> known(field.words.begin(), field.words.end());
+    throw FieldError(field.name, fmt::format("{} {}", field.name, io::none_of(*text, known)));
   }
   return *text;
 }
@@ -191,8 +192,8 @@ Field& Field::one_of(std::vector<std::string> values) {
   return *this;
 }
 
-Field& Field::under(std::string heading) {
-  group = std::move(heading);
+Field& Field::under(std::string_view heading) {
+  group = heading;
   return *this;
 }
 
@@ -227,7 +228,8 @@ Field& Field::on_given(std::function<void(const std::string&)> call) {
 }
 
 Field& Fields::add(std::string name, Variable to, std::string help) {
-  return rows_.emplace_back(Field{.name = std::move(name), .to = to, .help = std::move(help)});
+  return rows_.emplace_back(Field{
+      .name = std::move(name), .to = to, .help = std::move(help), .group = std::string(heading_)});
 }
 
 const Field* Fields::find(std::string_view name) const {

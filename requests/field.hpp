@@ -38,7 +38,7 @@ struct Field {
   std::string help;
   std::variant<std::monostate, Bounds, NumberBounds> bounds = {};
   std::vector<std::string> words = {};  ///< the only values; empty: any
-  std::string group = {};               ///< its heading in the help; empty: none
+  std::string group = {};               ///< its heading in the help (headings.hpp)
   /// What the field's name without a value stands for: in JSON, the value true.
   std::optional<std::string> bare = {};
   bool shows_default = false;  ///< the help names the value that `to` has
@@ -51,7 +51,7 @@ struct Field {
   Field& from(std::uint64_t least, std::uint64_t most = UINT64_MAX);
   Field& between(double least, double most);
   Field& one_of(std::vector<std::string> values);
-  Field& under(std::string heading);
+  Field& under(std::string_view heading);
   Field& alone_means(std::string value);
   Field& with_default();
   Field& must_be_given();
@@ -64,6 +64,8 @@ struct Field {
 class Fields {
  public:
   Field& add(std::string name, Variable to, std::string help);
+  /// The heading of the fields that are added from now on (headings.hpp).
+  void under(std::string_view heading) { heading_ = heading; }
   /// The field of that name; null: there is none.
   const Field* find(std::string_view name) const;
   auto begin() const { return rows_.begin(); }
@@ -71,6 +73,7 @@ class Fields {
 
  private:
   std::deque<Field> rows_;  // whose elements stay where they are
+  std::string_view heading_;
 };
 
 /// Sets each field to the document's member of that name; null leaves a field as it is, and the

@@ -16,16 +16,18 @@ namespace hipress::requests {
 
 /// How far a request is.
 struct Progress {
-  std::string_view stage;             ///< "search", or of sweeps "plans" and "simulations"
+  /// "search", of sweeps "plans" and "simulations", of replays "iterations".
+  std::string_view stage;
   double share = 0;                   ///< that is done, from 0 to 1
-  std::int64_t done = 0;              ///< of plans or simulations
+  std::int64_t done = 0;              ///< of plans, simulations or iterations
   std::int64_t all = 0;               ///< of them; 0 in a search
   std::optional<double> best_s = {};  ///< of a search: the best time so far
 };
 
 /// What happens while a request is answered. All may be empty.
 struct Hooks {
-  /// Sentences for the user: what may mislead, and what was assumed. In a request's own thread.
+  /// Sentences for the user: what may mislead, and what was assumed. In a request's own thread, but
+  /// for warnings of ranks that are silent, which another gives.
   std::function<void(const std::string& sentence)> warn = {};
   std::function<void(const std::string& sentence)> inform = {};
   /// By one thread at a time, perhaps another than the request's.

@@ -8,6 +8,8 @@
 #include "io/file.hpp"
 #include "io/utf8.hpp"
 #include "io/yaml.hpp"
+#include "requests/headings.hpp"
+#include "requests/keys/forms.hpp"
 #include "requests/mix_document.hpp"
 #include "traces/make_model.hpp"
 #include "traces/trace_reader.hpp"
@@ -15,7 +17,6 @@
 namespace hipress::requests {
 namespace {
 
-using Json = io::Document;
 using traces::TracedStep;
 
 /// "resnet50" of "traces/resnet50.kineto.json.gz".
@@ -30,81 +31,113 @@ std::vector<std::string> sentences(std::vector<std::string> texts) {
   return texts;
 }
 
-Json step_json(const TracedStep& step) {
-  return {{"name", step.name},
-          {"step_s", step.length_s},
-          {"forward_s", step.forward_s},
-          {"compute_s", step.compute_s},
-          {"communication_s", step.communication_s},
-          {"exposed_communication_s", step.exposed_communication_s},
-          {"modelled_exposed_s", step.modelled_exposed_s},
-          {"idle_s", step.idle_s},
-          {"collective_elements", step.collective_elements()}};
+std::optional<std::string> told(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
 }
 
-Json total_json(const traces::KindTotal& total) {
-  return {{"count", total.count},
-          {"bytes", total.bytes > 0 || total.count == 0 ? Json(total.bytes) : Json()},
-          {"time_s", total.time_s},
-          {"exposed_s", total.exposed_s}};
+void fill_step(Record& record, const TracedStep& step) {
+  record.add("name", step.name, "As the trace calls it");
+  record.add("step_s", step.length_s, "The step's window");
+  record.add("forward_s", step.forward_s, "Up to the start of backward");
+  record.add("compute_s", step.compute_s, "The union of the kernels that compute");
+  record.add("communication_s", step.communication_s, "The union of the kernels that communicate");
+  record.add("exposed_communication_s", step.exposed_communication_s,
+             "Of that, what no kernel that computes covers");
+  record.add("modelled_exposed_s", step.modelled_exposed_s,
+             "Of that, what carries gradients or shards of them");
+  record.add("idle_s", step.idle_s, "What no activity of the GPU covers");
+  record.add("collective_elements", step.collective_elements(), "Elements of the step's buckets");
 }
 
-Json layer_json(const traces::ShardedLayer& layer, double ready_s) {
-  return {{"name", layer.name},
-          {"elements", layer.elements},
-          {"gradients", layer.gradients.empty() ? Json() : Json(layer.gradients.size())},
-          {"forward_gathers", layer.forward_gathers},
-          {"backward_gathers", layer.backward_gathers},
-          {"gathered_dtype", layer.gathered_dtype.empty() ? Json() : Json(layer.gathered_dtype)},
-          {"gathered_bytes", layer.gathered_bytes},
-          {"reduced_dtype", layer.reduced_dtype.empty() ? Json() : Json(layer.reduced_dtype)},
-          {"reduced_bytes", layer.reduced_bytes},
-          {"ready_s", ready_s > 0 ? Json(ready_s) : Json()}};
+void fill_total(Record& record, const traces::KindTotal& total) {
+  record.add("count", total.count, "How many");
+  const bool known = total.bytes > 0 || total.count == 0;
+  record.add("bytes", known ? std::optional(total.bytes) : std::nullopt,
+             "What they carry; null: the trace does not say: all ranks' shards together; of other "
+             "collectives, what a rank has");
+  record.add("time_s", total.time_s, "The sum of their times");
+  record.add("exposed_s", total.exposed_s, "Of that, what nothing hides");
 }
 
-/// Reports the bytes and collectives of a step, in the trace and in the model.
-void add_account(const traces::ImportedModel& imported, Json& report) {
-  const traces::JobAccount& account = imported.account;
-  report["gradient_ranks"] = account.ranks;
-  report["sent_bytes"] =
-      account.steps.empty() ? std::optional<std::int64_t>() : account.steps.back().sent_bytes;
-  report["model_bytes"] = account.model_bytes;
-  if (imported.sharding) return;
-  report["sent_dtype"] = account.sent_dtype.empty() ? Json() : Json(account.sent_dtype);
-  report["all_reduce"] = total_json(imported.averages);
-  report["other_collectives"] = total_json(imported.other);
+/// `has_times`: the model has ready times.
+void fill_layer(Record& record, const traces::ShardedLayer& layer, bool has_times) {
+  const double ready_s = has_times ? layer.ready_s.value_or(0) : 0;
+  record.add("name", layer.name, "As the trace calls it, else layer0 …");
+  record.add("elements", layer.elements, "Its elements");
+  record.add("gradients",
+             layer.gradients.empty() ? std::nullopt : std::optional(layer.gradients.size()),
+             "Gradients in it; null: not told");
+  record.add("forward_gathers", layer.forward_gathers, "Gathers in a step's forward");
+  record.add("backward_gathers", layer.backward_gathers, "Gathers in a step's backward");
+  record.add("gathered_dtype", told(layer.gathered_dtype), "The type that is gathered");
+  record.add("gathered_bytes", layer.gathered_bytes, "Bytes that are gathered in a step");
+  record.add("reduced_dtype", told(layer.reduced_dtype), "The type that is reduced");
+  record.add("reduced_bytes", layer.reduced_bytes, "Bytes that are reduced in a step");
+  record.add("ready_s", ready_s > 0 ? std::optional(ready_s) : std::nullopt,
+             "When its gradients are ready, from the start of backward");
 }
 
-/// What a sharded job's trace tells besides; layers are in the order of forward.
-void add_sharding(const traces::ImportedModel& imported, Json& report) {
-  const traces::Sharding& sharding = *imported.sharding;
-  const bool has_times = models::backward_s(imported.model) > 0;
-  Json layers = Json::list();
-  for (std::size_t i = sharding.layers.size(); i-- > 0;) {
-    const traces::ShardedLayer& layer = sharding.layers[i];
-    layers.push_back(layer_json(layer, has_times ? layer.ready_s.value_or(0) : 0));
-  }
-  report["schedule"] = sharding.schedule;
-  report["shards"] = sharding.ranks;
-  report["replicas"] = sharding.replicas;
-  report["micro_steps"] = sharding.passes;
-  report["reduces_once"] = sharding.reduces_once;
-  report["layers"] = layers;
-  report["all_gather"] = total_json(sharding.all_gather);
-  report["reduce_scatter"] = total_json(sharding.reduce_scatter);
-  report["all_reduce"] = total_json(sharding.all_reduce);
-  report["other_collectives"] = total_json(sharding.other);
+/// The bytes of a step, in the trace and in the model.
+void fill_account(Record& record, const traces::ImportedModel* imported) {
+  record.add(
+      "gradient_ranks", [&] { return imported->account.ranks; },
+      "Ranks that average a gradient; null: not told");
+  record.add(
+      "sent_bytes",
+      [&] {
+        const auto& steps = imported->account.steps;
+        return steps.empty() ? std::optional<std::int64_t>() : steps.back().sent_bytes;
+      },
+      "What a step of the trace sends of gradients and parameters");
+  record.add(
+      "model_bytes", [&] { return imported->account.model_bytes; },
+      "What a step of the model sends of them, with `schedule`");
+}
+
+/// What the trace of a sharded job tells besides; layers are in the order of forward.
+void fill_sharding(Record& record, const traces::ImportedModel* imported) {
+  const traces::Sharding sharding =
+      imported != nullptr ? imported->sharding.value_or(traces::Sharding()) : traces::Sharding();
+  const bool has_times = imported != nullptr && models::backward_s(imported->model) > 0;
+  record.add("schedule", sharding.schedule,
+             "Of a job with shards: the schedule that it trained with");
+  record.add("shards", sharding.ranks, "Ranks that have all shards between them");
+  record.add("replicas", sharding.replicas, "Groups of these");
+  record.add("micro_steps", sharding.passes, "Of a step");
+  record.add("reduces_once", sharding.reduces_once, "Whether the last micro-step alone reduces");
+  record.list("layers", std::vector(sharding.layers.rbegin(), sharding.layers.rend()),
+              "In the order of forward", [&](Record& row, const traces::ShardedLayer& layer) {
+                fill_layer(row, layer, has_times);
+              });
+  record.object("all_gather", sharding.all_gather, "All-gathers of a step", fill_total);
+  record.object("reduce_scatter", sharding.reduce_scatter, "Reduce-scatters of a step", fill_total);
+}
+
+/// The collectives of a step that jobs with and without shards have.
+void fill_collectives(Record& record, const traces::ImportedModel* imported) {
+  const auto total = [&](traces::KindTotal traces::ImportedModel::*without,
+                         traces::KindTotal traces::Sharding::*with) {
+    return [=] { return imported->sharding ? *imported->sharding.*with : imported->*without; };
+  };
+  record.object("all_reduce",
+                total(&traces::ImportedModel::averages, &traces::Sharding::all_reduce),
+                "All-reduces of a step, of gradients or of their shards", fill_total);
+  record.object("other_collectives", total(&traces::ImportedModel::other, &traces::Sharding::other),
+                "Other collectives of a step", fill_total);
 }
 
 }  // namespace
 
 Fields fields(ImportRequest& request) {
   Fields made;
+  made.under(headings::kJob);
   made.add("trace", &request.trace,
            "One rank's trace: PyTorch's profiler or execution trace (JSON), or a Chakra "
            "execution trace; plain or gzipped")
       .must_be_given();
-  made.add("output", &request.output, "Write the model YAML that the other tools read").file();
+  made.add("output", &request.output, "Write the model YAML that the other tools read")
+      .file()
+      .under(headings::kOutput);
   made.add("every_all_reduce", &request.import.every_all_reduce,
            "Every all-reduce carries gradients: where the trace does not tell which do");
   return made;
@@ -138,32 +171,64 @@ void write_model(const ImportRequest& request, const ImportedTrace& imported) {
                  [&](std::ostream& out) { traces::write_model_yaml(out, *imported.model); });
 }
 
-io::Document document(const ImportedTrace& made) {
+void fill(Record& record, const ImportedTrace& made) {
   const traces::Imported& trace = made.trace;
   const traces::ImportedModel* const imported = made.model_or_null();
-  Json steps = Json::list();
-  for (const TracedStep& step : trace.steps) steps.push_back(step_json(step));
-  Json report = {{"format", trace.format},
-                 {"events", trace.events},
-                 {"steps", steps},
-                 {"gradients", imported ? Json(imported->model.gradients.size()) : Json()},
-                 {"elements", imported ? Json(models::total_elements(imported->model)) : Json()},
-                 {"world_size", trace.world_size},
-                 {"hardware", trace.hardware.empty() ? Json() : Json(trace.hardware)},
-                 {"collectives", trace.collectives},
-                 {"cpu_duplicates", trace.cpu_duplicates},
-                 {"not_told", sentences(trace.not_told)},
-                 {"diagnostics", sentences(made.diagnostics)}};
-  if (trace.mix) {
-    report["mix"] = imported && imported->model.mix ? json_of(*imported->model.mix) : Json();
-    report["mix_unrecognised_share"] = trace.mix->unrecognised;
-  }
-  if (imported && imported->traced)
-    report["most_gain"] = sentence(models::most_gain(*imported->traced));
-  if (imported) add_account(*imported, report);
-  if (imported && imported->sharding) add_sharding(*imported, report);
-  return report;
+  const auto of_model = [&](const auto& get) {
+    return imported ? std::optional(get(*imported)) : std::nullopt;
+  };
+  record.add("format", trace.format, "What kind of trace it is");
+  record.add("events", trace.events, "Events or nodes in it");
+  record.list("steps", trace.steps, "The steps that it has whole; times are in seconds", fill_step);
+  record.add("gradients", of_model([](const auto& of) { return of.model.gradients.size(); }),
+             "Gradients of the model; null: there is none");
+  record.add("elements", of_model([](const auto& of) { return models::total_elements(of.model); }),
+             "Their elements together");
+  record.add("world_size", trace.world_size, "Ranks of the traced job");
+  record.add("hardware", told(trace.hardware), "The GPU that the trace names");
+  record.add("collectives", trace.collectives, "Collectives of a Chakra trace");
+  record.add("cpu_duplicates", trace.cpu_duplicates,
+             "Collectives that were recorded on the CPU, too, and left out there");
+  record.add("not_told", sentences(trace.not_told),
+             "What the trace does not tell, a sentence each");
+  record.add("diagnostics", sentences(made.diagnostics),
+             "What was assumed or left out, a sentence each");
+  record.section(trace.mix.has_value(), [&] {
+    record.by_name(
+        "mix",
+        [&] {
+          return imported && imported->model.mix ? std::optional(shares_of(*imported->model.mix))
+                                                 : std::nullopt;
+        },
+        "Of a trace with kernels: shares of classes in the computation; null: too many not "
+        "recognised",
+        "A share from 0 to 1");
+    record.add(
+        "mix_unrecognised_share", [&] { return trace.mix->unrecognised; },
+        "The share of kernels that were not recognised");
+  });
+  record.section(imported && imported->traced, [&] {
+    record.add(
+        "most_gain", [&] { return sentence(models::most_gain(*imported->traced)); },
+        "How much of a step no plan can save more than, in a sentence");
+  });
+  record.section(imported != nullptr, [&] { fill_account(record, imported); });
+  record.section(imported && !imported->sharding, [&] {
+    record.add(
+        "sent_dtype", [&] { return told(imported->account.sent_dtype); },
+        "Of a job without shards: the type that gradients travel in");
+  });
+  record.section(imported && imported->sharding, [&] { fill_sharding(record, imported); });
+  record.section(imported != nullptr, [&] { fill_collectives(record, imported); });
 }
+
+io::Document document(const ImportedTrace& made) { return document_of(made); }
+
+constinit const ResultForm kImportForm = {"import_trace",
+                                          "An imported trace",
+                                          "Of an import_trace request",
+                                          {},
+                                          schema_of<ImportedTrace>};
 
 io::Document answer(const ImportRequest& request, const Hooks& hooks) {
   look_for_interrupt(hooks);

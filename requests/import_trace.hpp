@@ -7,6 +7,7 @@
 #include "io/error.hpp"
 #include "requests/field.hpp"
 #include "requests/hooks.hpp"
+#include "requests/record.hpp"
 #include "traces/imported_model.hpp"
 
 /// The request "import_trace", which hipress-import makes of its command line.
@@ -40,6 +41,7 @@ void write_model(const ImportRequest& request, const ImportedTrace& imported);
 
 /// What --json prints.
 io::Document document(const ImportedTrace& imported);
+void fill(Record& record, const ImportedTrace& imported);
 
 /// Answers the request. Without a model: UnmetWithResult.
 io::Document answer(const ImportRequest& request, const Hooks& hooks);

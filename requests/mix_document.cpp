@@ -1,20 +1,20 @@
 #include "requests/mix_document.hpp"
 
-#include <string>
-
 namespace hipress::requests {
 
-io::Document json_of(const models::Mix& mix) {
-  io::Document json;
+std::vector<std::pair<std::string, double>> shares_of(const models::Mix& mix) {
+  std::vector<std::pair<std::string, double>> shares;
   for (std::size_t i = 0; i < models::kComputeClasses; ++i) {
-    json[std::string(models::kComputeClassTable[i].name)] = mix[i];
+    shares.emplace_back(models::kComputeClassTable[i].name, mix[i]);
   }
-  return json;
+  return shares;
 }
 
 void add_mix(const costs::Cluster& cluster, const models::Model& model, io::Document& report) {
   if (!cluster.overlap.matrix) return;
-  report["mix"] = json_of(model.mix.value_or(models::assumed_mix()));
+  for (const auto& [name, share] : shares_of(model.mix.value_or(models::assumed_mix()))) {
+    report["mix"][name] = share;
+  }
   report["mix_assumed"] = !model.mix.has_value();
 }
 

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "costs/cluster.hpp"
 #include "io/document.hpp"
 #include "models/model.hpp"
@@ -7,7 +11,7 @@
 namespace hipress::requests {
 
 /// Shares by the names of all classes.
-io::Document json_of(const models::Mix& mix);
+std::vector<std::pair<std::string, double>> shares_of(const models::Mix& mix);
 
 /// Adds the mix that the prediction rests on, `mix`, and whether it was assumed, `mix_assumed`,
 /// where the cluster's overlap tells classes of computation apart.

@@ -3,6 +3,7 @@
 #include "casync/strategy.hpp"
 #include "planner/advice/break_even_point.hpp"
 #include "planner/problem/state_memory.hpp"
+#include "requests/headings.hpp"
 #include "requests/plan_request.hpp"
 #include "requests/shared_fields.hpp"
 
@@ -12,41 +13,32 @@ using namespace planner;
 
 namespace {
 
-constexpr const char* kLooking = "Looking at a plan";
-
 void add(Fields& made, AnalysisOptions& options) {
+  made.under(headings::kQuestions);
   made.add("explain", &options.explain,
            "Say for every gradient why the plan treats it as it does, what the next best option "
-           "would cost, and how much memory the plan takes")
-      .under(kLooking);
+           "would cost, and how much memory the plan takes");
   made.add("compare", &options.compare,
            "Compare the plan with this one (a file, or none, all, fp16 …): times, bytes, and what "
-           "each difference alone is worth")
-      .under(kLooking);
+           "each difference alone is worth");
   made.add("plan", &options.plan,
            "Explain or compare this plan (a file or a name) instead of searching one; "
-           "nothing is written")
-      .under(kLooking);
-  const char* robust = "Planning for what is not as expected";
+           "nothing is written");
   made.add("robust", &options.robust,
            "Choose the plan with the best 90th percentile of the iteration time, under "
-           "`jitter` and `bandwidth_uncertainty`")
-      .under(robust);
+           "`jitter` and `bandwidth_uncertainty`");
   made.add("jitter", &options.jitter,
            "Distribution of the factor by which each task's time varies: lognormal:S, uniform:W, "
-           "samples:FILE (as in hipress-sim)")
-      .under(robust);
+           "samples:FILE (as in hipress-sim)");
   made.add("bandwidth_uncertainty", &options.bandwidth_uncertainty,
            "How uncertain the links' bandwidth is: 0.2 for 80 to 120 % of it")
-      .between(0, kMaxUncertainty)
-      .under(robust);
+      .between(0, kMaxUncertainty);
   made.add("replicas", &options.replicas,
            "Draws that plans are compared on; more: steadier percentiles (default: 100)")
-      .from(1, kMaxReplicas)
-      .under(robust);
-  const char* passes = "Passes, which polish the plan after search timeline";
-  made.add("disable_pass", &options.disabled_passes, "Passes to leave out, separated by commas")
-      .under(passes);
+      .from(1, kMaxReplicas);
+  made.add("disable_pass", &options.disabled_passes,
+           "Passes to leave out, which polish the plan after search timeline, separated by commas")
+      .under(headings::kSearch);
 }
 
 /// "adamw (two moments in fp32), …".
@@ -62,10 +54,12 @@ std::string describe_optimizers() {
 
 Fields fields(PlanRequest& request) {
   Fields made;
+  made.under(headings::kJob);
   made.add("input", &request.request.input,
            "Gradients: name,elements lines, CSV, model YAML or a shipped model")
       .on_given([&request](const std::string&) { request.input_given = true; })
       .with_default();
+  made.under(headings::kBroadcast);
   made.add("job", &request.job,
            "What is planned: mean (gradients are averaged), or broadcast (one node's tensors "
            "go to all others: parameters at the start, weights to samplers)")
@@ -80,6 +74,7 @@ Fields fields(PlanRequest& request) {
            "Chunks of the largest tensor of a broadcast (default: the best of all counts)")
       .from(1, kMaxNodes);
   made.add("lossless", &broadcast.lossless, "Refuse algorithms that change what is broadcast");
+  made.under(headings::kPlan);
   made.add("topology", &request.request.topology,
            fmt::format("How gradients travel: {}, of which allreduce carries only raw, "
                        "half-precision and low-rank gradients; BEST tries all of them, with "
@@ -89,10 +84,12 @@ Fields fields(PlanRequest& request) {
                        casync::strategy_names(casync::Operation::kBroadcast)))
       .on_given([&request](const std::string&) { request.request.topology_given = true; })
       .with_default();
+  made.under(headings::kMachines);
   made.add("nnodes", &request.request.nodes, "Number of nodes (default: the cluster's, else 16)")
       .from(1, kMaxNodes);
   add(made, request.request.machines, "default: published with SeCoPa");
   add(made, request.request.times);
+  made.under(headings::kPlan);
   made.add("algorithm", &request.request.algorithms,
            "Algorithms that the plan may use, separated by commas (fp16 only if it is listed), or "
            "none; 'powersgd(rank=1|2|4)' tries several values of a parameter. All of them average "
@@ -104,6 +101,7 @@ Fields fields(PlanRequest& request) {
            "Which plan is written when the advice is not to compress: advised (the best one "
            "without compression), or fastest")
       .one_of({"advised", "fastest"})
+      .under(headings::kOutput)
       .with_default();
   made.add("coarsest", &request.request.coarsest,
            "Leave out algorithms that give up more than this one: " + describe_accuracy_order());
@@ -112,6 +110,7 @@ Fields fields(PlanRequest& request) {
           "How coarse a program is, in the order of `coarsest`: as coarse as an algorithm, "
           "tern.pse=terngrad, or from 1 (fp16) to 4 (dgc), the default; may be given several times")
       .repeated();
+  made.under(headings::kSearch);
   made.add(
       "search", &request.request.search,
       "One of: " + search_names() + " (default: timeline with a profile or cluster, else secopa)");
@@ -124,10 +123,12 @@ Fields fields(PlanRequest& request) {
            "Which waiting message goes first: ready or need (as in hipress-sim), or the better of "
            "the two (best). A given plan keeps its own order unless this option is set")
       .one_of({"ready", "need", "best"})
+      .under(headings::kPlan)
       .on_given([&request](const std::string&) { request.request.transfer_order_given = true; })
       .with_default();
   made.add("network", &request.request.network,
            "How transfers share links: port (one message at a time) or fair (max-min)")
+      .under(headings::kMachines)
       .with_default();
   made.add("budget", &request.request.budget_s,
            "Seconds for search timeline and the passes after it; more may find a better plan "
@@ -147,6 +148,7 @@ Fields fields(PlanRequest& request) {
   made.add("jobs", &request.request.jobs,
            "Threads that simulate (default: one per core, at most 4)")
       .from(1, kMaxJobs);
+  made.under(headings::kPlan);
   made.add("schedule", &request.schedules,
            "When gradients are synchronised: " + describe_schedules() +
                ". Several schedules are compared, and so are several values of a parameter with | "
@@ -159,17 +161,22 @@ Fields fields(PlanRequest& request) {
            "their owners (direct) (default: library)");
   made.add("gpu_memory", &request.gpu_memory,
            "Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer "
-           "state take more are not chosen (default: whatever is needed)");
+           "state take more are not chosen (default: whatever is needed)")
+      .under(headings::kMachines);
   made.add("activation_memory", &request.activation_memory,
-           "Of `gpu_memory`, what activations take, such as 20GB (default: nothing)");
-  made.add(
-      "today", &request.today,
-      "What the job runs today, of which the verdict says what a plan saves: a baseline such as "
-      "ddp_fp16 or fsdp2 (default: ddp, and of sharded schedules fsdp2_mixed, or fsdp2 of a "
-      "model in half precision)");
+           "Of `gpu_memory`, what activations take, such as 20GB (default: nothing)")
+      .under(headings::kMachines);
+  made.add("today", &request.today,
+           "What the job runs today, of which the verdict says what a plan saves: a baseline such "
+           "as "
+           "ddp_fp16 or fsdp2 (default: ddp, and of sharded schedules fsdp2_mixed, or fsdp2 of a "
+           "model in half precision)")
+      .under(headings::kJob);
   made.add("optimizer", &request.optimizer,
            "Optimizer whose state is counted as memory: " + describe_optimizers())
+      .under(headings::kJob)
       .with_default();
+  made.under(headings::kQuestions);
   made.add(
       "required_bandwidth", &request.required_bandwidth,
       "Instead of a plan, find the least bandwidth at which computation takes each share of the "
@@ -180,12 +187,11 @@ Fields fields(PlanRequest& request) {
   made.add("break_even", &request.break_even,
            "Also say at which value of this quantity compressing begins or ceases to pay, with an "
            "interval and the curve; plans are searched anew for every value: " +
-               quantity_names())
-      .under(kLooking);
+               quantity_names());
   made.add("advise", &request.advise,
            "Also say in words what bounds the job, what other machines and another schedule would "
-           "bring, and when not to compress")
-      .under(kLooking);
+           "bring, and when not to compress");
+  made.under(headings::kOutput);
   made.add("output", &request.output, "Plan to write: SeCoPa's text, or X.yaml with everything")
       .with_default()
       .file();

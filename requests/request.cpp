@@ -10,6 +10,8 @@
 #include "requests/import_trace.hpp"
 #include "requests/keys/keys.hpp"
 #include "requests/plan.hpp"
+#include "requests/profile.hpp"
+#include "requests/replay.hpp"
 #include "requests/simulate.hpp"
 #include "requests/sweep.hpp"
 
@@ -44,6 +46,13 @@ constexpr RequestRow kRequests[] = {
     row_of<SweepRequest>("sweep",
                          "Predicts every combination of the values that a spec lists, one row "
                          "each, as hipress-sim sweep does."),
+    row_of<ReplayRequest>("replay",
+                          "Really synchronises a model's gradients between ranks as a plan says, "
+                          "verifies every value, and lays the measured times beside the predicted "
+                          "ones, as hipress-exec does."),
+    row_of<ProfileRequest>("profile",
+                           "Measures compression kernels and links of this machine, as "
+                           "hipress-profile does."),
     row_of<ImportRequest>("import_trace",
                           "Reads a trace of a training job: how much of a step is communication "
                           "that nothing hides, and the model that the job trains, as "

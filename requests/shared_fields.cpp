@@ -8,10 +8,12 @@
 #include "costs/cluster.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
+#include "requests/headings.hpp"
 
 namespace hipress::requests {
 
 void add(Fields& fields, costs::MachineOptions& options, std::string_view without_profile) {
+  fields.under(headings::kMachines);
   fields
       .add("profile", &options.profile,
            fmt::format("Costs: a profile.yaml or a shipped profile, such as h100-100g ({})",
@@ -51,6 +53,7 @@ void add(Fields& fields, costs::MachineOptions& options, std::string_view withou
 }
 
 void add(Fields& fields, models::TimeOptions& options) {
+  fields.under(headings::kJob);
   fields.add("compute_time", &options.compute_time,
              "Time of forward and backward together, 120ms: for a model without ready times, or to "
              "scale those that it has; of all micro-steps together, where a model has several "
@@ -63,6 +66,7 @@ void add(Fields& fields, models::TimeOptions& options) {
 }
 
 void add(Fields& fields, plans::PlanOptions& options) {
+  fields.under(headings::kPlan);
   fields.add("bulk_threshold", &options.bulk_threshold,
              "Synchronise gradients smaller than this together, in bulk groups: 64KiB; a larger "
              "threshold groups more gradients (default: the plan's; 0B: each alone)");
@@ -147,6 +151,7 @@ std::vector<casync::Schedule> read_schedules(const std::string& text, const mode
 }
 
 void add(Fields& fields, plans::Trust& trust) {
+  fields.under(headings::kPlan);
   fields.add("trust_plan", &trust.everything,
              "Compile and run whatever programs (x.pse) the plan brings, not only those that "
              "`algorithm` names");

@@ -3,6 +3,7 @@
 #include "casync/strategy.hpp"
 #include "costs/description.hpp"
 #include "planner/baselines/named_plans.hpp"
+#include "requests/headings.hpp"
 #include "requests/shared_fields.hpp"
 #include "requests/simulate.hpp"
 
@@ -10,9 +11,11 @@ namespace hipress::requests {
 
 Fields fields(SimulateRequest& request) {
   Fields made;
+  made.under(headings::kJob);
   made.add("input", &request.input,
            "Gradients: name,elements lines, CSV, model YAML or a shipped model; not needed "
            "with the plan YAML of a broadcast");
+  made.under(headings::kPlan);
   made.add("plan", &request.plan,
            "Plan file, none, all, threshold[:ELEMENTS], an algorithm's name, or one that is made "
            "for "
@@ -29,9 +32,11 @@ Fields fields(SimulateRequest& request) {
                        casync::strategy_names(casync::Operation::kMean),
                        casync::strategy_names(casync::Operation::kBroadcast)))
       .on_given([&request](const std::string&) { request.given.topology = true; });
+  made.under(headings::kMachines);
   made.add("nnodes", &request.nodes,
            "Number of nodes (default: the cluster's, else what a plan YAML says, else 16)")
       .from(1, 1u << 20);
+  made.under(headings::kPlan);
   made.add("algorithm", &request.algorithm,
            "Codec of plan entries that are compressed but name none")
       .with_default()
@@ -39,10 +44,12 @@ Fields fields(SimulateRequest& request) {
   add(made, request.machines,
       fmt::format("default: {}, published for V100s", costs::kDefaultProfile));
   add(made, request.times);
+  made.under(headings::kMachines);
   made.add("network", &request.network,
            "How transfers share links: port (one message at a time) or fair (max-min)")
       .with_default()
       .on_given([&request](const std::string&) { request.given.network = true; });
+  made.under(headings::kRun);
   made.add("fold", &request.fold,
            "Simulate one node for all where they do the same: auto (where that is exact), "
            "never, or always (with bounds where slices are unequal)")
@@ -51,7 +58,9 @@ Fields fields(SimulateRequest& request) {
           "transfer_order", &request.transfer_order,
           "Which waiting message goes first: ready (first come, first served) or need (of the next "
           "forward pass) (default: what the plan says, else ready)")
+      .under(headings::kPlan)
       .on_given([&request](const std::string&) { request.given.transfer_order = true; });
+  made.under(headings::kQuestions);
   made.add("jitter", &request.jitter,
            "Distribution of the factor by which each task's time varies: lognormal:S, uniform:W, "
            "samples:FILE");
@@ -63,9 +72,11 @@ Fields fields(SimulateRequest& request) {
            "Simulate so many draws of the jitter, and print the percentiles")
       .with_default()
       .from(1, 1'000'000);
+  made.under(headings::kRun);
   made.add("jobs", &request.jobs, "Replicas at a time (default: one per core)")
       .from(1, 4096)
       .on_given([&request](const std::string&) { request.given.jobs = true; });
+  made.under(headings::kOutput);
   made.add("trace", &request.trace, "Write the timeline as Chrome/Perfetto JSON").file();
   made.add("export_chakra", &request.chakra,
            "Write the simulated graph as Chakra execution traces, one per node, into a folder")
@@ -76,6 +87,7 @@ Fields fields(SimulateRequest& request) {
            "When gradients are synchronised: " + describe_schedules() +
                " (default: what a plan YAML says, else ddp)");
   made.add("wrap", &request.wrap, describe_wrap());
+  made.under(headings::kQuestions);
   made.add("steady", &request.steady,
            "Simulate so many iterations (8) one after the other, without a barrier, and report the "
            "period that they settle to")

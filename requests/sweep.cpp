@@ -15,6 +15,8 @@
 #include "io/memory.hpp"
 #include "io/processors.hpp"
 #include "kernels/codec/algorithm_list.hpp"
+#include "requests/headings.hpp"
+#include "requests/keys/forms.hpp"
 #include "requests/shared_fields.hpp"
 
 namespace hipress::requests {
@@ -85,9 +87,14 @@ io::Document value_of(const sweep::SweepCell& cell) {
 
 Fields fields(SweepRequest& request) {
   Fields made;
-  made.add("spec", &request.spec, "YAML that lists the values of each axis").must_be_given();
+  made.under(headings::kJob);
+  made.add("spec", &request.spec,
+           "YAML that lists the values of each axis: a file, or the text itself in braces")
+      .must_be_given();
+  made.under(headings::kOutput);
   made.add("output", &request.output, "CSV to write: one row per point, whole or not at all")
       .file();
+  made.under(headings::kRun);
   made.add("jobs", &request.jobs,
            "Threads; the output does not depend on it (default: one per core)")
       .from(1, 4096);
@@ -102,6 +109,7 @@ Fields fields(SweepRequest& request) {
       "OUTPUT.cache)");
   made.add("no_intervals", &request.no_intervals,
            "Leave the columns of 10-90 % intervals empty: a third of the simulations");
+  made.under(headings::kPlan);
   made.add("algorithm", &request.algorithms,
            "Programs (x.pse,y.pse) that the spec and its plans may bring");
   made.add("evaluations", &request.evaluations,
@@ -123,7 +131,9 @@ SweepSpec read_spec(const SweepRequest& request) {
         "what plans compress with is axis algorithm of the spec",
         io::quote(name)));
   }
-  if (const std::string* file = request.spec.text()) return sweep::read_sweep(*file, trust);
+  const std::string* const text = request.spec.text();
+  if (text != nullptr && text->starts_with('{')) return sweep::parse_sweep(*text, "spec", trust);
+  if (text != nullptr) return sweep::read_sweep(*text, trust);
   // JSON is YAML, so that a spec within a request is read as a file is.
   return sweep::parse_sweep(request.spec.print(2), "spec", trust);
 }
@@ -206,21 +216,32 @@ Swept sweep(const SweepRequest& request, const Hooks& hooks) {
   return made;
 }
 
-io::Document document(const Swept& swept) {
-  io::Document rows = io::Document::list();
+void fill(Record& record, const Swept& swept) {
+  record.add("provenance", swept.provenance, "What the rows depend on, a sentence each");
+  record.add("points", swept.size.points, "Points that the spec lists, or the shard has");
+  record.add("known_points", swept.size.known, "Of these, taken from the cache");
+  record.add("plans", swept.size.planned, "Plans that were searched");
+  record.add("graphs", swept.size.graphs, "Graphs that were built");
+  record.add("simulations", swept.size.simulations, "Simulations");
+  record.add("tasks", swept.size.tasks, "Tasks that were simulated");
+  record.add(
+      "columns", [] { return sweep::sweep_columns(); }, "Columns of a row, as in the CSV");
+  record.add(
+      "axes", [] { return sweep::axis_columns(); }, "Those of them that are axes");
+  std::vector<std::vector<io::Document>> rows;
   for (const sweep::SweepRow& row : swept.rows) {
-    io::Document::List values;
+    std::vector<io::Document>& values = rows.emplace_back();
     for (const sweep::SweepCell& cell : sweep_cells(swept.spec, row)) {
       values.push_back(value_of(cell));
     }
-    rows.push_back(io::Document::list(std::move(values)));
   }
-  return {{"provenance", swept.provenance},   {"points", swept.size.points},
-          {"known_points", swept.size.known}, {"plans", swept.size.planned},
-          {"graphs", swept.size.graphs},      {"simulations", swept.size.simulations},
-          {"tasks", swept.size.tasks},        {"columns", sweep::sweep_columns()},
-          {"axes", sweep::axis_columns()},    {"rows", rows}};
+  record.add("rows", rows, "Values of a row in the order of the columns; null where there is none");
 }
+
+constinit const ResultForm kSweepForm = {
+    "sweep", "A sweep", "Of a sweep request", {}, schema_of<Swept>};
+
+io::Document document(const Swept& swept) { return document_of(swept); }
 
 io::Document answer(const SweepRequest& request, const Hooks& hooks) {
   return document(sweep(request, hooks));

@@ -9,6 +9,7 @@
 #include "plans/trust.hpp"
 #include "requests/field.hpp"
 #include "requests/hooks.hpp"
+#include "requests/record.hpp"
 #include "sweep/sweep.hpp"
 
 /// The request "sweep", which hipress-sim sweep makes of its command line.
@@ -51,6 +52,7 @@ Swept sweep(const SweepRequest& request, const Hooks& hooks);
 /// The columns of the CSV, its rows with numbers as numbers and null where there is none, and what
 /// was simulated for them.
 io::Document document(const Swept& swept);
+void fill(Record& record, const Swept& swept);
 
 /// Answers the request.
 io::Document answer(const SweepRequest& request, const Hooks& hooks);

@@ -289,9 +289,9 @@ HIPRESS_API void hipress_codec_close(hipress_codec* codec);
 
 /** How far a request is. */
 typedef struct hipress_progress {
-  const char* stage; /**< "search", or of sweeps "plans" and "simulations"; lives until the function returns */
+  const char* stage; /**< "search", of sweeps "plans" and "simulations", of replays "iterations"; lives until the function returns */
   double share;      /**< that is done, from 0 to 1 */
-  int64_t done;      /**< of plans or simulations */
+  int64_t done;      /**< of plans, simulations or iterations */
   int64_t all;       /**< of them; 0 in a search */
   double best_s;     /**< of a search: the best iteration time so far; else 0 */
 } hipress_progress;
@@ -300,7 +300,8 @@ typedef struct hipress_progress {
 typedef struct hipress_call_options {
   size_t bytes;  /**< of this structure, as hipress_call_options_init() sets it */
   void* context; /**< the functions' first argument */
-  /** What may mislead, and what was assumed: sentences that live until the function returns; by the calling thread. */
+  /** What may mislead, and what was assumed: sentences that live until the function returns; by the calling
+   * thread, but for warnings of ranks that are silent, which come from another. */
   void (*warn)(void* context, const char* sentence);
   void (*inform)(void* context, const char* sentence);
   /** By one thread at a time, perhaps another than the caller's. */
@@ -314,8 +315,8 @@ typedef struct hipress_call_options {
 HIPRESS_API void hipress_call_options_init(hipress_call_options* options);
 
 /** Answers a request as the command-line tools do: {"request": "plan", "input": "vgg19", "nnodes": 8}. The members are
- * the long options of hipress-plan ("plan"), hipress-sim ("simulate"), hipress-sim sweep ("sweep") and hipress-import
- * ("import_trace"), with underscores; {"request": "schema"} answers with their JSON schemas. The result is the object that
+ * the long options of hipress-plan ("plan"), hipress-sim ("simulate"), hipress-sim sweep ("sweep"), hipress-exec
+ * ("replay"), hipress-profile ("profile") and hipress-import ("import_trace"), with underscores; {"request": "schema"} answers with their JSON schemas. The result is the object that
  * the tool prints with --json. Without "output" nothing is written.
  *
  * After an error, which the status tells (HIPRESS_INVALID: the request is wrong), the result is {"error": {"kind",

@@ -5,21 +5,25 @@ the built library tells: HIPRESS_LIBRARY=build/release/runtime/libhipress.so scr
 import pathlib
 import sys
 import textwrap
+import types
 from typing import Any, Dict, List
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "python"))
+if "hipress" not in sys.modules:  # without what it imports of the file that is about to be written
+    sys.modules["hipress"] = types.ModuleType("hipress")
+    sys.modules["hipress"].__path__ = [str(ROOT / "python/hipress")]
 
 from hipress._call import answer  # noqa: E402
 
 OUTPUT = ROOT / "python/hipress/_requests.py"
 WIDTH = 132
 
-#: Function: its result, and the argument that may be given without its name.
+#: Function: its result, and the argument that may be given without its name, if there is one.
 FUNCTIONS = {"plan": ("Plan", "input"), "simulate": ("Simulation", "input"), "sweep": ("Sweep", "spec"),
-             "import_trace": ("Trace", "trace")}
+             "replay": ("Replay", "input"), "profile": ("Profile", ""), "import_trace": ("Trace", "trace")}
 #: Those whose stages report progress.
-PROGRESS = {"plan", "sweep"}
+PROGRESS = {"plan", "sweep", "replay"}
 #: Fields that are no arguments, and the values that they always have: the page is for save_html().
 ALWAYS: Dict[str, Dict[str, Any]] = {"plan": {"page": True}}
 TYPES = {"string": "Text", "integer": "int", "number": "float", "boolean": "bool", "array": "Sequence[str]",
@@ -31,7 +35,7 @@ import os
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from hipress._call import Progress, answer
-from hipress._results import Plan, Simulation, Sweep, Trace
+from hipress._results import Plan, Profile, Replay, Simulation, Sweep, Trace
 
 #: A text, or a path for one.
 Text = Union[str, "os.PathLike[str]"]
@@ -63,7 +67,8 @@ def function(name: str, schema: Dict[str, Any]) -> str:
     result, first = FUNCTIONS[name]
     always = ALWAYS.get(name, {})
     fields = {key: field for key, field in schema["properties"].items() if key not in {"request", *always}}
-    arguments = [f"{first}: {annotation(fields[first], first in schema['required'])}", "*"]
+    arguments = [f"{first}: {annotation(fields[first], first in schema['required'])}"] if first else []
+    arguments += ["*"]
     arguments += [f"{key}: {annotation(field, key in schema['required'])}" for key, field in fields.items() if key != first]
     if name in PROGRESS:
         arguments.append("progress: Optional[Callable[[Progress], Any]] = None")

@@ -3,15 +3,19 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 
 #include "io/error.hpp"
+#include "io/suggestion.hpp"
 
 namespace hipress::sim {
 
 Network parse_network(std::string_view name) {
   if (name == "port") return Network::kPort;
   if (name == "fair") return Network::kFair;
-  throw io::InputError(fmt::format("unknown network {}; known are port, fair", io::quote(name)));
+  constexpr std::string_view kKnown[] = {"port", "fair"};
+  throw io::InputError(fmt::format("unknown network {}{}known are port, fair", io::quote(name),
+                                   io::before_known(name, kKnown)));
 }
 
 const char* to_string(Network network) { return network == Network::kPort ? "port" : "fair"; }

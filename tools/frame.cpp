@@ -17,15 +17,19 @@
 #include <memory>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/interrupts.hpp"
 #include "io/spelling.hpp"
+#include "io/suggestion.hpp"
 #include "io/utf8.hpp"
 #include "io/version.hpp"
+#include "requests/headings.hpp"
 
 namespace hipress::tools {
 namespace {
@@ -85,9 +89,55 @@ void refuse_values_of_flags(CLI::App& app) {
   }
 }
 
-/// CLI11's complaint about the command line, without the middle of what is long, and with better
-/// words for flags that were given a value.
-std::string complaint(const CLI::ParseError& error) {
+/// Prints groups of options in the order of the headings, others behind them.
+class Grouped : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
+    return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) +
+           in_order(*app);
+  }
+
+ private:
+  std::string in_order(const CLI::App& app) const {
+    std::vector<std::string> groups = app.get_groups();
+    const auto place = [](const std::string& group) {
+      return std::ranges::find(requests::headings::kAll, group) - requests::headings::kAll.begin();
+    };
+    std::ranges::stable_sort(groups, {}, place);
+    std::string text;
+    for (const std::string& group : groups) {
+      const auto options = app.get_options([&](const CLI::Option* option) {
+        return option->get_group() == group && option->nonpositional();
+      });
+      if (!options.empty()) text += make_group(group, false, options);
+    }
+    return text + '\n';
+  }
+};
+
+/// "unknown option '--nodes'; did you mean '--nnodes'?" of the first argument that was not
+/// expected.
+std::string complaint_of_extras(const CLI::App& app) {
+  const std::vector<std::string> extras = app.remaining();
+  const auto first = std::ranges::find_if(
+      extras, [](const std::string& extra) { return extra.size() > 1 && extra.starts_with('-'); });
+  if (first == extras.end()) {
+    return fmt::format("{} was not expected", io::quote(extras.front()));
+  }
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  const std::string option = first->substr(0, first->find('='));
+  return fmt::format(
+      "unknown option {}{}", io::quote(option),
+      io::question(option, std::vector<std::string_view>(names.begin(), names.end())));
+}
+
+/// CLI11's complaint about the command line, with better words for arguments that are no option,
+/// whatever else is wrong, and for flags that were given a value.
+std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
+  if (app.remaining_size() > 0) return complaint_of_extras(app);
   constexpr std::string_view kOfFlag = " was given a disallowed flag override";
   constexpr std::size_t kShown = 500;  // at each end
   const std::string what = error.what();
@@ -108,12 +158,22 @@ int parse_and_run(int argc, char** argv, const ToolInfo& info,
   app.set_version_flag("--version", info.name + " " + io::version());
   declare(app);
   refuse_values_of_flags(app);
+  const auto formatter = std::make_shared<Grouped>();
+  app.formatter(formatter);
+  for (CLI::Option* option : {app.get_help_ptr(), app.get_option("--version")}) {
+    option->group("Help");
+  }
+  if (argc <= 1 && info.needs_arguments) {
+    std::cerr << formatter->make_description(&app) << formatter->make_usage(&app, info.name)
+              << "All options: " << info.name << " --help\n";
+    return kRequestWrong;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help_or_version) {
     return app.exit(help_or_version) == 0 ? kDone : kRunFailed;
   } catch (const CLI::ParseError& error) {
-    throw io::InputError(fmt::format("{} (see {} --help)", complaint(error), info.name));
+    throw io::InputError(fmt::format("{} (see {} --help)", complaint(app, error), info.name));
   }
   return run();
 }

@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "io/error.hpp"
+#include "io/suggestion.hpp"
 
 namespace hipress::tools {
 
@@ -34,6 +39,15 @@ CLI::Validator file_name() {
     return std::string(text.empty() ? "the name of a file must not be empty" : "");
   };
   return CLI::Validator(check, "");
+}
+
+CLI::Validator word_of(std::vector<std::string> words) {
+  const std::string list = fmt::format("{{{}}}", fmt::join(words, ","));
+  const auto check = [words = std::move(words)](const std::string& text) {
+    if (std::ranges::find(words, text) != words.end()) return std::string();
+    return io::none_of(text, std::vector<std::string_view>(words.begin(), words.end()));
+  };
+  return CLI::Validator(check, list);
 }
 
 CLI::Validator number_from(double least, double most) {

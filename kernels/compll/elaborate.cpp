@@ -330,8 +330,7 @@ bool Elaborator::visible(std::size_t index) const {
 }
 
 std::string Elaborator::near(std::string_view word, const std::vector<std::string_view>& known) {
-  const std::string_view nearest = io::nearest(word, known);
-  return nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest);
+  return io::question(word, known);
 }
 
 Variable& Elaborator::find(const std::string& name, const Place& place) {

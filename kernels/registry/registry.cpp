@@ -330,10 +330,10 @@ std::string describe(const std::vector<Parameter>& parameters) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-[[noreturn]] void refuse(std::string_view text, const AlgorithmRow& row,
-                         const std::string& reason) {
-  throw std::invalid_argument(fmt::format("algorithm {}: {}; parameters of {}: {}", io::quote(text),
-                                          reason, row.name, describe(row.parameters)));
+[[noreturn]] void refuse(std::string_view text, const AlgorithmRow& row, const std::string& reason,
+                         const std::string& pause = "; ") {
+  throw std::invalid_argument(fmt::format("algorithm {}: {}{}parameters of {}: {}", io::quote(text),
+                                          reason, pause, row.name, describe(row.parameters)));
 }
 
 /// The number that the whole of a text is.
@@ -365,7 +365,10 @@ void assign(std::string_view assignment, std::string_view text, const AlgorithmR
   const auto parameter = std::find_if(row.parameters.begin(), row.parameters.end(),
                                       [&](const Parameter& p) { return p.name == name; });
   if (parameter == row.parameters.end()) {
-    refuse(text, row, fmt::format("there is no parameter {}", io::quote(name)));
+    std::vector<std::string_view> names;
+    for (const Parameter& known : row.parameters) names.push_back(known.name);
+    refuse(text, row, fmt::format("there is no parameter {}", io::quote(name)),
+           io::before_known(name, names));
   }
   if (std::find(given.begin(), given.end(), name) != given.end()) {
     refuse(text, row, fmt::format("{} is given twice", io::quote(name)));

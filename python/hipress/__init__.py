@@ -5,7 +5,8 @@
     model = torch.nn.parallel.DistributedDataParallel(model)
     hipress.attach(model, plan="plan.yaml")
 
-plan(), simulate(), sweep() and import_trace() answer what the command-line tools answer, and need neither torch nor a process.
+plan(), simulate(), sweep(), replay(), profile() and import_trace() answer what the command-line tools answer, and need neither torch
+nor a process.
 Everything is in libhipress.so; this package calls it, whatever the versions of Python and torch.
 """
 
@@ -16,8 +17,8 @@ from hipress._call import Progress, answer
 from hipress._engine import Error, InvalidRequest, RankLost
 from hipress._errors import EnvironmentFailure, HipressError, HipressWarning, InputError, Interrupted, UnmetError
 from hipress._library import Gradient, LibraryError, library_path
-from hipress._requests import import_trace, plan, simulate, sweep
-from hipress._results import Plan, Result, Simulation, Sweep, Trace
+from hipress._requests import import_trace, plan, profile, replay, simulate, sweep
+from hipress._results import Plan, Profile, Replay, Result, Simulation, Sweep, Trace
 from hipress._version import version as _version
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 __version__ = _version()
 
 __all__ = ["Capture", "EnvironmentFailure", "Error", "Gradient", "HipressError", "HipressWarning", "Hook", "InputError",
-           "Interrupted", "InvalidRequest", "LibraryError", "LocalUpdates", "Plan", "Progress", "RankLost", "Result",
-           "ShardedHook", "Simulation", "Sweep", "Trace", "UnmetError", "Verification", "answer", "attach", "capture",
-           "import_trace", "library_path", "plan", "simulate", "sweep", "synchronise", "verify"]
+           "Interrupted", "InvalidRequest", "LibraryError", "LocalUpdates", "Plan", "Profile", "Progress", "RankLost",
+           "Replay", "Result", "ShardedHook", "Simulation", "Sweep", "Trace", "UnmetError", "Verification", "answer", "attach",
+           "capture", "import_trace", "library_path", "plan", "profile", "replay", "simulate", "sweep", "synchronise", "verify"]
 
 #: What needs torch, and the module that has it.
 _NEED_TORCH = {"Capture": "_capture", "Hook": "_ddp", "LocalUpdates": "_local", "ShardedHook": "_fsdp", "Verification": "_verify",

@@ -19,8 +19,8 @@ _log = logging.getLogger("hipress")
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """How far a request is: `share` of the stage ("search", or of sweeps "plans" and "simulations") is done, that is `done` of
-    `all` plans or simulations. `best_s` is the best iteration time so far of a search, in seconds."""
+    """How far a request is: `share` of the stage ("search", of sweeps "plans" and "simulations", of replays "iterations") is
+    done, that is `done` of `all` of them. `best_s` is the best iteration time so far of a search, in seconds."""
 
     stage: str
     share: float

@@ -4,7 +4,7 @@ import os
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from hipress._call import Progress, answer
-from hipress._results import Plan, Simulation, Sweep, Trace
+from hipress._results import Plan, Profile, Replay, Simulation, Sweep, Trace
 
 #: A text, or a path for one.
 Text = Union[str, "os.PathLike[str]"]
@@ -127,7 +127,7 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                            in hipress-sim)
     bandwidth_uncertainty  How uncertain the links' bandwidth is: 0.2 for 80 to 120 % of it
     replicas               Draws that plans are compared on; more: steadier percentiles (default: 100)
-    disable_pass           Passes to leave out, separated by commas
+    disable_pass           Passes to leave out, which polish the plan after search timeline, separated by commas
     progress               Called now and then with a Progress, perhaps on another thread
 
     InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt ends it.
@@ -270,7 +270,7 @@ def sweep(spec: Union[Text, Mapping[str, Any]], *, output: Optional[Text] = None
     prints with --json: a Sweep, whose attributes are that object's keys. Arguments are the tool's long options; those that are
     None are not given.
 
-    spec          YAML that lists the values of each axis
+    spec          YAML that lists the values of each axis: a file, or the text itself in braces
     output        CSV to write: one row per point, whole or not at all
     jobs          Threads; the output does not depend on it (default: one per core)
     shard         I/M: the I-th of M contiguous parts. Only the first has the header, so that the parts' files one after the other
@@ -288,6 +288,182 @@ def sweep(spec: Union[Text, Mapping[str, Any]], *, output: Optional[Text] = None
     return Sweep(answer({"request": "sweep", "spec": spec, "output": output, "jobs": jobs, "shard": shard,
                          "cache": cache, "no_intervals": no_intervals or None, "algorithm": algorithm,
                          "evaluations": evaluations, "trust_plan": trust_plan or None}, progress))
+
+
+def replay(input: Optional[Text] = None, *, compute_time: Optional[Text] = None, forward: Optional[Text] = None,
+           gradients: Optional[Text] = None, load_state: Optional[Text] = None, plan: Text,
+           topology: Optional[Text] = None, algorithm: Optional[Text] = None, schedule: Optional[Text] = None,
+           bulk_threshold: Optional[Text] = None, bulk_wait: Optional[Text] = None,
+           bulk_limit: Optional[Text] = None, batch_threshold: Optional[Text] = None,
+           batch_wait: Optional[Text] = None, batch_limit: Optional[Text] = None, density: Optional[float] = None,
+           shards_by: Optional[Text] = None, raw_allreduce: bool = False, no_pipelining: bool = False,
+           no_bulk: bool = False, no_selection: bool = False, trust_plan: bool = False,
+           nnodes: Optional[int] = None, profile: Optional[Text] = None, cluster: Optional[Text] = None,
+           bandwidth: Optional[Text] = None, latency: Optional[Text] = None, overhead: Optional[Text] = None,
+           gpus_per_node: Optional[int] = None, gpu_bandwidth: Optional[Text] = None, scale_kernels: Union[Text,
+           bool, None] = None, assume_cost: Optional[Sequence[str]] = None, network: Optional[Text] = None,
+           reprobe: bool = False, iterations: Optional[int] = None, warmup: Optional[int] = None,
+           backward: Optional[Text] = None, seed: Optional[int] = None, again: Optional[int] = None,
+           timeout: Optional[float] = None, device: Optional[Text] = None, transport: Optional[Text] = None,
+           rendezvous: Optional[Text] = None, interface: Optional[Text] = None, job: Optional[Text] = None,
+           secret_file: Optional[Text] = None, silence: Optional[float] = None, insecure: bool = False,
+           trace: Optional[Text] = None, means: Optional[Text] = None, save_state: Optional[Text] = None,
+           progress: Optional[Callable[[Progress], Any]] = None) -> Replay:
+    """Really synchronises a model's gradients between ranks as a plan says, verifies every value, and lays the measured times
+    beside the predicted ones, as hipress-exec does. Answers as the tool prints with --json: a Replay, whose attributes are that
+    object's keys. Arguments are the tool's long options; those that are None are not given.
+
+    input            Gradients: name,elements lines, CSV, model YAML or a shipped model; not needed with the plan YAML of a
+                     broadcast
+    compute_time     Time of forward and backward together, 120ms: for a model without ready times, or to scale those that it has;
+                     of all micro-steps together, where a model has several (default: the model's)
+    forward          Time of the forward pass and of the optimizer before it, together: 40ms; of one pass alone, where a model has
+                     several micro-steps (default: the model's, else a third of `compute_time`)
+    gradients        Folder with the gradients of all ranks, the same in every iteration, instead of made-up ones:
+                     rank{r}/{index}.f32 has those of rank r, index from 0 in the order of `input`, as raw little-endian fp32
+                     whatever the model's dtype. Each rank verifies a part of all ranks' results, so all must be able to read the
+                     whole folder; give processes a shared one
+    load_state       Folder with what the encoders of all ranks keep between iterations, to begin with: rank{r}.state, as
+                     `save_state` writes it. For plans that compress in stages alone (powersgd, acpsgd, rsketch), since only these
+                     verify from a state on
+    plan             Plan file, none, all, an algorithm's name, threshold[:ELEMENTS], or a baseline's of hipress-plan: ddp,
+                     none_grouped …
+    topology         One of ps, ring, allreduce, allgather, or of a broadcast chain, binomial, scatter_allgather, chain_p2p
+                     (default: what a plan YAML says, else ps)
+    algorithm        Codec of plan entries that are compressed but name none [onebit]
+    schedule         When gradients are synchronised: ddp: the mean of every gradient in every step; local(steps, fragments,
+                     every, pattern, overlap): several steps on each node alone, then the mean of how far the weights have moved
+                     (DiLoCo); fsdp(reshard, prefetch, in_flight, communicators): parameters, gradients and the optimizer's state
+                     in shards over all nodes (FSDP, ZeRO-3); hsdp(shard, reshard, prefetch, in_flight, communicators):
+                     parameters, gradients and the optimizer's state in shards over groups of neighbours, between which gradients
+                     are averaged (HSDP) (default: what a plan YAML says, else ddp). An iteration is then a period, whose steps
+                     are computed by a timer
+    bulk_threshold   Synchronise gradients smaller than this together, in bulk groups: 64KiB; a larger threshold groups more
+                     gradients (default: the plan's; 0B: each alone)
+    bulk_wait        How long a bulk group waits after its first gradient, 1ms; gradients that are ready later stay out of it
+    bulk_limit       Make no bulk group larger than this: 4MiB
+    batch_threshold  Encode, decode and add slices smaller than this in one launch, as a batch: 64KiB; a larger threshold batches
+                     more slices (default: the plan's; 0B: each alone)
+    batch_wait       How long a batch waits after its first slice, 1ms; slices that are ready later stay out of it
+    batch_limit      Make no batch larger than this: 4MiB
+    density          Send sparse gradients at this density (above 0, at most 1) instead of the plan's; above the plan's
+                     break-even, send them dense
+    shards_by        What carries the shards of a sharded schedule: a library's collectives (library), or messages between nodes,
+                     around a ring (ring) or straight to their owners (direct) (default: the plan's, else library)
+    raw_allreduce    Use the library's all-reduce for gradients that are not compressed
+    no_pipelining    Synchronise gradients one after the other, each in phases that do not overlap on a node
+    no_bulk          Make neither bulk groups nor batches, whatever the plan says
+    no_selection     Compress every gradient with the plan's algorithm, K = N
+    trust_plan       Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
+    nnodes           Ranks (default: the launcher's, else what a plan YAML says, else the cluster's)
+    profile          Costs: a profile.yaml or a shipped profile, such as h100-100g (default: none, and nothing is predicted)
+    cluster          Cluster YAML: hosts, speeds, slow links between pairs of hosts (docs/profiles.md); what it leaves out is the
+                     profile's
+    bandwidth        Bandwidth of the links between nodes: 25Gbps (default: the cluster's, else the profile's)
+    latency          Latency of these links, on the wire: 20us (default: as for bandwidth)
+    overhead         Time for which each message occupies the ports at both ends, besides its bytes: 20us (default: as for
+                     bandwidth)
+    gpus_per_node    GPUs that sum up gradients in a node first (default: the cluster's, else 1)
+    gpu_bandwidth    Bandwidth of the links between a node's GPUs (default: the cluster's, else 250GB/s)
+    scale_kernels    Scale kernels to a memory bandwidth: 3.35TB/s (without a value: to the profile's hardware.memory_bandwidth)
+    assume_cost      Charge a program that is not measured yet what another algorithm costs: tern.pse=int4block; may be given
+                     several times
+    network          How predicted transfers share links: port (one message at a time) or fair (max-min) [fair]
+    reprobe          Also predict by what the machine's probes reach now, where it is not as fast as when it was profiled
+    iterations       Measured iterations; more: a steadier median [3]
+    warmup           Iterations before them, verified but not reported [1]
+    backward         What produces gradients: a timer (idle) or a busy core (spin) [idle]
+    seed             Seed of made-up gradients and random draws [1]
+    again            Replay again, so many times at most, where probes before and after say that the machine's speed changed
+                     meanwhile [3]
+    timeout          Seconds without progress after which the job ends. If given, it also limits how long the C++ compiler may
+                     take for a program (x.pse), which is else 120 seconds [30.0]
+    device           Where gradients lie and codecs run: cpu, or cuda [cpu]
+    transport        What moves messages: tcp (TCP; connections authenticate each other by the job's secret); gloo (TCP through
+                     gloo; authenticates nobody); memory (copies between threads of one process); nccl (between GPUs; its ranks
+                     meet over tcp). With `device` cuda, all others go through pinned host memory [tcp]
+    rendezvous       Where the processes of a job meet: file:///shared/folder, redis://host:port or, with TLS, rediss://host:port
+    interface        Network interface or address to use (default: loopback)
+    job              Name that tells jobs apart that meet in one place [hipress]
+    secret_file      File with a secret of at least 16 bytes (mode 0600), the same for every rank (default: rank 0 leaves a secret
+                     at the rendezvous)
+    silence          Seconds after which a process that sends nothing, not even the beats that it sends while it computes, counts
+                     as dead [300.0]
+    insecure         Let `transport` gloo, which authenticates nobody, listen beyond loopback; only for networks that nobody else
+                     can reach
+    trace            Write the timelines as Chrome/Perfetto JSON
+    means            Folder to write what each rank ends with after the last iteration, in files as `gradients` has them. Is made
+                     if it is missing, and refused if it holds a file
+    save_state       Folder to write what the encoders keep after the last iteration: residuals and factors. Is made if it is
+                     missing; files in it are replaced
+    progress         Called now and then with a Progress, perhaps on another thread
+
+    InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt ends it.
+    """
+    return Replay(answer({"request": "replay", "input": input, "compute_time": compute_time, "forward": forward,
+                          "gradients": gradients, "load_state": load_state, "plan": plan, "topology": topology,
+                          "algorithm": algorithm, "schedule": schedule, "bulk_threshold": bulk_threshold,
+                          "bulk_wait": bulk_wait, "bulk_limit": bulk_limit, "batch_threshold": batch_threshold,
+                          "batch_wait": batch_wait, "batch_limit": batch_limit, "density": density,
+                          "shards_by": shards_by, "raw_allreduce": raw_allreduce or None,
+                          "no_pipelining": no_pipelining or None, "no_bulk": no_bulk or None,
+                          "no_selection": no_selection or None, "trust_plan": trust_plan or None, "nnodes": nnodes,
+                          "profile": profile, "cluster": cluster, "bandwidth": bandwidth, "latency": latency,
+                          "overhead": overhead, "gpus_per_node": gpus_per_node, "gpu_bandwidth": gpu_bandwidth,
+                          "scale_kernels": scale_kernels, "assume_cost": assume_cost, "network": network,
+                          "reprobe": reprobe or None, "iterations": iterations, "warmup": warmup,
+                          "backward": backward, "seed": seed, "again": again, "timeout": timeout, "device": device,
+                          "transport": transport, "rendezvous": rendezvous, "interface": interface, "job": job,
+                          "secret_file": secret_file, "silence": silence, "insecure": insecure or None,
+                          "trace": trace, "means": means, "save_state": save_state}, progress))
+
+
+def profile(*, algorithm: Optional[Sequence[str]] = None, quick: bool = False, base: Optional[Text] = None,
+            anew: Optional[Text] = None, sample: Optional[Text] = None, nnodes: Optional[int] = None,
+            device: Optional[Text] = None, transport: Optional[Text] = None, passes: Optional[int] = None,
+            again: Optional[int] = None, timeout: Optional[float] = None, rendezvous: Optional[Text] = None,
+            interface: Optional[Text] = None, job: Optional[Text] = None, secret_file: Optional[Text] = None,
+            silence: Optional[float] = None, insecure: bool = False, output: Optional[Text] = None) -> Profile:
+    """Measures compression kernels and links of this machine, as hipress-profile does. Answers as the tool prints with --json: a
+    Profile, whose attributes are that object's keys. Arguments are the tool's long options; those that are None are not given.
+
+    algorithm    What to measure, separated by commas; staged ones at several ranks, whichever is given (default:
+                 onebit,tbq,terngrad,dgc,graddrop,int8block,int4block,fp8block,fp4block,fp16,bf16,powersgd,acpsgd,rsketch,lossless)
+    quick        Fewer sizes and repetitions: a quarter of a minute for two algorithms on an idle machine
+    base         Profile of which but a part is measured anew (`anew`); the rest holds here too
+    anew         What `base` is measured anew for: links, for a network too slow to show what a transfer costs the CPU, or
+                 kernels, for a machine whose memory is not always as fast, or cores, what transfers cost these on links that are
+                 known, for such a machine, too (default: links)
+    sample       File of fp32 numbers (one of your tensors, as it lies in memory): what messages of algorithms come to whose
+                 length varies with the data; with `base` and without `anew`, nothing else is measured
+    nnodes       Ranks between which links are measured (default: the launcher's, else 4 that share this machine)
+    device       Where codecs run: cpu, or cuda [cpu]
+    transport    What links are measured of: tcp (TCP; connections authenticate each other by the job's secret); gloo (TCP through
+                 gloo; authenticates nobody); memory (copies between threads of one process); nccl (between GPUs). gloo's and
+                 nccl's all-gather, reduce-scatter and all-to-all are measured, too [tcp]
+    passes       How often a CPU's kernels are measured, seconds apart; more where a machine is shared (default: 2)
+    again        Measure again, so many times at most, where probes before and after say that the machine's speed changed
+                 meanwhile (default: 3, with `quick` 1)
+    timeout      Seconds without progress after which the job ends [60.0]
+    rendezvous   Where the processes of a job meet that a launcher started, to measure the links between them:
+                 file:///shared/folder, redis://host:port or, with TLS, rediss://host:port
+    interface    Network interface or address of this process in a job (default: loopback)
+    job          Name that tells jobs apart that meet in one place [hipress-profile]
+    secret_file  File with a secret of at least 16 bytes (mode 0600), the same for every rank (default: rank 0 leaves a secret at
+                 the rendezvous)
+    silence      Seconds after which a process that sends nothing, not even the beats that it sends while it computes, counts as
+                 dead [300.0]
+    insecure     Let `transport` gloo, which authenticates nobody, listen beyond loopback; only for networks that nobody else can
+                 reach
+    output       Profile to write
+
+    InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt ends it.
+    """
+    return Profile(answer({"request": "profile", "algorithm": algorithm, "quick": quick or None, "base": base,
+                           "anew": anew, "sample": sample, "nnodes": nnodes, "device": device,
+                           "transport": transport, "passes": passes, "again": again, "timeout": timeout,
+                           "rendezvous": rendezvous, "interface": interface, "job": job, "secret_file": secret_file,
+                           "silence": silence, "insecure": insecure or None, "output": output}))
 
 
 def import_trace(trace: Text, *, output: Optional[Text] = None, every_all_reduce: bool = False) -> Trace:

@@ -220,6 +220,51 @@ class Sweep(Result):
         return _plots.figure_of(_plots.sweep_picture(self, kind))
 
 
+class Replay(Result):
+    """What replay() answers: measured times beside predicted ones. Ranks other than 0 of a job have no prediction."""
+
+    verified: bool
+    measured_iteration_s: Dict[str, float]
+    predicted_iteration_s: Optional[float]
+
+    def _lines(self) -> Sequence[str]:
+        measured = self.measured_iteration_s
+        lines = [f"iteration {duration(measured['median'])} ({duration(measured['p10'])} … {duration(measured['p90'])}), "
+                 f"{self.iterations} iterations on {self.ranks} ranks"]
+        if self.predicted_iteration_s is not None:
+            lines.append(f"predicted {duration(self.predicted_iteration_s)} ({duration(self.predicted_iteration_s_p10)} … "
+                         f"{duration(self.predicted_iteration_s_p90)})")
+        return [*lines, "verified" if self.verified else "not verified", *self.notes]
+
+    def records(self) -> List[Dict[str, Any]]:
+        """Tasks by kind, predicted and measured, a dictionary each; none without a prediction."""
+        return [dict(kind) for kind in self.kinds]
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """records() as a pandas frame. ImportError without pandas."""
+        return _frame(self.records())
+
+
+class Profile(Result):
+    """What profile() answers: the rates of codecs and links that were measured."""
+
+    hardware: str
+    codecs: Dict[str, Dict[str, Any]]
+
+    def _lines(self) -> Sequence[str]:
+        rates = [f"{name}: encodes {costs['encode_Bps'] / 1e9:.2f} GB/s, decodes {costs['decode_Bps'] / 1e9:.2f} GB/s"
+                 for name, costs in self.codecs.items()]
+        return [self.hardware, *rates, f"one flow {8 * self.link['bandwidth_Bps'] / 1e9:.2f} Gbit/s", *self.notes]
+
+    def records(self) -> List[Dict[str, Any]]:
+        """The codecs, a dictionary each."""
+        return [{"codec": name, **costs} for name, costs in self.codecs.items()]
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """records() as a pandas frame. ImportError without pandas."""
+        return _frame(self.records())
+
+
 class Trace(Result):
     """What import_trace() answers: the steps of a trace, and where their time went."""
 

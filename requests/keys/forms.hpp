@@ -16,6 +16,6 @@ inline constexpr ResultKey kMixKeys[] = {
 
 extern const ResultForm kPlanForm, kBandwidthForm, kBroadcastForm;
 extern const ResultForm kSimulateForm, kChakraForm, kSweepForm, kImportForm;
-extern const ResultForm kExecForm, kProfileForm, kErrorForm;
+extern const ResultForm kReplayForm, kProfileForm, kErrorForm;
 
 }  // namespace hipress::requests

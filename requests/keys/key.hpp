@@ -3,8 +3,10 @@
 #include <span>
 #include <string_view>
 
-/// What the keys of results say: of the answers to requests, and of what tools that measure print
-/// with --json. Schemas, the page of reference and the tests of results are made from these tables.
+#include "io/document.hpp"
+
+/// What the keys of results say. Schemas, the page of reference and the tests of results are made
+/// from these tables, and from records (record.hpp).
 namespace hipress::requests {
 
 /// Whether a result has a key; kInPart: sometimes, and then not always all of its members.
@@ -26,10 +28,11 @@ struct ResultKey {
 
 /// One form of a result: the keys of an object that answers some requests.
 struct ResultForm {
-  std::string_view of;  ///< what it answers, or which command prints it: "plan", "exec"
+  std::string_view of;  ///< the request that it answers, or "error"
   std::string_view title;
   std::string_view when;  ///< a sentence: of which requests or commands the result has this form
   std::span<const ResultKey> keys;
+  io::Document (*schema)() = nullptr;  ///< of what a Record fills, instead of `keys`
 };
 
 }  // namespace hipress::requests

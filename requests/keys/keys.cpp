@@ -93,7 +93,7 @@ io::Document describe(const Place& place) {
 
 std::span<const ResultForm> result_forms() {
   static const std::array forms = {kPlanForm,    kBandwidthForm, kBroadcastForm, kSimulateForm,
-                                   kChakraForm,  kSweepForm,     kImportForm,    kExecForm,
+                                   kChakraForm,  kSweepForm,     kImportForm,    kReplayForm,
                                    kProfileForm, kErrorForm};
   return forms;
 }
@@ -103,7 +103,7 @@ io::Document schema(const ResultForm& form) {
   for (const ResultKey& key : form.keys) add(root, key);
   io::Document made = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                        {"title", form.title}};
-  made.update(describe(root));
+  made.update(form.schema != nullptr ? form.schema() : describe(root));
   made["description"] = form.when;
   return made;
 }

@@ -142,10 +142,12 @@ TEST_CASE_METHOD(Workplace, "bad requests are refused with a remedy", "[tool]") 
   refused(job + "--bytes 1MB --nnodes 8 --topology ring", "topology ring does not broadcast",
           "take one of chain, binomial, scatter_allgather, chain_p2p, or BEST");
   refused(job + "--bytes 1MB --nnodes 8 --topology star", "unknown topology 'star'", "BEST");
+  refused(job + "--bytes 1MB --nnodes 8 --topology chian", "did you mean 'chain'?", "BEST");
   refused(job + "--bytes 1MB --input vgg19", "both say what is sent", "leave one of them out");
   refused(job + "--nnodes 8", "needs --bytes", "--input");
   refused(job + "--bytes 1MB --nnodes 1", "nobody to broadcast to", "--nnodes 2");
   refused(job + "--bytes 1MB --dtype int8", "unknown dtype 'int8'", "float32");
+  refused(job + "--bytes 1MB --dtype Float-32", "did you mean 'float32'?", "known are float32");
   refused(job + "--bytes 1MB --output plan.txt", "plan.txt", "--output X.yaml");
   refused(job + "--input vgg19 --compute-time 1s", "waits for no computation", "leave them out");
   refused(job + "--bytes 1MB --explain", "--explain", "leave");

@@ -68,6 +68,9 @@ TEST_CASE("what is no schedule is refused with what there is") {
   CHECK_THAT(why("fast"), Contains("unknown schedule 'fast'; known are ddp, local, fsdp, hsdp"));
   CHECK_THAT(why(""), Contains("unknown schedule ''; known are"));
   CHECK_THAT(why("fsdpp"), Contains("unknown schedule 'fsdpp'; did you mean 'fsdp'? known are"));
+  CHECK_THAT(why("fdsp"), Contains("unknown schedule 'fdsp'; did you mean 'fsdp'? known are"));
+  CHECK_THAT(why("local(setps=10)"),
+             Contains("does not take 'setps=10'; did you mean 'steps'? write local("));
   CHECK_THAT(why("local(steps=0)"), Contains("steps must be a whole number from 1"));
   CHECK_THAT(why("local(steps=-3)"), Contains("got '-3'"));
   CHECK_THAT(why("local(steps=1.5)"), Contains("got '1.5'"));

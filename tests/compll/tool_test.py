@@ -61,6 +61,19 @@ class Tool(unittest.TestCase):
         alone.write_bytes(pathlib.Path(ROOT, SEED).read_bytes())
         self.assertIn("no decoder yet", run(TOOL, str(alone)).stderr)
 
+    def test_a_shipped_program_is_named_from_any_folder(self):
+        """The example that opens --help."""
+        example = run(TOOL, "--help").stdout.splitlines()[1].split()
+        self.assertEqual(example[:2], ["hipress-compll", "TerngradEncode.pse"])
+        done = subprocess.run([TOOL, *example[1:]], cwd=self.out, text=True, capture_output=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "./TerngradEncode.cpp\n"), done.stderr)
+        self.assertTrue((self.out / "TerngradEncode.cpp").is_file())
+        # A file of that name is preferred.
+        (self.out / "TerngradEncode.pse").write_text("nonsense")
+        done = subprocess.run([TOOL, *example[1:]], cwd=self.out, text=True, capture_output=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("TerngradEncode.pse:1", done.stderr)
+
     def test_a_decoder_brings_its_encoder(self):
         body = self.body("kernels/algorithms/TbqDecode.pse", "cpp")
         self.assertEqual(body.name, "TbqDecode.cpp")

@@ -20,6 +20,31 @@ TEST_CASE("the nearest known word is proposed, nonsense is not") {
   CHECK(before_known("xyz", kKnown) == "; ");
 }
 
+TEST_CASE("two letters that were swapped are one edit, case and hyphens none") {
+  constexpr std::string_view kSchedules[] = {"ddp", "local", "fsdp", "hsdp"};
+  // One swap from fsdp; ddp is two edits away, and two replacements are none nearer.
+  CHECK(nearest("fdsp", kSchedules) == "fsdp");
+  CHECK(nearest("loacl", kSchedules) == "local");
+  constexpr std::string_view kProfiles[] = {"a100-100g", "h100-100g", "v100_100g"};
+  // One replacement from a100-100g, and the same but for the hyphen as v100_100g.
+  CHECK(nearest("v100-100g", kProfiles) == "v100_100g");
+  CHECK(nearest("V100_100G", kProfiles) == "v100_100g");
+  CHECK(nearest("a100_100g", kProfiles) == "a100-100g");
+  constexpr std::string_view kFields[] = {"gpu_bandwidth", "gpus_per_node", "nnodes"};
+  CHECK(nearest("gpus-per-node", kFields) == "gpus_per_node");
+  CHECK(nearest("GPU-band", kFields) == "gpu_bandwidth");  // its beginning
+  // Letters are swapped with their neighbours alone: three edits of three letters are nonsense.
+  constexpr std::string_view kOther[] = {"abc"};
+  CHECK(nearest("cab", kOther) == "abc");
+  CHECK(nearest("xyz", kOther).empty());
+}
+
+TEST_CASE("a value that is none of the words is refused with the nearest") {
+  constexpr std::string_view kWords[] = {"cpu", "cuda"};
+  CHECK(none_of("cdua", kWords) == "must be one of cpu, cuda, got 'cdua'; did you mean 'cuda'?");
+  CHECK(none_of("tpux9", kWords) == "must be one of cpu, cuda, got 'tpux9'");
+}
+
 TEST_CASE("a word of few letters is not taken for another that shares none") {
   constexpr std::string_view kKnown[] = {"ps", "ring"};
   CHECK(nearest("pz", kKnown) == "ps");

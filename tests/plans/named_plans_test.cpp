@@ -97,11 +97,19 @@ TEST_CASE("gradients of half precision that a plan leaves raw travel as they are
 TEST_CASE("names that mean nothing are refused with what there is") {
   const models::Model model = small_model();
   const PlanContext context{model, "ps", 4};
-  CHECK(
-      complaint([&] { resolve_plan("everything", context); }) ==
-      "plan 'everything' is neither a file nor a named plan: none, all, threshold[:ELEMENTS] or an "
-      "algorithm (" +
-          kernels::algorithm_names() + ")");
+  CHECK(complaint([&] { resolve_plan("everything", context); }) ==
+        "plan 'everything' is neither a file nor a named plan; named plans are none, all, "
+        "threshold[:ELEMENTS] and algorithms (" +
+            kernels::algorithm_names() + ")");
+  CHECK_THAT(complaint([&] { resolve_plan("oenbit", context); }),
+             Catch::Contains("; did you mean 'onebit'? named plans are none"));
+  CHECK_THAT(
+      complaint([&] {
+        resolve_plan(
+            "ddp-fp16",
+            {.model = model, .strategy = "ps", .nodes = 4, .other_names = "best, ddp, ddp_fp16"});
+      }),
+      Catch::Contains("; did you mean 'ddp_fp16'? "));
   CHECK(complaint([&] { resolve_plan("threshold:0", context); }) ==
         "plan threshold: its number of elements must be a positive integer, got '0'");
   CHECK(complaint([&] { resolve_plan("threshold:", context); }) ==

@@ -175,7 +175,8 @@ TEST_CASE("bad plan YAML is refused with file and line") {
   }
   SECTION("an unknown key") {
     CHECK(with("- {name: a, elements: 100, algorithm: none, k: 1}\n") ==
-          "p.yaml:5: unknown key 'gradients[0].k' (known: name, elements, algorithm, K, dtype, "
+          "p.yaml:5: unknown key 'gradients[0].k'; did you mean 'K'? (known: name, elements, "
+          "algorithm, K, dtype, "
           "gather)");
   }
   SECTION("K = 0") {

@@ -20,8 +20,11 @@ def ask() -> None:
     simulation: hipress.Simulation = hipress.simulate("vgg19", plan="plan.yaml", steady=4)
     sweep: hipress.Sweep = hipress.sweep({"model": "vgg19", "nodes": [2, 4]}, progress=show)
     trace: hipress.Trace = hipress.import_trace("trace.json", output="model.yaml")
+    replay: hipress.Replay = hipress.replay("vgg19", plan="plan.yaml", nnodes=2, iterations=2, progress=show)
+    profile: hipress.Profile = hipress.profile(algorithm=["onebit"], quick=True, output=pathlib.Path("profile.yaml"))
+    print(replay.verified, replay.measured_iteration_s["median"], profile.codecs["onebit"], profile.records())
     plan.save_html("report.html")
-    results: list[hipress.Result] = [plan, simulation, sweep, trace]
+    results: list[hipress.Result] = [plan, simulation, sweep, trace, replay, profile]
     print(results, plan.verdict, simulation.iteration_s, len(sweep), [row["iteration_s"] for row in sweep], trace.steps)
     print(hipress.answer({"request": "schema"}), plan.to_frame(), sweep.plot("nodes").savefig("rows.png"))
     try:

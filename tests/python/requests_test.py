@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 import warnings
 
 import hipress
@@ -62,7 +63,7 @@ def without_measured(value):
 def of_tool(request, folder):
     """The document that the request's tool prints."""
     tool = {"plan": ["hipress-plan"], "simulate": ["hipress-sim"], "sweep": ["hipress-sim", "sweep"],
-            "import_trace": ["hipress-import"]}[request["request"]]
+            "import_trace": ["hipress-import"], "replay": ["hipress-exec"], "profile": ["hipress-profile"]}[request["request"]]
     arguments = tool[1:]
     for key, value in request.items():
         option = "--" + key.replace("_", "-")
@@ -118,6 +119,41 @@ class Doors(unittest.TestCase):
                                "plan" not in request else request, folder)
                 self.assertEqual(without_measured(c), without_measured(of_python))
                 self.assertEqual(without_measured(tool), without_measured(of_python))
+
+    def test_three_doors_put_a_sample_into_a_profile_alike(self):
+        """Nothing is measured for it."""
+        with tempfile.TemporaryDirectory() as folder:
+            sample = pathlib.Path(folder) / "sample"
+            sample.write_bytes(bytes(1 << 16))
+            asked = {"base": "a100-10g", "sample": str(sample), "output": f"{folder}/sampled.yaml"}
+            answers = [hipress.profile(**asked).to_dict(), of_c({"request": "profile", **asked}),
+                       of_tool({"request": "profile", **asked}, folder)]
+            self.assertEqual(answers[0], answers[1])
+            self.assertEqual(answers[0], answers[2])
+            self.assertEqual(answers[0]["profile"], asked["output"])
+            self.assertEqual(hipress.profile(base=asked["output"], sample=sample).codecs, answers[0]["codecs"])
+
+    def test_three_doors_replay_alike(self):
+        """Times differ from run to run, but nothing else."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        model = pathlib.Path(folder.name) / "model.txt"
+        model.write_text("a,5000\nb,70000\n")
+        replayed = {"request": "replay", "input": str(model), "plan": "fp16", "nnodes": 2, "iterations": 2, "seed": 7,
+                    "topology": "RING", "trace": f"{folder.name}/trace.json"}
+        arguments = {key: value for key, value in replayed.items() if key != "request"}
+        answers, trace = [], pathlib.Path(replayed["trace"])
+        for ask in (lambda: hipress.replay(**arguments).to_dict(), lambda: of_c(replayed), lambda: of_tool(replayed, folder.name)):
+            answers.append(ask())
+            self.assertTrue(trace.is_file())
+            trace.unlink()
+        for answer in answers[1:]:
+            self.assertEqual(answer.keys(), answers[0].keys())
+            for key in ("ranks", "iterations", "verified", "bytes_sent_per_node", "compute_s"):
+                self.assertEqual(answer[key], answers[0][key])
+        # Half of a ring's traffic each: 2 (N-1)/N of 75,000 values of 2 bytes.
+        self.assertEqual(hipress.replay(model, plan="fp16", nnodes=2, iterations=1, topology="RING").bytes_sent_per_node,
+                         [150000, 150000])
 
     def test_a_sweep_has_the_rows_of_its_csv(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -185,6 +221,7 @@ class Results(unittest.TestCase):
     def test_they_print_well(self):
         for result in (hipress.simulate("vgg19", plan="all", nnodes=4), hipress.plan("vgg19", nnodes=4), hipress.sweep(SPEC),
                        hipress.plan(job="broadcast", bytes="1MB", nnodes=4, evaluations=5),
+                       hipress.replay("resnet50", plan="fp16", nnodes=2, iterations=1, profile="v100_100g"),
                        hipress.import_trace(TRACES / "resnet50_ddp_2xa100.kineto.json.gz")):
             with self.subTest(kind=type(result).__name__):
                 text = repr(result)
@@ -366,6 +403,33 @@ class Pictures(unittest.TestCase):
     def test_required_bandwidths_are_drawn(self):
         found = hipress.plan("vgg19", nnodes=4, required_bandwidth=True, schedule=["ddp", "local(steps=20)"])
         self.assertEqual({line.get_label() for line in found.plot().axes[0].lines}, {"ddp", "local(steps=20)"})
+
+
+class Ranks(unittest.TestCase):
+    """Replays of processes that a launcher started."""
+
+    def test_every_rank_has_the_numbers_and_rank_0_the_prediction(self):
+        code = ("import json, sys, hipress\n"
+                "print(json.dumps(hipress.replay(sys.argv[1], plan='fp16', profile='v100_100g', iterations=2, topology='RING',\n"
+                "                                rendezvous='file://' + sys.argv[2]).to_dict()))")
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "model.txt"
+            model.write_text("a,5000\nb,70000\n")
+            ranks = [subprocess.Popen([sys.executable, "-B", "-c", code, model, folder], text=True, stdout=subprocess.PIPE,
+                                      env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank)})
+                     for rank in range(2)]
+            first, second = (json.loads(rank.communicate(timeout=100)[0]) for rank in ranks)
+        self.assertTrue(first["verified"] and second["verified"])
+        for key in ("ranks", "each_measured_iteration_s", "bytes_sent_per_node"):
+            self.assertEqual(first[key], second[key])
+        self.assertIsNotNone(first["predicted_iteration_s"])
+        self.assertIsNone(second["predicted_iteration_s"])
+
+    def test_what_they_need_is_said(self):
+        with unittest.mock.patch.dict(os.environ, {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}):
+            for ask in (lambda: hipress.replay("vgg19", plan="all"), lambda: hipress.profile(quick=True)):
+                with self.assertRaisesRegex(hipress.InputError, "rank 0 of 2 started by torchrun needs `rendezvous`"):
+                    ask()
 
 
 class Errors(unittest.TestCase):

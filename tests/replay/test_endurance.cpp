@@ -68,7 +68,7 @@ TEST_CASE("10000 iterations of one replay leave memory and descriptors as they w
   const Case made = make_case("ring", 2, 2, "onebit", {1000, 33, 5000});
   Holdings before, after;
   std::atomic<int> calls = 0;
-  const auto progress = [&](int iteration) {
+  const auto progress = [&](int, int iteration) {
     if (iteration != kWarmup && iteration != kReplays - 1) return;
     // Of the two ranks, the second to begin.
     if (++calls % 2 == 0) (iteration == kWarmup ? before : after) = Holdings::now();

@@ -198,7 +198,7 @@ void run_rank(const Schedule& schedule, int rank, End& end) {
   ReplayOptions replayed{.warmup = kIterations - 1,
                          .iterations = 1,
                          .timeout_s = schedule.timeout_s,
-                         .progress = [&end](int) { ++end.begun; }};
+                         .progress = [&end](int, int) { ++end.begun; }};
   if (schedule.on_device) {
     const auto seed = static_cast<unsigned>(schedule.seed);
     replayed.device = [seed](int own_rank) {

@@ -3,11 +3,13 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "requests/record.hpp"
 #include "requests/request.hpp"
 
 using namespace hipress;
@@ -141,7 +143,7 @@ TEST_CASE("a request that is none is refused with the nearest that is one") {
   CHECK_THAT(text(error_of(Document::list()), "message"),
              Catch::Equals("a request must be an object, got a list"));
   CHECK_THAT(text(error_of(Document::object()), "message"),
-             Catch::StartsWith(R"("request" must be one of plan, simulate, sweep, import_trace)"));
+             Catch::StartsWith(R"("request" must be one of plan, simulate, sweep, replay, )"));
   const Document unknown = error_of({{"request", "plann"}});
   CHECK(text(unknown, "kind") == "input");
   CHECK(text(unknown, "field") == "request");
@@ -169,9 +171,9 @@ TEST_CASE("a field is refused by its name") {
           "tolerance must be a number from 0 to 0.5, got the number 0.6");
   }
   SECTION("none of the words") {
-    request["grouping"] = "some";
+    request["grouping"] = "atuo";
     CHECK(text(error_of(request), "message") ==
-          "grouping must be one of any, none, auto, got the text 'some'");
+          "grouping must be one of any, none, auto, got 'atuo'; did you mean 'auto'?");
   }
   SECTION("no flag") {
     request["explain"] = 1;
@@ -228,6 +230,9 @@ TEST_CASE("an unknown name is blamed on the field that gave it, with the nearest
   check("algorithm", "fp16,onebitt", "did you mean 'onebit'?");
   check("search", "timelin", "did you mean 'timeline'?");
   check("profile", "v100", "did you mean 'v100_100g'?");
+  check("profile", "v100-100g", "did you mean 'v100_100g'?");
+  check("input", "vgg91", "did you mean 'vgg19'?");
+  check("schedule", "fdsp", "did you mean 'fsdp'?");
   check("network", "mesh", "known are port, fair");
   // Two fields have that value: nobody knows which of them it is.
   Document two = plan_request();
@@ -257,6 +262,164 @@ TEST_CASE("a simulation that is interrupted has no result") {
   hooks.interrupted = &interrupted;
   const Document request = {{"request", "simulate"}, {"input", "vgg19"}, {"plan", "all"}};
   CHECK_THROWS_AS(requests::answer(request, hooks), requests::Interrupted);
+}
+
+TEST_CASE("a replay verifies, and tells each iteration") {
+  const Folder folder;
+  io::write_file(folder / "model.txt", [](std::ostream& out) { out << "a,1000\nb,20000\n"; });
+  std::vector<std::string> iterations;  // by the thread of a rank
+  Hooks hooks;
+  hooks.progress = [&](const requests::Progress& at) {
+    iterations.push_back(std::string(at.stage) + " " + std::to_string(at.done) + " of " +
+                         std::to_string(at.all));
+  };
+  Document request = {{"request", "replay"}, {"input", folder / "model.txt"},
+                      {"plan", "fp16"},      {"nnodes", 3},
+                      {"warmup", 2},         {"iterations", 3},
+                      {"profile", "sosp21"}, {"trace", folder / "trace.json"}};
+  const Document replayed = answer(request, hooks);
+  CHECK(*replayed.find("verified")->boolean());
+  CHECK(replayed.find("each_measured_iteration_s")->items()->size() == 3);
+  CHECK(replayed.find("predicted_iteration_s")->number() > 0);
+  CHECK_THAT(text(replayed, "predicted_for"), Catch::Contains("sosp21"));
+  // Of one rank of the three.
+  CHECK(iterations == std::vector<std::string>{"iterations 0 of 5", "iterations 1 of 5",
+                                               "iterations 2 of 5", "iterations 3 of 5",
+                                               "iterations 4 of 5"});
+  CHECK(std::filesystem::exists(folder / "trace.json"));
+
+  SECTION("an interrupt ends it on all ranks, and nothing is written") {
+    std::filesystem::remove(folder / "trace.json");
+    std::atomic<bool> interrupted = false;
+    hooks.interrupted = &interrupted;
+    hooks.progress = [&](const requests::Progress& at) { interrupted = at.done == 1; };
+    CHECK_THROWS_AS(answer(request, hooks), requests::Interrupted);
+    CHECK_FALSE(std::filesystem::exists(folder / "trace.json"));
+  }
+  SECTION("what is wrong names its field") {
+    const auto field = [&](const std::string& name, const Document& value) {
+      Document wrong = request;
+      wrong[name] = value;
+      return text(error_of(wrong), "field");
+    };
+    CHECK(field("iterations", 0) == "iterations");
+    CHECK(field("device", "cdua") == "device");
+    CHECK(field("transport", "tpc") == "transport");
+    CHECK(field("load_state", "state") == "load_state");
+    CHECK(field("reprobe", true) == "profile");  // it has no probes
+    CHECK(field("secret_file", folder / "none") == "secret_file");
+    CHECK(field("plan", "fp61") == "plan");
+  }
+  SECTION("options of launched ranks have no effect on threads") {
+    std::vector<std::string> warnings;
+    hooks.warn = [&](const std::string& sentence) { warnings.push_back(sentence); };
+    request["rendezvous"] = "file://" + folder / "meet";
+    request["insecure"] = false;
+    answer(request, hooks);
+    CHECK_THAT(warnings, Catch::VectorContains(std::string(
+                             "`rendezvous` has no effect: no launcher started this process, so its "
+                             "ranks are threads")));
+    CHECK(warnings.size() == 1);
+  }
+}
+
+TEST_CASE("a profile is measured, and an interrupt ends that", "[slow]") {
+  const Document request = {{"request", "profile"}, {"algorithm", "fp16"}, {"quick", true},
+                            {"passes", 1},          {"again", 0},          {"nnodes", 2}};
+  std::atomic<bool> interrupted = false;
+  Hooks hooks;
+  hooks.interrupted = &interrupted;
+  hooks.inform = [&](const std::string&) { interrupted = true; };
+  CHECK_THROWS_AS(answer(request, hooks), requests::Interrupted);
+
+  const Document measured = answer(request, {});
+  CHECK(measured.find("profile")->is_null());
+  CHECK(measured.find("codecs")->find("fp16")->find("encode_Bps")->number() > 0);
+  CHECK(measured.find("link")->find("bandwidth_Bps")->number() > 0);
+  CHECK_FALSE(std::filesystem::exists("profile.yaml"));
+}
+
+TEST_CASE("a sample changes one number of a base") {
+  const Folder folder;
+  const auto share_of = [](const Document& profile) {
+    return profile.find("codecs")->find("lossless")->find("message_share")->number().value_or(0);
+  };
+  const auto sampled = [&](const std::string& values) {
+    io::write_file(folder / "sample", [&](std::ostream& out) { out << values; });
+    const Document profile = answer({{"request", "profile"},
+                                     {"base", "a100-10g"},
+                                     {"sample", folder / "sample"},
+                                     {"output", folder / "sampled.yaml"}},
+                                    {});
+    CHECK(text(profile, "profile") == folder / "sampled.yaml");
+    return profile;
+  };
+  // Zeros are all alike; the others have exponents of all kinds, which leave nothing to win.
+  std::string mixed;
+  for (int i = 0; i < 1 << 16; ++i)
+    mixed += {'\0', '\0', static_cast<char>(37 * i), static_cast<char>(i)};
+  const Document zeros = sampled(std::string(1 << 18, '\0'));
+  CHECK(share_of(zeros) < share_of(sampled(mixed)));
+  // What is written is what was told.
+  const Document again = answer(
+      {{"request", "profile"}, {"base", folder / "sampled.yaml"}, {"sample", folder / "sample"}},
+      {});
+  CHECK(again.find("profile")->is_null());
+  CHECK(share_of(again) == share_of(sampled(mixed)));
+
+  const auto field = [&](const std::string& name, const Document& value) {
+    Document wrong = {{"request", "profile"}, {"nnodes", 2}, {"quick", true}};
+    wrong[name] = value;
+    return text(error_of(wrong), "field");
+  };
+  CHECK(field("anew", "links") == "anew");  // of no base
+  CHECK(field("sample", folder / "none") == "sample");
+  CHECK(field("base", folder / "none.yaml") == "base");
+  CHECK(field("algorithm", Document::list({"onebitt"})) == "algorithm");
+  CHECK(field("nnodes", 1) == "nnodes");
+}
+
+namespace {
+
+struct Part {
+  std::string name;
+  std::optional<double> share = {};
+};
+
+struct Whole {
+  std::vector<Part> parts;
+  std::optional<Part> best = {};
+};
+
+void fill_part(requests::Record& record, const Part& part) {
+  record.add("name", part.name, "Its name");
+  record.add("share", part.share, "Its share");
+}
+
+void fill(requests::Record& record, const Whole& whole) {
+  record.list("parts", whole.parts, "All", fill_part);
+  record.object("best", whole.best, "The best", fill_part);
+  record.section(whole.best.has_value(), [&] {
+    record.add(
+        "best_share", [&] { return whole.best->share.value(); }, "Its share");
+  });
+}
+
+}  // namespace
+
+TEST_CASE("what fills a record says what is in it and what its schema is") {
+  CHECK(requests::document_of(Whole{}).print() == R"({"parts":[],"best":null})");
+  const Part half = {.name = "a", .share = 0.5};
+  CHECK(requests::document_of(Whole{.parts = {half, {.name = "b"}}, .best = half}).print() ==
+        R"({"parts":[{"name":"a","share":0.5},{"name":"b","share":null}],)"
+        R"("best":{"name":"a","share":0.5},"best_share":0.5})");
+  const Document schema = requests::schema_of<Whole>();
+  CHECK(schema.find("required")->print() == R"(["parts","best"])");  // not what a section has
+  const Document& keys = *schema.find("properties");
+  CHECK(keys.find("best")->find("type")->print() == R"(["object","null"])");
+  CHECK(keys.find("best_share")->find("type")->print() == R"("number")");
+  const Document& part = *keys.find("parts")->find("items")->find("properties");
+  CHECK(part.find("share")->print() == R"({"type":["number","null"],"description":"Its share"})");
 }
 
 TEST_CASE("kinds of errors") {

@@ -421,7 +421,8 @@ TEST_CASE("by need, the message of the last gradient goes first") {
     CHECK(position(TransferOrder::kReady, network) == std::vector<std::int64_t>{0, 1, 2});
     CHECK(position(TransferOrder::kNeed, network) == std::vector<std::int64_t>{2, 0, 1});
   }
-  CHECK_THROWS_WITH(parse_transfer_order("random"), Contains("known are ready, need"));
+  CHECK_THROWS_WITH(parse_transfer_order("random"), Contains("'random'; known are ready, need"));
+  CHECK_THROWS_WITH(parse_transfer_order("nede"), Contains("did you mean 'need'? known are"));
 }
 
 TEST_CASE("by need, a bulk group goes as its last member would, and input order does not matter") {
@@ -564,7 +565,8 @@ TEST_CASE("impossible costs are refused by name") {
     CHECK_THROWS_AS(TaskCosts(test_profile(), {{.name = "other", .encoded_bytes = {}}}),
                     io::InputError);
   }
-  CHECK_THROWS_WITH(parse_network("star"), Contains("known are port, fair"));
+  CHECK_THROWS_WITH(parse_network("star"), Contains("'star'; known are port, fair"));
+  CHECK_THROWS_WITH(parse_network("fiar"), Contains("'fiar'; did you mean 'fair'? known are"));
 }
 
 }  // namespace

@@ -124,6 +124,65 @@ TEST_CASE("a wrong command line is 2, names the culprit and points to the help")
   CHECK_THAT(endless.err, Catch::Contains("not expected: --xxx") && Catch::Contains("--help"));
 }
 
+TEST_CASE("an unknown option is proposed a known one, whatever else is wrong") {
+  CHECK_THAT(run({"--ndoes", "4"}, succeed).err,
+             Catch::Contains("unknown option '--ndoes'; did you mean '--nodes'?"));
+  CHECK_THAT(run({"--Nodes=4"}, succeed).err, Catch::Contains("did you mean '--nodes'?"));
+  CHECK_THAT(run({"-nodes=4"}, succeed).err, Catch::Contains("did you mean '--nodes'?"));
+  const Outcome nonsense = run({"--xyzzyxyzzy"}, succeed);
+  CHECK_THAT(nonsense.err, Catch::Contains("unknown option '--xyzzyxyzzy' (see"));
+  CHECK_THAT(run({"stray"}, succeed).err, Catch::Contains("'stray' was not expected (see"));
+}
+
+TEST_CASE("a tool that needs arguments prints its usage without any") {
+  const ToolInfo info = {.name = "hipress-test",
+                         .purpose = "Tests the frame.",
+                         .example = "hipress-test --nodes 4",
+                         .needs_arguments = true};
+  std::string name = "hipress-test";
+  char* argv[] = {name.data()};
+  const Capture out(std::cout), err(std::cerr);
+  const int status = run_tool(
+      1, argv, info, [](CLI::App&) {}, [] { return 0; });
+  CHECK(status == 2);
+  CHECK(out.text().empty());
+  CHECK_THAT(err.text(), Catch::StartsWith("Example:\n  hipress-test --nodes 4\n") &&
+                             Catch::Contains("\nUsage: hipress-test [OPTIONS]\n") &&
+                             Catch::Contains("hipress-test --help"));
+}
+
+TEST_CASE("help has groups in the order of the headings, others behind them") {
+  const ToolInfo info = {"hipress-test", "Tests the frame.", "hipress-test --nodes 4"};
+  std::string name = "hipress-test", help = "--help";
+  char* argv[] = {name.data(), help.data()};
+  const Capture out(std::cout);
+  bool flag = false;
+  const auto declare = [&](CLI::App& app) {
+    app.add_flag("--own", flag, "Own")->group("Own");
+    app.add_flag("--json", flag, "JSON")->group("Output");
+    app.add_flag("--input", flag, "Input")->group("The job");
+  };
+  CHECK(run_tool(2, argv, info, declare, [] { return 1; }) == 0);
+  const std::string text = out.text();
+  const std::size_t job = text.find("\nThe job:\n"), output = text.find("\nOutput:\n"),
+                    own = text.find("\nOwn:\n"), help_group = text.find("\nHelp:\n");
+  REQUIRE(own != std::string::npos);
+  CHECK(job < output);
+  CHECK(output < own);
+  REQUIRE(help_group != std::string::npos);
+}
+
+TEST_CASE("an option of words takes these alone, and proposes one") {
+  CLI::App app;
+  std::string device;
+  app.add_option("--device", device)->check(word_of({"cpu", "cuda"}));
+  app.parse("--device=cuda");
+  CHECK(device == "cuda");
+  app.clear();
+  CHECK_THROWS_WITH(app.parse("--device=cdua"),
+                    "--device: must be one of cpu, cuda, got 'cdua'; did you mean 'cuda'?");
+}
+
 TEST_CASE("a flag takes no value, unless it stands for one") {
   for (const char* argument : {"--json", "-j", "--json=true", "--steady", "--steady=3"}) {
     CAPTURE(argument);

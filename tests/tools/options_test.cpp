@@ -3,7 +3,8 @@
 #include <vector>
 
 #include "io/spelling.hpp"
-#include "tools/options/shared.hpp"
+#include "requests/shared_fields.hpp"
+#include "tools/options/fields.hpp"
 #include "tools/validators.hpp"
 
 namespace hipress::tools {
@@ -13,7 +14,9 @@ namespace {
 costs::MachineOptions parsed(const std::vector<std::string>& words) {
   costs::MachineOptions options;
   CLI::App app;
-  declare(app, options, "default: none");
+  requests::Fields fields;
+  requests::add(fields, options, "default: none");
+  bind(app, fields);
   std::vector<std::string> reversed(words.rbegin(), words.rend());
   app.parse(reversed);
   return options;
@@ -48,9 +51,11 @@ TEST_CASE("times, plans and trust are named by options") {
   plans::PlanOptions plan;
   plans::Trust trust;
   CLI::App app;
-  declare(app, times);
-  declare(app, plan);
-  declare(app, trust);
+  requests::Fields fields;
+  requests::add(fields, times);
+  requests::add(fields, plan);
+  requests::add(fields, trust);
+  bind(app, fields);
   app.parse(std::vector<std::string>{"--trust-plan", "--no-bulk", "0.5", "--density", "2ms",
                                      "--bulk-wait", "10ms", "--forward", "50ms", "--compute-time"});
   CHECK(times.compute_time == "50ms");

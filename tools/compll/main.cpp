@@ -3,17 +3,33 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string>
+#include <vector>
 
+#include "io/file.hpp"
+#include "io/input_file.hpp"
 #include "kernels/compll/compiler.hpp"
 #include "kernels/compll/wrappers.hpp"
 #include "tools/compll/output.hpp"
 #include "tools/frame.hpp"
+#include "tools/validators.hpp"
 
 namespace {
 
 using namespace hipress;
 
-int run(const compll::Options& options) {
+/// The file of a shipped program, unless such a file is there.
+std::string file_of(const std::string& name) {
+  const std::vector<std::string> shipped = io::data_names("kernels/algorithms", ".pse");
+  const bool is_shipped =
+      name.ends_with(".pse") &&
+      std::ranges::find(shipped, name.substr(0, name.size() - 4)) != shipped.end();
+  return is_shipped && !io::is_there(name) ? io::data_file("kernels/algorithms/" + name) : name;
+}
+
+int run(compll::Options options) {
+  options.file = file_of(options.file);
   check(options);
   try {
     const compll::Compiled compiled = compll::compile(options.file);
@@ -37,10 +53,10 @@ int main(int argc, char** argv) {
       {"hipress-compll",
        "Compiles a compression algorithm written in CompLL; without -b, -w and -r only checks it.\n"
        "-w -r -f FRAMEWORK writes one source that holds all of an operator of that framework.",
-       "hipress-compll kernels/algorithms/TerngradEncode.pse -b --target cpp -o build"},
+       "hipress-compll TerngradEncode.pse -b --target cpp", true},
       [&](CLI::App& app) {
         app.add_option("FILE", options.file,
-                       "Program; its other half lies beside it "
+                       "Program, or the name of a shipped one; its other half lies beside it "
                        "(XEncode.pse, XDecode.pse) or in it")
             ->required();
         app.add_flag("-b,--body", options.body, "Write the operator's body, NAME.cu or NAME.cpp");
@@ -51,10 +67,10 @@ int main(int argc, char** argv) {
                      "Write what registers these functions: NAME_FRAMEWORK.cpp");
         app.add_option("-f,--framework", options.framework,
                        "Framework whose operator -w and -r write")
-            ->check(CLI::IsMember(compll::framework_names()));
+            ->check(tools::word_of(compll::framework_names()));
         app.add_option("--target", options.target,
                        "What compiles the body: cuda, or cpp (default: cuda, with -w or -r cpp)")
-            ->check(CLI::IsMember({"cuda", "cpp"}));
+            ->check(tools::word_of({"cuda", "cpp"}));
         app.add_option("-o,--output", options.folder, "Folder for what is written")
             ->check(CLI::ExistingDirectory)
             ->capture_default_str();

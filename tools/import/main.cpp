@@ -21,7 +21,7 @@ void declare_options(CLI::App& app, Options& options) {
   for (const requests::Field& field : fields(options.request)) {
     tools::bind(app, field, field.name == "trace" ? "trace" : "");
   }
-  app.add_flag("--json", options.json, "Print one JSON object instead of the report");
+  tools::declare_json(app, options.json);
 }
 
 int run(const Options& options) {
@@ -44,7 +44,8 @@ int main(int argc, char** argv) {
       .purpose =
           "Reads a trace of a training job: how much of a step is communication that nothing "
           "hides, and the model that the job trains.",
-      .example = "hipress-import trace.json.gz --output model.yaml"};
+      .example = "hipress-import trace.json.gz --output model.yaml",
+      .needs_arguments = true};
   return tools::run_tool(
       argc, argv, info, [&](CLI::App& app) { declare_options(app, options); },
       [&] { return run(options); });

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "io/spelling.hpp"
+#include "requests/headings.hpp"
 #include "tools/validators.hpp"
 
 namespace hipress::tools {
@@ -47,7 +48,7 @@ CLI::Option& bind(CLI::App& app, const requests::Field& field, std::string name)
   if (const auto* bounds = std::get_if<requests::NumberBounds>(&field.bounds)) {
     option->check(number_from(bounds->least, bounds->most));
   }
-  if (!field.words.empty()) option->check(CLI::IsMember(field.words));
+  if (!field.words.empty()) option->check(word_of(field.words));
   if (field.is_file) option->check(file_name());
   if (field.bare && std::holds_alternative<std::string*>(field.to)) {
     option->expected(0, 1)->default_str(*field.bare);
@@ -58,6 +59,14 @@ CLI::Option& bind(CLI::App& app, const requests::Field& field, std::string name)
   if (!field.group.empty()) option->group(field.group);
   if (field.given) option->each(field.given);
   return *option;
+}
+
+void bind(CLI::App& app, const requests::Fields& fields) {
+  for (const requests::Field& field : fields) bind(app, field);
+}
+
+void declare_json(CLI::App& app, bool& json, std::string help) {
+  app.add_flag("--json", json, std::move(help))->group(std::string(requests::headings::kOutput));
 }
 
 }  // namespace hipress::tools

@@ -110,7 +110,8 @@ int main(int argc, char** argv) {
   const tools::ToolInfo info = {
       .name = "hipress-plan",
       .purpose = "Decides which gradients to compress, and into how many partitions to cut them.",
-      .example = "hipress-plan --input vgg19_gradients.txt --topology PS --nnodes 16"};
+      .example = "hipress-plan --input vgg19 --nnodes 16 --profile a100-10g --compute-time 120ms",
+      .needs_arguments = true};
   return tools::run_tool(
       argc, argv, info, [&](CLI::App& app) { declare_options(app, options); },
       [&] { return run(options); });

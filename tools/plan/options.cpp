@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "requests/headings.hpp"
 #include "tools/options/fields.hpp"
 
 namespace hipress::planner {
@@ -11,7 +12,8 @@ void declare_options(CLI::App& app, Options& options) {
     if (field.name == "trust_plan") {
       app.add_flag("--baselines", options.baselines,
                    "Print the times of the plan and its baselines (implied by --profile, "
-                   "--cluster, X.yaml)");
+                   "--cluster, X.yaml)")
+          ->group(std::string(requests::headings::kOutput));
     }
     if (field.name == "page") continue;  // for those who call: a command line has files
     const CLI::Option& option = tools::bind(app, field);
@@ -21,7 +23,7 @@ void declare_options(CLI::App& app, Options& options) {
           ->group(option.get_group());
     }
   }
-  app.add_flag("--json", options.json, "Print one JSON object instead of the report");
+  tools::declare_json(app, options.json);
 }
 
 }  // namespace hipress::planner

@@ -13,9 +13,11 @@
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "io/utf8.hpp"
+#include "requests/headings.hpp"
+#include "requests/shared_fields.hpp"
 #include "sim/simulator.hpp"
 #include "tools/frame.hpp"
-#include "tools/options/shared.hpp"
+#include "tools/options/fields.hpp"
 #include "tools/validators.hpp"
 #include "traces/chakra_graph.hpp"
 
@@ -33,13 +35,17 @@ struct ChakraOptions {
 void declare_options(CLI::App& app, ChakraOptions& options) {
   app.add_option("--chakra", options.folder, "Folder that hipress-sim --export-chakra wrote")
       ->required()
-      ->check(tools::file_name());
-  tools::declare(app, options.machines,
-                 fmt::format("default: {}, published for V100s", costs::kDefaultProfile));
-  app.add_option("--network", options.network, "port or fair (default: as exported)");
-  app.add_option("--transfer-order", options.transfer_order,
-                 "ready or need (default: as exported)");
-  app.add_flag("--json", options.json, "Print one JSON object instead of the report");
+      ->check(tools::file_name())
+      ->group(std::string(requests::headings::kJob));
+  requests::Fields machines;
+  requests::add(machines, options.machines,
+                fmt::format("default: {}, published for V100s", costs::kDefaultProfile));
+  tools::bind(app, machines);
+  app.add_option("--network", options.network, "port or fair (default: as exported)")
+      ->group(std::string(requests::headings::kMachines));
+  app.add_option("--transfer-order", options.transfer_order, "ready or need (default: as exported)")
+      ->group(std::string(requests::headings::kPlan));
+  tools::declare_json(app, options.json);
 }
 
 costs::LoadedMachines load_machines(const ChakraOptions& options,

@@ -39,7 +39,8 @@ int run_single(int argc, char** argv) {
           "hipress-sim sweep --help).\nA graph that --export-chakra wrote: hipress-sim --chakra "
           "FOLDER (see hipress-sim --chakra FOLDER --help).",
       .example =
-          "hipress-sim --input vgg19 --plan all --topology RING --nnodes 8 --algorithm onebit"};
+          "hipress-sim --input vgg19 --plan all --topology RING --nnodes 8 --algorithm onebit",
+      .needs_arguments = true};
   return tools::run_tool(
       argc, argv, info, [&](CLI::App& app) { sim::declare(app, line); }, [&] { return run(line); });
 }

@@ -7,8 +7,8 @@
 namespace hipress::sim {
 
 void declare(CLI::App& app, CommandLine& line) {
-  for (const requests::Field& field : fields(line.request)) tools::bind(app, field);
-  app.add_flag("--json", line.json, "Print one JSON object instead of the report");
+  tools::bind(app, fields(line.request));
+  tools::declare_json(app, line.json);
 }
 
 }  // namespace hipress::sim

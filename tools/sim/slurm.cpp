@@ -56,7 +56,8 @@ std::string command_of_task(const std::string& spec, const requests::SweepReques
   std::string text = fmt::format(
       "exec {} sweep {} --output {}\"$SLURM_ARRAY_TASK_ID\" --shard \"$SLURM_ARRAY_TASK_ID\"/{} "
       "--cache {} --evaluations {}",
-      shell_word(fs::canonical("/proc/self/exe").string()), shell_word(fs::absolute(spec).string()),
+      shell_word(fs::canonical("/proc/self/exe").string()),
+      shell_word(spec.starts_with('{') ? spec : fs::absolute(spec).string()),
       shell_word(parts.prefix()), tasks, shell_word(cache), request.evaluations);
   text += request.jobs > 0 ? fmt::format(" --jobs {}", request.jobs)
                            : " --jobs \"${SLURM_CPUS_PER_TASK:-1}\"";

@@ -13,6 +13,7 @@
 #include "io/error.hpp"
 #include "io/interrupts.hpp"
 #include "io/spelling.hpp"
+#include "requests/headings.hpp"
 #include "requests/sweep.hpp"
 #include "tools/frame.hpp"
 #include "tools/options/fields.hpp"
@@ -37,12 +38,14 @@ void declare_options(CLI::App& app, SweepOptions& options) {
       tools::bind(app, field);
     }
   }
-  app.add_flag("--json", options.json,
-               "Print one JSON object with the columns and rows; --output may then be left out");
+  tools::declare_json(
+      app, options.json,
+      "Print one JSON object with the columns and rows; --output may then be left out");
   app.add_option("--slurm", options.slurm_tasks,
                  "Submit an array of so many Slurm tasks, wait for it, and join their parts. "
                  "sbatch's own variables say where it runs: SBATCH_PARTITION, SBATCH_ACCOUNT, ...")
-      ->check(tools::count_from(1, 100'000));
+      ->check(tools::count_from(1, 100'000))
+      ->group(std::string(requests::headings::kRun));
 }
 
 /// The axes and the plans that are made, for --help.
@@ -169,7 +172,10 @@ int run_sweep_command(int argc, char** argv) {
       .purpose =
           "Predicts every combination of the values that a spec lists, one CSV row each.\n\n" +
           describe_axes(),
-      .example = "hipress-sim sweep examples/sweep.yaml --output sweep.csv --jobs 2"};
+      .example =
+          "hipress-sim sweep '{model: vgg19, plan: [none, all], nodes: [2, 4, 8]}' "
+          "--output sweep.csv",
+      .needs_arguments = true};
   return tools::run_tool(
       argc, argv, info, [&](CLI::App& app) { declare_options(app, options); },
       [&] { return run(options); });

@@ -15,7 +15,7 @@
 
 namespace hipress::replay {
 
-/// What a replay is predicted with, as the command line says.
+/// What a replay is predicted with, as the request says.
 struct PredictionOptions {
   costs::MachineOptions machines;
   sim::Network network = sim::Network::kFair;

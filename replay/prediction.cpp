@@ -1,4 +1,4 @@
-#include "tools/exec/prediction.hpp"
+#include "replay/prediction.hpp"
 
 namespace hipress::replay {
 namespace {

@@ -8,24 +8,21 @@
 #include "plans/plan_options.hpp"
 #include "plans/trust.hpp"
 #include "replay/replay.hpp"
-#include "tools/options/job.hpp"
+#include "requests/field.hpp"
+#include "requests/ranks.hpp"
 #include "transport/endpoint.hpp"
 
-namespace CLI {
-class App;
-}
+/// The request "replay", which hipress-exec makes of its command line.
+namespace hipress::requests {
 
-namespace hipress::replay {
-
-/// The command line.
-struct CommandLine {
+struct ReplayRequest {
   std::string input, plan = "none", topology = "PS", algorithm = "onebit", device = "cpu";
   std::uint32_t nnodes = 0;  ///< 0: the launcher's
-  ReplayOptions replay;
+  replay::ReplayOptions replay;
   std::string backward = "idle";
   std::string schedule;  ///< empty: as a plan YAML says, else ddp
   std::string transport{transport::kDefaultTransport};
-  tools::JobOptions job{.name = "hipress"};
+  RankOptions ranks{.job = "hipress"};
   costs::MachineOptions machines;  ///< to predict for
   models::TimeOptions times;
   std::string network = "fair";
@@ -37,11 +34,9 @@ struct CommandLine {
   bool reprobe = false;
   bool topology_given = false;
   bool timeout_given = false;
-  bool json = false;
-  bool verbose = false;
 };
 
-/// Adds the options to the command line.
-void declare(CLI::App& app, CommandLine& line);
+/// Its fields; they point into the request.
+Fields fields(ReplayRequest& request);
 
-}  // namespace hipress::replay
+}  // namespace hipress::requests

@@ -1,0 +1,85 @@
+#include "requests/ranks.hpp"
+
+#include <fmt/format.h>
+
+#include "io/error.hpp"
+#include "requests/headings.hpp"
+#include "transport/secret_file.hpp"
+
+namespace hipress::requests {
+
+void add(Fields& fields, RankOptions& options, const RankHelp& help) {
+  const auto given = [&options](const char* name) {
+    return [&options, name](const std::string& value) {
+      if (value != "false") options.given.emplace_back(name);
+    };
+  };
+  fields.under(headings::kRun);
+  fields.add("rendezvous", &options.rendezvous, std::string(help.rendezvous))
+      .on_given(given("rendezvous"));
+  fields.add("interface", &options.interface, std::string(help.interface))
+      .on_given(given("interface"));
+  fields.add("job", &options.job, "Name that tells jobs apart that meet in one place")
+      .with_default()
+      .on_given(given("job"));
+  fields
+      .add("secret_file", &options.secret_file,
+           "File with a secret of at least 16 bytes (mode 0600), the same for every rank "
+           "(default: rank 0 leaves a secret at the rendezvous)")
+      .file()
+      .on_given(given("secret_file"));
+  fields
+      .add("silence", &options.silence_s,
+           "Seconds after which a process that sends nothing, not even the beats that it "
+           "sends while it computes, counts as dead")
+      .between(transport::kMinTimeout_s, transport::kMaxTimeout_s)
+      .with_default()
+      .on_given(given("silence"));
+  fields
+      .add("insecure", &options.insecure,
+           "Let `transport` gloo, which authenticates nobody, listen beyond loopback; only for "
+           "networks that nobody else can reach")
+      .on_given(given("insecure"));
+}
+
+transport::JobOptions job_options(const RankOptions& options,
+                                  const std::optional<io::Launch>& launch, bool nccl,
+                                  const Hooks& hooks) {
+  transport::JobOptions job;
+  if (options.secret_file) job.secret = transport::read_secret_file(*options.secret_file);
+  job.job = options.job;
+  job.rendezvous = options.rendezvous;
+  job.interface = options.interface;
+  job.insecure = options.insecure;
+  job.silence_s = options.silence_s;
+  job.notice = hooks.warn;
+  if (launch) {
+    job.rank = launch->rank;
+    job.size = launch->size;
+    return job;
+  }
+  for (const std::string& name : options.given) {
+    if (nccl && name == "interface") continue;
+    warn(hooks, fmt::format("`{}` has no effect: no launcher started this process, so its ranks "
+                            "are threads",
+                            name));
+  }
+  return job;
+}
+
+std::uint32_t size_of(const io::Launch& launch, std::uint32_t nnodes, const RankOptions& options) {
+  const auto size = static_cast<std::uint32_t>(launch.size);
+  if (nnodes != 0 && nnodes != size) {
+    throw io::InputError(
+        fmt::format("`nnodes` is {}, but {} started {} ranks", nnodes, launch.launcher, size));
+  }
+  if (size > 1 && options.rendezvous.empty()) {
+    throw io::InputError(
+        fmt::format("rank {} of {} started by {} needs `rendezvous`: file:///shared/folder, "
+                    "redis://host:port or rediss://host:port",
+                    launch.rank, launch.size, launch.launcher));
+  }
+  return size;
+}
+
+}  // namespace hipress::requests

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/environment.hpp"
+#include "requests/field.hpp"
+#include "requests/hooks.hpp"
+#include "transport/endpoint.hpp"
+
+/// Ranks of a request, which a launcher may have started as processes; else they are threads.
+namespace hipress::requests {
+
+/// Where processes meet, and how they know each other.
+struct RankOptions {
+  std::string job;  ///< tells jobs apart that meet in one place
+  std::string rendezvous = {}, interface = {};
+  std::optional<std::string> secret_file = {};
+  bool insecure = false;
+  double silence_s = transport::kDefaultSilence_s;
+  std::vector<std::string> given = {};  ///< the fields that are given
+};
+
+/// Help of fields that mean somewhat different things to each request.
+struct RankHelp {
+  std::string_view rendezvous, interface;
+};
+
+/// Adds the fields.
+void add(Fields& fields, RankOptions& options, const RankHelp& help);
+
+/// Options with which this process joins the others, less `plan` and `timeout_s`. Reads the file of
+/// the secret: to be called before any work. Where no launcher started this process, warns of each
+/// field that has no effect. NCCL (`nccl`) is bound to the interface in any case. io::InputError
+/// for a secret that is of no use.
+transport::JobOptions job_options(const RankOptions& options,
+                                  const std::optional<io::Launch>& launch, bool nccl,
+                                  const Hooks& hooks);
+
+/// Number of ranks that the launcher started. io::InputError if `nnodes` says another number (0:
+/// none), or if several ranks do not know where to meet.
+std::uint32_t size_of(const io::Launch& launch, std::uint32_t nnodes, const RankOptions& options);
+
+/// True for processes that meet others; false for ranks that are threads of this process.
+inline bool meets(const std::optional<io::Launch>& launch) { return launch && launch->size > 1; }
+
+/// True for the process whose result is reported and written.
+inline bool reports(const std::optional<io::Launch>& launch) {
+  return !launch || launch->rank == 0;
+}
+
+}  // namespace hipress::requests

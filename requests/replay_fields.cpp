@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+
+#include "casync/strategy.hpp"
+#include "requests/headings.hpp"
+#include "requests/replay_request.hpp"
+#include "requests/shared_fields.hpp"
+
+namespace hipress::requests {
+namespace {
+
+void add_files(Fields& made, ReplayRequest& request) {
+  made.under(headings::kOutput);
+  made.add("trace", &request.trace, "Write the timelines as Chrome/Perfetto JSON").file();
+  made.add("means", &request.replay.means,
+           "Folder to write what each rank ends with after the last iteration, in files as "
+           "`gradients` has them. Is made if it is missing, and refused if it holds a file")
+      .file();
+  made.add("save_state", &request.replay.save_state,
+           "Folder to write what the encoders keep after the last iteration: residuals and "
+           "factors. Is made if it is missing; files in it are replaced")
+      .file();
+}
+
+void add_run(Fields& made, ReplayRequest& request) {
+  made.under(headings::kRun);
+  made.add("iterations", &request.replay.iterations, "Measured iterations; more: a steadier median")
+      .from(1, 1'000'000)
+      .with_default();
+  made.add("warmup", &request.replay.warmup, "Iterations before them, verified but not reported")
+      .from(0, 1'000'000)
+      .with_default();
+  made.add("backward", &request.backward,
+           "What produces gradients: a timer (idle) or a busy core (spin)")
+      .one_of({"idle", "spin"})
+      .with_default();
+  made.add("seed", &request.replay.seed, "Seed of made-up gradients and random draws")
+      .from(0)
+      .with_default();
+  made.add("again", &request.again,
+           "Replay again, so many times at most, where probes before and after say that the "
+           "machine's speed changed meanwhile")
+      .from(0, 1000)
+      .with_default();
+  made.add("timeout", &request.replay.timeout_s,
+           "Seconds without progress after which the job ends. If given, it also limits how "
+           "long the C++ compiler may take for a program (x.pse), which is else 120 seconds")
+      .between(transport::kMinTimeout_s, transport::kMaxTimeout_s)
+      .with_default()
+      .on_given([&request](const std::string&) { request.timeout_given = true; });
+  made.add("device", &request.device, "Where gradients lie and codecs run: cpu, or cuda")
+      .one_of({"cpu", "cuda"})
+      .with_default();
+  made.add("transport", &request.transport,
+           "What moves messages: " + transport::describe_transports() +
+               "; nccl (between GPUs; its ranks meet over " +
+               std::string(transport::kDefaultTransport) +
+               "). With `device` cuda, all others go through pinned host memory")
+      .with_default();
+  add(made, request.ranks,
+      {.rendezvous = "Where the processes of a job meet: file:///shared/folder, "
+                     "redis://host:port or, with TLS, rediss://host:port",
+       .interface = "Network interface or address to use (default: loopback)"});
+}
+
+}  // namespace
+
+Fields fields(ReplayRequest& request) {
+  Fields made;
+  made.under(headings::kJob);
+  made.add("input", &request.input,
+           "Gradients: name,elements lines, CSV, model YAML or a shipped model; not needed with "
+           "the plan YAML of a broadcast");
+  add(made, request.times);
+  made.add("gradients", &request.gradients,
+           "Folder with the gradients of all ranks, the same in every iteration, instead of "
+           "made-up ones: rank{r}/{index}.f32 has those of rank r, index from 0 in the order "
+           "of `input`, as raw little-endian fp32 whatever the model's dtype. Each rank "
+           "verifies a part of all ranks' results, so all must be able to read the whole "
+           "folder; give processes a shared one")
+      .file();
+  made.add("load_state", &request.replay.load_state,
+           "Folder with what the encoders of all ranks keep between iterations, to begin with: "
+           "rank{r}.state, as `save_state` writes it. For plans that compress in stages alone "
+           "(powersgd, acpsgd, rsketch), since only these verify from a state on")
+      .file();
+  made.under(headings::kPlan);
+  made.add("plan", &request.plan,
+           "Plan file, none, all, an algorithm's name, threshold[:ELEMENTS], or a baseline's "
+           "of hipress-plan: ddp, none_grouped …")
+      .must_be_given();
+  made.add("topology", &request.topology,
+           fmt::format("One of {}, or of a broadcast {} (default: what a plan YAML says, "
+                       "else ps)",
+                       casync::strategy_names(casync::Operation::kMean),
+                       casync::strategy_names(casync::Operation::kBroadcast)))
+      .on_given([&request](const std::string&) { request.topology_given = true; });
+  made.add("algorithm", &request.algorithm,
+           "Codec of plan entries that are compressed but name none")
+      .with_default();
+  made.add("schedule", &request.schedule,
+           "When gradients are synchronised: " + describe_schedules() +
+               " (default: what a plan YAML says, else ddp). An iteration is then a period, "
+               "whose steps are computed by a timer");
+  add(made, request.plan_options);
+  add(made, request.trust);
+  made.under(headings::kMachines);
+  made.add("nnodes", &request.nnodes,
+           "Ranks (default: the launcher's, else what a plan YAML says, else the cluster's)")
+      .from(1, 1024);
+  add(made, request.machines, "default: none, and nothing is predicted");
+  made.add("network", &request.network,
+           "How predicted transfers share links: port (one message at a time) or fair (max-min)")
+      .with_default();
+  made.under(headings::kQuestions);
+  made.add("reprobe", &request.reprobe,
+           "Also predict by what the machine's probes reach now, where it is not as fast as "
+           "when it was profiled");
+  add_run(made, request);
+  add_files(made, request);
+  return made;
+}
+
+}  // namespace hipress::requests

@@ -1,0 +1,121 @@
+#include "requests/replay_job.hpp"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "casync/strategy.hpp"
+#include "costs/cluster.hpp"
+#include "io/error.hpp"
+#include "planner/baselines/named_plans.hpp"
+#include "plans/broadcast.hpp"
+#include "replay/gradient_files.hpp"
+#include "requests/shared_fields.hpp"
+#include "sim/simulator.hpp"
+
+namespace hipress::requests {
+namespace {
+
+std::string topology_of(const ReplayRequest& request) {
+  if (request.topology_given) return request.topology;
+  return plans::topology_of_plan(request.plan).value_or(request.topology);
+}
+
+/// Baselines are made for the costs that are predicted with, else for published ones.
+plans::ResolvedPlan resolve(const ReplayRequest& request, const plans::PlanContext& context) {
+  if (planner::is_searched(request.plan)) {
+    throw io::InputError(
+        fmt::format("`plan` {}: write it to a file with hipress-plan `output` plan.yaml, and give "
+                    "`plan` plan.yaml",
+                    request.plan));
+  }
+  costs::Profile profile;
+  costs::Cluster cluster;
+  if (planner::is_named_plan(request.plan)) {
+    costs::LoadedMachines machines = costs::load(request.machines, context.nodes, context.nodes);
+    profile = std::move(machines.profile);
+    cluster = std::move(machines.cluster);
+  }
+  return planner::resolve_plan(
+      request.plan, context,
+      {.profile = profile, .cluster = cluster, .network = sim::parse_network(request.network)});
+}
+
+/// Makes the folders of means of the ranks that this process runs.
+void prepare_means(const ReplayRequest& request, const std::optional<io::Launch>& launch,
+                   std::uint32_t ranks) {
+  if (request.replay.means.empty()) return;
+  const auto first = meets(launch) ? static_cast<std::uint32_t>(launch->rank) : 0;
+  replay::prepare_means(request.replay.means, first, meets(launch) ? 1 : ranks);
+}
+
+/// Looks at what is to be read and written of encoders' states.
+void prepare_states(const ReplayRequest& request, const ReplayJob& job, std::uint32_t ranks) {
+  const replay::ReplayOptions& options = request.replay;
+  if (options.load_state.empty() && options.save_state.empty()) return;
+  if (options.device) {
+    throw io::InputError(
+        "`load_state` and `save_state` are for replays on CPUs; leave out `device`");
+  }
+  if (!options.save_state.empty()) replay::prepare_states(options.save_state);
+  if (options.load_state.empty()) return;
+  for (std::size_t i = 0; i < job.plan.codecs.size(); ++i) {
+    const kernels::CodecTraits& traits = job.plan.codecs[i]->traits();
+    if (traits.additive || !traits.error_feedback) continue;
+    throw io::InputError(fmt::format(
+        "`load_state` is for plans whose residuals are of stages alone, and this one compresses "
+        "with {}; leave it out, or take another plan",
+        io::quote(job.plan.plan.algorithms[i].name)));
+  }
+  replay::require_states(options.load_state, ranks);
+}
+
+}  // namespace
+
+ReplayJob make_job(const ReplayRequest& request, std::uint32_t ranks) {
+  ReplayJob job;
+  job.model = plans::read_input(request.input, request.plan, topology_of(request), request.times,
+                                job.diagnostics);
+  plans::PlanContext context = {.model = job.model,
+                                .strategy = topology_of(request),
+                                .nodes = ranks,
+                                .algorithm = request.algorithm,
+                                .trust = request.trust};
+  if (request.timeout_given) context.compile_timeout_s = request.replay.timeout_s;
+  job.plan = resolve(request, context);
+  if (job.plan.transfer_order.value_or(casync::TransferOrder::kReady) !=
+      casync::TransferOrder::kReady) {
+    throw io::InputError(request.plan, 0,
+                         "transfer_order: a replay sends what is ready first; plan with "
+                         "`transfer_order` ready (hipress-plan), or leave the key out");
+  }
+  plans::apply(request.plan_options, context, job.plan);
+  if (!request.schedule.empty()) {
+    job.plan.plan.schedule = read_schedule(request.schedule, job.model);
+  }
+  plans::require_shards(request.plan_options, job.plan.plan.schedule);
+  job.graph = casync::expand_to_run(job.model, job.plan.plan);
+  casync::check(job.graph);
+  return job;
+}
+
+std::uint32_t count_ranks(const ReplayRequest& request, const std::optional<io::Launch>& launch) {
+  if (launch) return size_of(*launch, request.nnodes, request.ranks);
+  if (request.nnodes > 0) return request.nnodes;
+  if (const auto planned = plans::nodes_of_plan(request.plan)) return *planned;
+  if (!request.machines.cluster.empty()) {
+    if (const auto nodes = costs::nodes_of_cluster(request.machines.cluster)) return *nodes;
+  }
+  throw io::InputError(
+      "`nnodes` is required unless a launcher (torchrun, srun, mpirun) starts the ranks, or a "
+      "plan YAML or a cluster file says how many there are");
+}
+
+void prepare_folders(const ReplayRequest& request, const ReplayJob& job,
+                     const std::optional<io::Launch>& launch, std::uint32_t ranks) {
+  prepare_means(request, launch, ranks);
+  prepare_states(request, job, ranks);
+}
+
+}  // namespace hipress::requests

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "casync/task_graph.hpp"
+#include "io/environment.hpp"
+#include "models/model.hpp"
+#include "plans/plan_file.hpp"
+#include "requests/replay_request.hpp"
+
+namespace hipress::requests {
+
+/// A plan that ranks can run.
+struct ReplayJob {
+  models::Model model;
+  plans::ResolvedPlan plan;
+  casync::TaskGraph graph;
+  std::vector<std::string> diagnostics = {};  ///< what was assumed of the model
+};
+
+/// io::InputError for plans that cannot run.
+ReplayJob make_job(const ReplayRequest& request, std::uint32_t ranks);
+
+/// Number of ranks of the job. io::InputError where nothing says it, or launcher and `nnodes` do
+/// not agree.
+std::uint32_t count_ranks(const ReplayRequest& request, const std::optional<io::Launch>& launch);
+
+/// Makes the folders of means and states that this process's ranks write, and looks at the states
+/// that are read. io::InputError for what cannot be.
+void prepare_folders(const ReplayRequest& request, const ReplayJob& job,
+                     const std::optional<io::Launch>& launch, std::uint32_t ranks);
+
+}  // namespace hipress::requests
