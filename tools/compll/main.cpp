@@ -25,7 +25,7 @@ std::string file_of(const std::string& name) {
   const bool is_shipped =
       name.ends_with(".pse") &&
       std::ranges::find(shipped, name.substr(0, name.size() - 4)) != shipped.end();
-  return is_shipped && !io::is_there(name) ? io::data_file("kernels/algorithms/" + name) : name;
+  return is_shipped && !io::is_file(name) ? io::data_file("kernels/algorithms/" + name) : name;
 }
 
 int run(compll::Options options) {
