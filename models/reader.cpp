@@ -294,6 +294,21 @@ void refuse_core_time(const io::YamlNode& node, std::string_view key) {
   }
 }
 
+/// Memory of activations: a size, or one for each layer.
+void read_activations(const io::YamlNode& root, Model& model) {
+  const auto activations = root.find("activations");
+  if (!activations) return;
+  if (!activations->is_map()) {
+    model.activation_bytes = activations->size();
+    return;
+  }
+  for (const auto& [layer, bytes] : activations->entries()) {
+    if (bytes.size() > io::kMaxBytes - model.activation_bytes)
+      bytes.fail("makes the sum too large");
+    model.activation_bytes += bytes.size();
+  }
+}
+
 /// What computation keeps busy of its host.
 void read_threads(const io::YamlNode& root, Model& model) {
   if (const auto traffic = root.find("memory_traffic")) model.memory_traffic = traffic->bandwidth();
@@ -399,8 +414,8 @@ void check_step(const io::YamlNode& root, const Model& model) {
 Model read_yaml(const std::string& file) {
   const io::YamlNode root = io::YamlNode::load(file);
   root.expect_keys({"name", "source", "batch", "unit", "dtype", "forward", "optimizer", "threads",
-                    "forward_core_time", "optimizer_core_time", "memory_traffic", "hook",
-                    "micro_steps", "mix", "traced", "gradients"});
+                    "forward_core_time", "optimizer_core_time", "memory_traffic", "activations",
+                    "hook", "micro_steps", "mix", "traced", "gradients"});
   GradientList list(file);
   Model model;
   model.name = root.at("name").text();
@@ -419,6 +434,7 @@ Model read_yaml(const std::string& file) {
   model.gradients = list.take();
   wait_for_buckets(model);
   read_threads(root, model);
+  read_activations(root, model);
   if (const auto hook = root.find("hook")) add_own_time(*hook, model);
   check_step(root, model);
   return model;

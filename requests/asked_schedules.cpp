@@ -50,7 +50,7 @@ void add(const std::string& text, const Problem& problem, std::vector<AskedSched
 void add_best(const PlanRequest& request, const Problem& problem, AskedSchedules& asked) {
   std::vector<AskedSchedule> all;
   for (const std::string& text : texts_of_best(problem)) add(text, problem, all);
-  const std::int64_t limit = memory_limit(request).value_or(INT64_MAX);
+  const std::int64_t limit = room_of(problem);
   std::int64_t least = INT64_MAX;
   for (AskedSchedule& one : all) {
     if (std::ranges::find(asked.schedules, one.schedule, &AskedSchedule::schedule) !=

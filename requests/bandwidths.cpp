@@ -194,11 +194,10 @@ Bandwidths find_bandwidths(const PlanRequest& request, const Hooks& hooks) {
     Asked one = {.schedule = schedule.schedule, .algorithm = algorithms[place % algorithms.size()]};
     one.by_library = kind_of(one.schedule) == JobKind::kAveraging && one.algorithm == kNothing &&
                      !request.request.topology_given;
-    const StateMemory memory = memory_of_schedule(problem, one.schedule);
-    const std::int64_t bytes = memory.total() + problem.activation_bytes;
+    const std::int64_t bytes = memory_of_schedule(problem, one.schedule).total();
     BandwidthTable& table = found.tables[place];
-    table = bytes > problem.memory_bytes
-                ? table_of_none(one, does_not_fit(bytes, problem.memory_bytes), wanted)
+    table = bytes > room_of(problem)
+                ? table_of_none(one, does_not_fit(bytes, room_of(problem)), wanted)
                 : table_of(problem, one, wanted);
     table.schedule = schedule.text;
   };

@@ -125,7 +125,8 @@ class Candidates {
   std::unique_ptr<Planned> take_best() {
     ScheduleRows rows{.plans = {}, .left_out = std::move(asked_.left_out), .wraps = {}};
     for (const Candidate& one : found_) rows.plans.push_back(one.plan);
-    rows.chosen = choose_schedule(rows.plans, base_.tolerance, room());
+    const Problem& problem = found_.front().prepared->problem;
+    rows.chosen = choose_schedule(rows.plans, base_.tolerance, room_of(problem));
     Candidate& best = found_[rows.chosen];
     for (const std::string& warning : *warnings_) warn(hooks_, warning);
     add_baselines_of_others(best);
@@ -151,12 +152,6 @@ class Candidates {
       return kind_of(one.schedule) == JobKind::kSharding;
     });
     if (!any && !request_.shards_by.empty()) throw io::InputError(kUnsharded);
-  }
-
-  /// For the state of a GPU beside its activations.
-  std::int64_t room() const {
-    return base_.memory_bytes == INT64_MAX ? INT64_MAX
-                                           : base_.memory_bytes - base_.activation_bytes;
   }
 
   Candidate find(const casync::Schedule& schedule) {

@@ -209,10 +209,7 @@ std::string gives_up(const ScheduledPlan& plan) {
 std::optional<std::string> Planned::why_not_chosen(const ScheduledPlan& plan) const {
   const ScheduledPlan& chosen = schedules->plans[schedules->chosen];
   if (&plan == &chosen) return std::nullopt;
-  const Problem& problem = prepared.problem;
-  const bool limited = problem.memory_bytes < INT64_MAX;
-  return reason_against(plan, chosen,
-                        limited ? problem.memory_bytes - problem.activation_bytes : INT64_MAX);
+  return reason_against(plan, chosen, room_of(prepared.problem));
 }
 
 io::Document document(const Planned& planned) {

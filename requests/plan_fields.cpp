@@ -164,7 +164,7 @@ Fields fields(PlanRequest& request) {
            "state take more are not chosen (default: whatever is needed)")
       .under(headings::kMachines);
   made.add("activation_memory", &request.activation_memory,
-           "Of `gpu_memory`, what activations take, such as 20GB (default: nothing)")
+           "Of `gpu_memory`, what activations take, such as 20GB (default: what the model says)")
       .under(headings::kMachines);
   made.add("today", &request.today,
            "What the job runs today, of which the verdict says what a plan saves: a baseline such "

@@ -58,6 +58,7 @@ PreparedRequest::PreparedRequest(const Request& given, PlanForm its_form, const 
   // Searches that do not optimise are soon done, and know no best plan so far.
   if (optimises()) problem.limits.interrupted = hooks.interrupted;
   problem.choices = search.choices;
+  if (problem.activation_bytes == 0) problem.activation_bytes = model.activation_bytes;
   problem.limits.progress = hooks.progress;
   warn_of_unused();
   warn_of_assumptions();

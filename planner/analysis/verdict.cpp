@@ -169,8 +169,7 @@ bool is_faster(const Problem& problem, const Comparison& comparison, const Basel
 }
 
 bool fits(const Problem& problem, const Baseline& one) {
-  return problem.memory_bytes == INT64_MAX ||
-         one.memory.total() + problem.activation_bytes <= problem.memory_bytes;
+  return one.memory.total() <= room_of(problem);
 }
 
 /// What a saving is of: what the job runs today, else the best without compression.

@@ -76,7 +76,7 @@ struct Problem {
   std::string shards_by = std::string(casync::kLibrary);  ///< Plan::shards_by of sharded plans
   std::string optimizer = "adamw";        ///< row of optimizers() whose state counts as memory
   std::int64_t memory_bytes = INT64_MAX;  ///< of each GPU
-  std::int64_t activation_bytes = 0;      ///< of that for activations, whatever the plan
+  std::int64_t activation_bytes = 0;  ///< of that for activations, whatever the plan; 0: unknown
   std::string today = {};  ///< baseline that the job runs today; empty: the default of its kind
 };
 

@@ -48,11 +48,17 @@ struct StateMemory {
 StateMemory state_memory(const models::Model& model, const casync::Plan& plan,
                          const OptimizerRow& optimizer);
 
+/// Memory of a GPU for a plan's state, beside its activations; negative: not even for these.
+inline std::int64_t room_of(const Problem& problem) {
+  const bool limited = problem.memory_bytes < INT64_MAX;
+  return limited ? problem.memory_bytes - problem.activation_bytes : INT64_MAX;
+}
+
 /// True if the plan's state fits into the memory of a GPU.
 inline bool fits(const Problem& problem, const casync::Plan& plan) {
-  return problem.memory_bytes == INT64_MAX ||
-         state_memory(problem.model, plan, find_optimizer(problem.optimizer)).total() <=
-             problem.memory_bytes - problem.activation_bytes;
+  const std::int64_t room = room_of(problem);
+  return room == INT64_MAX ||
+         state_memory(problem.model, plan, find_optimizer(problem.optimizer)).total() <= room;
 }
 
 /// The memory that the plan needs with the problem's optimizer.

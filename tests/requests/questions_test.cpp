@@ -228,6 +228,29 @@ TEST_CASE("no row beats the plan of a verdict in time and memory, and gives up n
   CHECK(named > 0);  // or nothing was tried
 }
 
+TEST_CASE("activations take what a GPU has for states") {
+  const Folder folder;
+  const auto model = [&](const char* activations) {
+    io::write_file(folder / "model.yaml", [&](std::ostream& out) {
+      out << "name: m\nforward: 10ms\nactivations: " << activations
+          << "\ngradients:\n- {name: l.1.weight, elements: 100000000, ready: 10ms}\n"
+             "- {name: l.0.weight, elements: 100000000, ready: 20ms}\n";
+    });
+    return Document{{"request", "plan"},  {"input", folder / "model.yaml"},
+                    {"nnodes", 4},        {"profile", "h100-100g"},
+                    {"schedule", "BEST"}, {"gpu_memory", "8GB"},
+                    {"evaluations", 10}};
+  };
+  const auto left_out = [](const Document& plan) { return plan.find("left_out")->items()->size(); };
+  // DDP keeps 16 bytes of 200 million parameters.
+  CHECK(left_out(answer(model("4GB"), {})) == 0);
+  CHECK(left_out(answer(model("{l.0: 2.5GB, l.1: 2.5GB}"), {})) == 1);
+  Document said = model("4GB");
+  said["activation_memory"] = "5GB";
+  CHECK(left_out(answer(said, {})) == 1);
+  CHECK_THROWS_WITH(answer(model("-1GB"), {}), Catch::Contains("model.yaml:3"));
+}
+
 TEST_CASE("one job in two notations has one DDP in all outputs") {
   const Folder folder;
   io::write_file(folder / "hosts.yaml", [](std::ostream& out) {

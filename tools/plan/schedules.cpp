@@ -82,6 +82,11 @@ void print_row(std::ostream& out, const std::string& name, const ScheduledPlan& 
       io::format_amount(plan.memory.total(), 3));
 }
 
+std::string about_activations(const Problem& problem) {
+  if (problem.activation_bytes == 0) return "without activations";
+  return "beside " + io::format_amount(problem.activation_bytes, 3) + " of activations";
+}
+
 /// What frameworks do with the job, in the same columns.
 void print_baselines(std::ostream& out, const Planned& planned) {
   const costs::Spread spread = costs::spread_of(planned.prepared.profile);
@@ -161,8 +166,9 @@ void print_schedules(std::ostream& out, const Planned& planned) {
     return kind_of(plan.plan.schedule) == JobKind::kSharding;
   });
   if (in_shards) out << "\nbytes of sharded schedules are a GPU's, within its host too";
-  out << "\nmemory: of each GPU, without activations, with optimizer " << planned.request.optimizer
-      << "; of the plan's " << describe_memory(chosen.memory) << '\n';
+  out << "\nmemory: of each GPU, " << about_activations(*planned.advice.problem)
+      << ", with optimizer " << planned.request.optimizer << "; of the plan's "
+      << describe_memory(chosen.memory) << '\n';
   print_mix(out, *planned.advice.problem);
 }
 
