@@ -1,7 +1,9 @@
 #include "sim/sharing.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <utility>
 
 namespace hipress::sim {
 namespace {
@@ -15,6 +17,18 @@ constexpr std::uint64_t kUnit = std::uint64_t{1} << 32;
 /// the last bits of a sum in double precision, and so the order of its terms, decide nothing.
 constexpr double kSameLevel = 1 + 0x1p-40;
 constexpr double kAlmost = 0x1p-16;
+/// Levels that differ by less than this share are what sums in double precision make of one.
+constexpr double kRounding = 0x1p-46;
+constexpr double kLoadUnit = 0x1p40;  // of all that may run at once, 64 bits hold the sum
+constexpr std::uint32_t kNoCapacity = ~std::uint32_t{0};
+
+bool is_same(double level, double other) {
+  return level == other || std::abs(level - other) <= kRounding * std::min(level, other);
+}
+
+std::int64_t load_of(double level, double weight, double amount) {
+  return static_cast<std::int64_t>(std::min(1.0, level * weight) * amount * kLoadUnit);
+}
 
 }  // namespace
 
@@ -88,6 +102,7 @@ Sharing::Slot Sharing::start(casync::TaskId task, std::int64_t work, double weig
   activity.updated = now;
   activity.share = {};
   activity.speed = {};
+  activity.level = 0;
   activity.place = place;
   activity.weight = weight;
   activity.uses = uses;
@@ -102,6 +117,7 @@ Sharing::Slot Sharing::start(casync::TaskId task, std::int64_t work, double weig
     touched_.push_back(slot);
   } else {
     mark_changed(uses);
+    started_.push_back(slot);
   }
   if (!nodes_.empty()) {
     enter(slot, place.node);
@@ -126,8 +142,10 @@ casync::TaskId Sharing::finish(Slot slot) {
     }
   }
   const bool shared = activity.uses.count > 0 && activity.share != Speed{};
+  const double level = activity.level;
+  set_level(activity, 0);
   if (shared && vacancies_.size() < kMaxVacancies) {
-    vacancies_.push_back({activity.uses, activity.weight, activity.share});
+    vacancies_.push_back({activity.uses, activity.weight, level, activity.share});
   } else {
     mark_changed(activity.uses);
   }
@@ -147,6 +165,7 @@ bool Sharing::take_place(Activity& activity) {
   });
   if (found == vacancies_.end()) return false;
   activity.share = found->share;
+  set_level(activity, found->level);
   *found = vacancies_.back();
   vacancies_.pop_back();
   return true;
@@ -169,6 +188,163 @@ void Sharing::settle(std::int64_t now, EventQueue& events) {
   fresh_.clear();
   for (const Vacancy& vacancy : vacancies_) mark_changed(vacancy.uses);
   vacancies_.clear();
+  if (!changed_.empty() && !adjust()) fill_connected();
+  for (const std::uint32_t capacity : changed_) capacities_[capacity].changed = false;
+  changed_.clear();
+  started_.clear();
+  for (const std::uint32_t index : changed_nodes_) {
+    Node& node = nodes_[index];
+    node.changed = false;
+    touched_.insert(touched_.end(), node.activities.begin(), node.activities.end());
+  }
+  changed_nodes_.clear();
+  for (const Slot slot : touched_) apply(slot, now, events);
+  touched_.clear();
+}
+
+/// Recomputes levels until nothing changes any more. False where that takes longer than to fill
+/// everything anew.
+bool Sharing::adjust() {
+  const std::size_t running = activities_.size() - free_.size();
+  const std::size_t most = running / 2 + 64;
+  std::size_t looked_at = 0;  // users of the capacities that were recomputed
+  for (const std::uint32_t id : changed_) {
+    if (capacities_[id].is_full()) mark_dirty(id);
+  }
+  for (const Slot slot : started_) move(slot, kNoCapacity);
+  for (std::size_t next = 0; next < dirty_.size() && looked_at <= most; ++next) {
+    const std::uint32_t id = dirty_[next];
+    capacities_[id].dirty = false;
+    looked_at += capacities_[id].users.size();
+    if (!fill_alone(id)) continue;
+    for (const Slot slot : capacities_[id].users) move(slot, id);
+  }
+  for (const std::uint32_t id : dirty_) capacities_[id].dirty = false;
+  dirty_.clear();
+  for (const Slot slot : moved_) {
+    Activity& activity = activities_[slot];
+    activity.moved = false;
+    if (looked_at > most) continue;
+    const Speed share = share_at_level(activity);
+    if (activity.share == share) continue;
+    activity.share = share;
+    touched_.push_back(slot);
+  }
+  moved_.clear();
+  return looked_at <= most;
+}
+
+void Sharing::mark_dirty(std::uint32_t capacity) {
+  if (std::exchange(capacities_[capacity].dirty, true)) return;
+  dirty_.push_back(capacity);
+}
+
+/// The level at which an activity stops for anything but this capacity.
+double Sharing::level_of(const Activity& activity, std::uint32_t but) const {
+  double level = 1 / activity.weight;
+  for (std::uint32_t i = 0; i < activity.uses.count; ++i) {
+    const std::uint32_t capacity = activity.uses.items[i].capacity;
+    if (capacity != but) level = std::min(level, capacities_[capacity].level);
+  }
+  return level;
+}
+
+void Sharing::set_level(Activity& activity, double level) {
+  for (std::uint32_t i = 0; i < activity.uses.count; ++i) {
+    const Use& use = activity.uses.items[i];
+    capacities_[use.capacity].load += load_of(level, activity.weight, use.amount) -
+                                      load_of(activity.level, activity.weight, use.amount);
+  }
+  activity.level = level;
+}
+
+/// Progressive filling of one capacity, whose users rise as far as their other capacities let them.
+/// False if its level is as it was.
+bool Sharing::fill_alone(std::uint32_t id) {
+  Capacity& capacity = capacities_[id];
+  limited_.clear();
+  bool plain = capacity.parts > 0;
+  double demand = 0, most = 0;
+  for (const Slot slot : capacity.users) {
+    const Activity& activity = activities_[slot];
+    double amount = 0;
+    for (std::uint32_t i = 0; i < activity.uses.count; ++i) {
+      if (activity.uses.items[i].capacity == id) amount = activity.uses.items[i].amount;
+    }
+    const double level = level_of(activity, id);
+    limited_.push_back(
+        {level, amount * activity.weight, amount * std::min(1.0, level * activity.weight)});
+    plain = plain && amount == 1 && activity.weight == 1;
+    demand += limited_.back().demand;
+    most += limited_.back().most;
+  }
+  double level = kNotFull;
+  if (most * kSameLevel >= capacity.amount) level = level_of_limited(capacity.amount, demand);
+  plain = plain && level < kNotFull && limited_.size() == capacity.users.size();
+  const std::uint64_t equals = plain ? std::uint64_t{capacity.parts} * capacity.users.size() : 0;
+  const bool as_before = is_same(level, capacity.level);
+  if (as_before && equals == capacity.equals) return false;
+  if (!as_before) capacity.level = level;
+  capacity.equals = equals;
+  return true;
+}
+
+/// The level at which limited_ fills the amount, or kNotFull. Leaves those in limited_ that stop at
+/// it.
+double Sharing::level_of_limited(double amount, double demand) {
+  double used = 0, level = 0;
+  for (bool again = true; again && !limited_.empty();) {
+    level = std::max(0.0, amount - used) / demand;
+    again = std::erase_if(limited_, [&](const Limited& limited) {
+              if (limited.level * kSameLevel >= level) return false;
+              used += limited.most;
+              demand -= limited.demand;
+              return true;
+            }) > 0;
+  }
+  return limited_.empty() ? kNotFull : level;
+}
+
+/// Brings an activity to its level after that of a capacity has changed. Its other capacities are
+/// recomputed if that may change theirs: a full one unless it stops the activity before and after,
+/// one that is not full if it may become so.
+void Sharing::move(Slot slot, std::uint32_t because_of) {
+  Activity& activity = activities_[slot];
+  if (!std::exchange(activity.moved, true)) moved_.push_back(slot);
+  const double before = activity.level;
+  const double level = level_of(activity, kNoCapacity);
+  if (is_same(level, before)) return;
+  set_level(activity, level);
+  for (std::uint32_t i = 0; i < activity.uses.count; ++i) {
+    const std::uint32_t id = activity.uses.items[i].capacity;
+    if (id == because_of) continue;
+    const Capacity& capacity = capacities_[id];
+    const bool changes = capacity.is_full()
+                             ? std::min(level, before) < capacity.level * (1 - kRounding)
+                             : level > before && may_be_full(capacity);
+    if (changes) mark_dirty(id);
+  }
+}
+
+bool Sharing::may_be_full(const Capacity& capacity) {
+  const auto rounded_off = static_cast<double>(capacity.users.size());
+  return static_cast<double>(capacity.load) + rounded_off >= capacity.amount * kLoadUnit;
+}
+
+Sharing::Speed Sharing::share_at_level(const Activity& activity) const {
+  const double same_level = activity.level * kSameLevel;
+  if (1 / activity.weight <= same_level) return {1, 1};
+  const double units = activity.level * activity.weight * kUnit + kAlmost;
+  Speed speed{std::max<std::uint64_t>(1, static_cast<std::uint64_t>(units)), kUnit};
+  for (std::uint32_t i = 0; i < activity.uses.count; ++i) {
+    const Capacity& capacity = capacities_[activity.uses.items[i].capacity];
+    if (capacity.level <= same_level && capacity.equals > 0) speed = {1, capacity.equals};
+  }
+  return speed;
+}
+
+/// Fills everything that is connected to what has changed.
+void Sharing::fill_connected() {
   for (const std::uint32_t capacity : changed_) {
     if (!capacities_[capacity].changed) continue;  // part of a component that is done
     component_.clear();
@@ -181,15 +357,6 @@ void Sharing::settle(std::int64_t now, EventQueue& events) {
       capacities_[member].visited = false;
     }
   }
-  changed_.clear();
-  for (const std::uint32_t index : changed_nodes_) {
-    Node& node = nodes_[index];
-    node.changed = false;
-    touched_.insert(touched_.end(), node.activities.begin(), node.activities.end());
-  }
-  changed_nodes_.clear();
-  for (const Slot slot : touched_) apply(slot, now, events);
-  touched_.clear();
 }
 
 /// Gathers what is connected to `capacity`: breadth first over the capacities, each bringing its
@@ -227,6 +394,8 @@ void Sharing::fill() {
     capacity.demand = 0;
     capacity.open = static_cast<std::uint32_t>(capacity.users.size());
     capacity.plain = capacity.parts > 0;
+    capacity.level = kNotFull;
+    capacity.equals = 0;
   }
   for (const Slot slot : component_) {
     const Activity& activity = activities_[slot];
@@ -259,6 +428,9 @@ void Sharing::settle_level(double level) {
   for (const std::uint32_t id : component_capacities_) {
     Capacity& capacity = capacities_[id];
     capacity.full = capacity.open > 0 && full_level(capacity) <= same_level;
+    if (!capacity.full) continue;
+    capacity.level = level;
+    if (capacity.plain) capacity.equals = std::uint64_t{capacity.parts} * capacity.open;
   }
   std::size_t kept = 0;
   settled_.clear();
@@ -276,7 +448,7 @@ void Sharing::settle_level(double level) {
       const Capacity& capacity = capacities_[activity.uses.items[use].capacity];
       if (!capacity.full) continue;
       stops = true;
-      if (capacity.plain) speed = {1, std::uint64_t{capacity.parts} * capacity.open};
+      if (capacity.plain) speed = {1, capacity.equals};
     }
     if (stops) {
       new_speeds_[i] = speed;
@@ -291,7 +463,8 @@ void Sharing::settle_level(double level) {
 
 /// Moves a settled activity's share from the demand of its capacities to what is used of them.
 void Sharing::charge(std::uint32_t i, double level) {
-  const Activity& activity = activities_[component_[i]];
+  Activity& activity = activities_[component_[i]];
+  set_level(activity, std::min(level, 1 / activity.weight));
   const double speed = std::min(1.0, level * activity.weight);
   for (std::uint32_t use = 0; use < activity.uses.count; ++use) {
     Capacity& capacity = capacities_[activity.uses.items[use].capacity];

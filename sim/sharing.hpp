@@ -18,8 +18,13 @@ namespace hipress::sim {
 /// limits the sum of use × speed over its activities. Speeds are weighted max-min fair: all rise
 /// together, each in proportion to its weight. An activity stops rising at full speed, or when one
 /// of its capacities is full; the others go on (progressive filling, Bertsekas and Gallager, Data
-/// Networks, 6.5.2). A change recomputes only activities connected to it through shared capacities,
-/// and none if another takes an ended one's place, as a flow's next message does.
+/// Networks, 6.5.2).
+///
+/// A capacity that is full has a *level*, above which none of its activities rises. A change
+/// recomputes the levels of the capacities that it is about, and of those whose activities change
+/// their speed with them, until nothing changes: speeds that no full capacity lets rise are the
+/// fair ones. Where that becomes much, everything that is connected is filled anew. If another
+/// takes an ended one's place, as a flow's next message does, nothing is recomputed.
 ///
 /// Remaining work is an integer. Speeds are ratios of integers: exactly 1/n where n equals share
 /// one full capacity, else in units of 2^-32. A completion rounds up to a whole picosecond.
@@ -90,11 +95,14 @@ class Sharing {
     Speed speed;  // the same, slowed by what overlaps
     Place place = {};
     double weight = 1;
+    double level = 0;  // its speed is level × weight, or full from 1/weight on
     std::uint32_t version = 0;
     bool visited = false;
+    bool moved = false;  // its level or the capacity that it stops at may have changed
     Uses uses;
     std::array<std::uint32_t, kMaxUses> position;  // in Capacity::users
   };
+  static constexpr double kNotFull = std::numeric_limits<double>::infinity();
   struct Capacity {
     double amount = 0;
     std::uint32_t parts = 0;  // the amount is 1/parts; 0: of no whole number
@@ -107,8 +115,29 @@ class Sharing {
     bool plain = true;  // amount 1/parts, nobody settled, uses and weights 1: shares are exactly
                         // 1/(parts × n)
     bool full = false;  // at the level being settled
+    double level = kNotFull;   // above which no user rises
+    std::uint64_t equals = 0;  // all users get exactly one part of so many; 0: they do not
+    std::int64_t load = 0;     // of all users, in units of 2^-40, each rounded down
+    bool dirty = false;        // its level is to be recomputed
+    bool is_full() const { return level < kNotFull; }
+  };
+  /// A user of one capacity, whose others let it rise to some level.
+  struct Limited {
+    double level;
+    double demand;  // per unit of level
+    double most;    // at that level
   };
 
+  bool adjust();
+  bool fill_alone(std::uint32_t id);
+  double level_of_limited(double amount, double demand);
+  double level_of(const Activity& activity, std::uint32_t but) const;
+  void set_level(Activity& activity, double level);
+  void move(Slot slot, std::uint32_t because_of);
+  void mark_dirty(std::uint32_t capacity);
+  static bool may_be_full(const Capacity& capacity);
+  Speed share_at_level(const Activity& activity) const;
+  void fill_connected();
   void collect(std::uint32_t capacity);
   void fill();
   double full_level(const Capacity& capacity) const;
@@ -127,6 +156,7 @@ class Sharing {
   struct Vacancy {
     Uses uses;
     double weight;
+    double level;
     Speed share;
   };
   /// So many are looked through; where more end at once, one new computation serves them all.
@@ -145,10 +175,15 @@ class Sharing {
   std::vector<std::uint32_t> changed_;
   std::vector<Vacancy> vacancies_;
   std::vector<Slot> fresh_;    // started without any capacity
+  std::vector<Slot> started_;  // with capacities, and in nobody's place
   std::vector<Slot> touched_;  // whose share or slowdown may have changed
   std::vector<Node> nodes_;    // empty unless overlaps slow
   std::vector<std::uint32_t> changed_nodes_;
   std::array<std::array<std::uint64_t, 3>, 8> slowdowns_{};  // by sorts under way, and sort; 2^-24
+  // While levels are adjusted.
+  std::vector<std::uint32_t> dirty_;  // capacities
+  std::vector<Slot> moved_;
+  std::vector<Limited> limited_;  // on one capacity
   // One connected component while it is recomputed.
   std::vector<Slot> component_;
   std::vector<std::uint32_t> component_capacities_;

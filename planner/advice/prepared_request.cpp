@@ -16,7 +16,8 @@
 namespace hipress::planner {
 namespace {
 
-constexpr double kLeastBeside_s = 5;  // for what is simulated beside the search, or its budget
+// For what is simulated beside the search, or its budget; and where others keep the cores busy.
+constexpr double kLeastBeside_s = 2, kLeastBesideBusy_s = 5;
 constexpr double kNoEnd_s = 1e9;
 constexpr double kShareOfLevels = 0.5;  // of the budget, where GPUs can be at one of two levels
 
@@ -90,9 +91,10 @@ void PreparedRequest::read_machines() {
   machines->memory_bytes = static_cast<double>(io::available_memory()) / std::max(1u, request.jobs);
   // Other searches go on until they are done, and evaluations are counted rather than timed.
   const bool ends = !request.evaluations && (!search.optimises || search.has_budget);
+  const double search_s = problem.limits.budget_s;
   machines->budget = std::make_shared<SimulationBudget>(
-      ends ? problem.limits.budget_s + std::max(problem.limits.budget_s, kLeastBeside_s) : kNoEnd_s,
-      problem.limits.interrupted);
+      ends ? search_s + std::max(search_s, kLeastBeside_s) : kNoEnd_s, problem.limits.interrupted,
+      ends ? search_s + std::max(search_s, kLeastBesideBusy_s) : kNoEnd_s);
   problem.machines = &*machines;
 }
 

@@ -124,8 +124,8 @@ std::vector<std::string> strategies_of(const Problem& problem, const BaselineRow
 
 namespace {
 
-/// The bulk rules for a plan, the best first, as coarse simulations on network port say; without
-/// groups at all is one of them.
+/// The bulk rules for a plan that make different groups, the best first, as coarse simulations on
+/// network port say; without groups at all is one of them.
 std::vector<casync::Aggregation> ranked_rules(const Problem& problem, const casync::Plan& plan) {
   Choices only = {.algorithms = plan.algorithms, .gradients = {}, .schemes = {}};
   for (const casync::Decision& decision : plan.decisions) only.gradients.push_back({decision});
@@ -135,9 +135,13 @@ std::vector<casync::Aggregation> ranked_rules(const Problem& problem, const casy
   Evaluator evaluator(problem, only);
   Timeline timeline;
   std::vector<std::pair<std::int64_t, std::uint32_t>> ranked;
+  std::vector<Schedule> known;
   for (std::uint32_t scheme = 0; scheme < only.schemes.size(); ++scheme) {
     const Candidate candidate = {scheme, std::vector<std::uint16_t>(plan.decisions.size(), 0)};
-    ranked.emplace_back(timeline.run(evaluator.coarse(candidate)), scheme);
+    Schedule schedule = evaluator.coarse(candidate);
+    if (std::ranges::find(known, schedule.units, &Schedule::units) != known.end()) continue;
+    ranked.emplace_back(timeline.run(schedule), scheme);
+    known.push_back(std::move(schedule));
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<casync::Aggregation> rules;
@@ -185,12 +189,13 @@ bool is_left_out(const BaselineRow& row, const Machines& machines) {
 namespace {
 
 /// What compresses nothing decides what is saved. What is grouped has few messages; DDP's has few,
-/// too, but among all GPUs.
+/// too, but among all GPUs. Of those with a message for every gradient, the one that goes by a cost
+/// model is the likeliest to become the plan.
 int turn_of(const BaselineRow& row) {
-  if (row.searches) return 5;
+  if (row.searches) return 6;
   if (row.grouped) return row.compresses ? 2 : 0;
   if (row.is_collective()) return row.compresses ? 3 : 1;
-  return 4;
+  return row.by_formulas ? 4 : 5;
 }
 
 }  // namespace

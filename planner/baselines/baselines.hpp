@@ -48,7 +48,8 @@ Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
                            const Machines& machines);
 
 /// In which order these are simulated: first what decides a verdict and takes little, what is
-/// grouped and DDP's. A message for every gradient takes longer, and may use up what there is.
+/// grouped and DDP's. A message for every gradient takes longer, and may use up what there is: the
+/// cost model's plan, which may be the fastest of these, comes before the others.
 std::vector<std::size_t> simulation_order(std::span<const BaselineRow* const> rows);
 
 /// Every baseline for the problem's kind of job with its simulated iteration time, in the order of

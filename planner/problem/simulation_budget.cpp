@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "io/quantity.hpp"
 
@@ -10,7 +11,7 @@ namespace hipress::planner {
 namespace {
 
 /// That a task takes, with its part of expanding the graph, until one was timed.
-constexpr std::array<double, 3> kTask_s = {4e-7, 1e-6, 2e-6};
+constexpr std::array<double, kEngines> kTask_s = {4e-7, 1e-6, 1e-6, 1.2e-6};
 constexpr double kTimedTasks = 1e5;  // fewer tell little of how long others take
 constexpr double kGrace_s = 1;       // after an interrupt
 
@@ -19,15 +20,22 @@ std::chrono::steady_clock::duration duration(double seconds) {
       std::chrono::duration<double>(seconds));
 }
 
+/// That this process has had of all cores.
+double cpu_s() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
 }  // namespace
 
-SimulationBudget::SimulationBudget(double seconds, io::InterruptFlag interrupted)
-    : length_(duration(seconds)), end_(Clock::now() + length_), interrupted_(interrupted) {
+SimulationBudget::SimulationBudget(double seconds, io::InterruptFlag interrupted, double busy_s)
+    : length_s_(seconds), busy_s_(std::max(seconds, busy_s)), interrupted_(interrupted) {
+  restart();
   for (std::size_t engine = 0; engine < kTask_s.size(); ++engine) task_s_[engine] = kTask_s[engine];
 }
 
 void SimulationBudget::restart() {
-  end_ = Clock::now() + length_;
+  const Clock::time_point now = Clock::now();
+  end_ = now + duration(length_s_);
+  busy_end_ = now + duration(busy_s_);
+  cpu_end_s_ = cpu_s() + length_s_;
   reserve_s_ = 0;
 }
 
@@ -44,9 +52,14 @@ void SimulationBudget::note(double tasks, Engine engine, double seconds) {
   if (tasks >= kTimedTasks) task_s_[static_cast<std::size_t>(engine)] = seconds / tasks;
 }
 
+SimulationBudget::Clock::time_point SimulationBudget::end(Clock::time_point now) const {
+  if (busy_end_ == end_) return end_;
+  return std::clamp(now + duration(cpu_end_s_ - cpu_s()), end_, busy_end_);
+}
+
 double SimulationBudget::left_s() const {
   const Clock::time_point now = Clock::now();
-  Clock::time_point end = end_;
+  Clock::time_point end = this->end(now);
   if (interrupted()) {
     Clock::rep none = 0;
     grace_end_.compare_exchange_strong(none, (now + duration(kGrace_s)).time_since_epoch().count());

@@ -165,12 +165,19 @@ AffordableScenario affordable_scenario(const models::Model& model, const casync:
   const Machines& machines = *level;
   AffordableScenario how = {.scenario = scenario_for(model, plan, machines, order)};
   if (!averages(plan)) {
-    const double tasks = tasks_in_a_row(how.scenario);
-    how.possible = tasks <= std::min(kMaxTasks, fitting_tasks(machines));
-    if (!how.possible) how.diagnostic = fmt::format("not simulated: about {:.0e} tasks", tasks);
+    const casync::Folding folding = sim::choose_folding(how.scenario, sim::Fold::kExactly).folding;
+    how.folds = folding == casync::Folding::kFolded;
+    how.tasks = sim::graph_size(how.scenario, folding).tasks;
+    how.possible = how.tasks <= std::min(kMaxTasks, fitting_tasks(machines));
+    if (!how.possible) {
+      how.diagnostic = fmt::format("not simulated: about {:.0e} tasks", how.tasks);
+    }
     return how;
   }
-  Treatment treatment = treatment_of(model, plan, machines, casync::whole_tasks(model, plan));
+  const double tasks = casync::whole_tasks(model, plan);
+  Treatment treatment = treatment_of(model, plan, machines, tasks);
+  how.folds = treatment.folds;
+  how.tasks = treatment.folds ? tasks / plan.nodes : tasks;
   how.fold = treatment.fold;
   how.possible = treatment.possible;
   how.diagnostic = std::move(treatment.diagnostic);
@@ -198,21 +205,23 @@ AffordableTime affordable_iteration(const models::Model& model, const casync::Pl
                          : seconds_of(how.scenario, how.fold, graph);
   };
   if (!machines.budget) return {simulate(), how.diagnostic};
-  const Engine engine = from_patterns ? Engine::kPatterns : on_port ? Engine::kPort : Engine::kFair;
-  const double tasks = simulated_tasks(model, plan, machines);
-  if (const std::string why = machines.budget->objection(tasks, engine); !why.empty()) {
-    return {std::nullopt, fmt::format("not simulated: about {:.0e} tasks, {}", tasks, why)};
+  const Engine engine = from_patterns ? Engine::kPatterns
+                        : on_port     ? Engine::kPort
+                        : how.folds   ? Engine::kFairFolded
+                                      : Engine::kFair;
+  if (const std::string why = machines.budget->objection(how.tasks, engine); !why.empty()) {
+    return {std::nullopt, fmt::format("not simulated: about {:.0e} tasks, {}", how.tasks, why)};
   }
   const auto start = std::chrono::steady_clock::now();
   try {
     const double iteration_s = simulate();
     machines.budget->note(
-        tasks, engine,
+        how.tasks, engine,
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return {iteration_s, how.diagnostic};
   } catch (const sim::Stopped&) {
     return {std::nullopt,
-            fmt::format("not simulated to the end: about {:.0e} tasks, {}", tasks,
+            fmt::format("not simulated to the end: about {:.0e} tasks, {}", how.tasks,
                         machines.budget->interrupted() ? "interrupted" : "which took too long")};
   }
 }

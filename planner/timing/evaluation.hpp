@@ -24,6 +24,8 @@ double simulated_iteration_s(const models::Model& model, const casync::Plan& pla
 struct AffordableScenario {
   sim::Scenario scenario;
   sim::Fold fold = sim::Fold::kExactly;
+  bool folds = false;           ///< one node stands for all
+  double tasks = 0;             ///< as simulated_tasks()
   bool possible = true;         ///< false: not even folded
   std::string diagnostic = {};  ///< what was given up, or why it is impossible; mostly empty
 };

@@ -80,8 +80,8 @@ TEST_CASE("baselines that decide a verdict and take little are simulated first")
   std::vector<std::string_view> order;
   for (const std::size_t row : simulation_order(rows)) order.push_back(rows[row]->name);
   CHECK(order == std::vector<std::string_view>{"none_grouped", "ddp", "fp16_grouped", "all_grouped",
-                                               "secopa_grouped", "ddp_fp16", "ddp_powersgd", "none",
-                                               "fp16", "all", "threshold_262144", "secopa",
+                                               "secopa_grouped", "ddp_fp16", "ddp_powersgd",
+                                               "secopa", "none", "fp16", "all", "threshold_262144",
                                                "greedy"});
 }
 
