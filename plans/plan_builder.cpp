@@ -27,7 +27,10 @@ bool is_raw(const models::Gradient& gradient, const casync::Plan& plan,
 std::size_t count_compressed(const models::Model& model, const casync::Plan& plan) {
   std::size_t count = 0;
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
-    count += is_raw(model.gradients[g], plan, plan.decisions[g]) ? 0 : 1;
+    const casync::Decision gather{.algorithm = plan.gather_of(static_cast<std::uint32_t>(g))};
+    const bool raw = is_raw(model.gradients[g], plan, plan.decisions[g]) &&
+                     is_raw(model.gradients[g], plan, gather);
+    count += raw ? 0 : 1;
   }
   return count;
 }

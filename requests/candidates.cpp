@@ -73,6 +73,12 @@ void check_outputs(const PlanRequest& request, bool writes_plan) {
 
 /// Refuses, before a search, what cannot be written or looked for.
 void check_prepared(const PlanRequest& request, const PreparedRequest& prepared) {
+  const BaselineRow* const today = find_baseline(request.today);
+  const bool compares = request.schedules.size() > 1 || asks_for_best(request);
+  if (today != nullptr && !compares && !today->is_for(kind_of(prepared.problem.schedule))) {
+    throw io::InputError(fmt::format("`today`: no job of schedule {} runs {}",
+                                     prepared.problem.schedule.text(), today->name));
+  }
   if (!request.break_even.empty()) check_break_even(prepared, find_quantity(request.break_even));
   const bool writes = prepared.searches() && !request.output.empty();
   check_outputs(request, writes);
@@ -208,6 +214,7 @@ class Candidates {
     for (const Baseline& one : advice.comparison.baselines) {
       if (!one.row().is_default || !one.iteration_s || one.row().kind != JobKind::kAveraging)
         continue;
+      advice.keeps_plan = true;
       advice.found.plan = one.plan;
       advice.found.transfer_order = one.transfer_order;
       advice.comparison.planned_s = advice.comparison.least_found_s = one.iteration_s;
@@ -326,6 +333,12 @@ void check(const PlanRequest& request) {
     throw io::InputError(
         "`required_bandwidth` finds no plan: leave it out, or `explain`, `compare`, `plan`, "
         "`robust`, `break_even` and `advise`, which ask of one");
+  }
+  const std::optional<std::int64_t> memory = memory_limit(request);
+  if (memory && !request.activation_memory.empty() &&
+      io::parse_size(request.activation_memory, "`activation_memory`") >= *memory) {
+    throw io::InputError(fmt::format("`activation_memory` {} leaves nothing of `gpu_memory` {}",
+                                     request.activation_memory, request.gpu_memory));
   }
   if (!request.activation_memory.empty() && request.gpu_memory.empty()) {
     throw io::InputError("`activation_memory` is of `gpu_memory`: give both, or leave it out");

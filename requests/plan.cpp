@@ -157,6 +157,16 @@ void write(const Planned& planned, const Hooks& hooks) {
              planned.advice.analysis.dense);
 }
 
+/// The chosen schedule's row, after passes and whatever else was asked of the plan.
+void refresh_chosen(Planned& planned) {
+  if (!planned.schedules || !planned.advice.comparison.planned_s) return;
+  ScheduledPlan& row = planned.schedules->plans[planned.schedules->chosen];
+  const double lower_bound_s = row.lower_bound_s;
+  const SearchResult& found = planned.advice.found;
+  row = figures_of(*planned.advice.problem, found.plan, found.transfer_order);
+  row.lower_bound_s = lower_bound_s;
+}
+
 /// Refuses what contradicts itself before files are read.
 void check_before(const PlanRequest& request) {
   refuse_broadcast_fields(request.broadcast);
@@ -180,6 +190,7 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& giv
   try {
     planned = best_candidate(request, hooks);
     complete(planned->prepared, planned->advice);
+    refresh_chosen(*planned);
   } catch (const sim::Stopped&) {
     throw Interrupted();
   }

@@ -158,7 +158,8 @@ Json document_of(const Problem& problem, const ScheduledPlan& plan) {
                            {"gradients", plan.memory.gradients},
                            {"optimizer", plan.memory.optimizer},
                            {"gathered", plan.memory.gathered},
-                           {"reductions", plan.memory.reductions}}},
+                           {"reductions", plan.memory.reductions},
+                           {"residuals", plan.memory.residuals}}},
       {"gives_up", gives_up(plan)}};
 }
 

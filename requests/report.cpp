@@ -112,8 +112,10 @@ std::string title_of(const Planned& planned) {
   std::string together;
   if (cluster.gpus_per_node > 1) together = fmt::format(" of {} GPUs", cluster.gpus_per_node);
   if (of_host > 1 && of_host < nodes) together = fmt::format(", {} on each host", of_host);
-  return fmt::format("{} on {} nodes{}", model.name.empty() ? "A model" : model.name, nodes,
-                     together);
+  const casync::Schedule& schedule = planned.advice.found.plan.schedule;
+  return fmt::format("{} on {} nodes{}{}", model.name.empty() ? "A model" : model.name, nodes,
+                     together,
+                     schedule == casync::Schedule() ? "" : ", schedule " + schedule.text());
 }
 
 }  // namespace

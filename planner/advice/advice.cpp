@@ -156,7 +156,8 @@ void analyse(const PreparedRequest& prepared, Advice& advice) {
                         .evaluations = found.evaluations,
                         .finalists = found.finalists,
                         .baselines = at_given_levels ? advice.comparison.baselines : none,
-                        .rivals = rivals_of(*advice.problem, found.plan, advice.comparison)});
+                        .rivals = rivals_of(*advice.problem, found.plan, advice.comparison),
+                        .keeps_plan = advice.keeps_plan});
   const Analysis& analysis = advice.analysis;
   found.plan = analysis.plan.plan;
   found.transfer_order = analysis.plan.transfer_order;

@@ -73,6 +73,7 @@ struct Advice {
   SearchResult found;                ///< the plan, after passes and in one strategy
   double search_s = 0;               ///< that the searches took
   const Problem* problem = nullptr;  ///< that the plan is of: with GPUs at which level
+  bool keeps_plan = false;  ///< the plan is what a framework runs: passes leave it as it is
   Comparison comparison;
   Verdict verdict;
   Analysis analysis;

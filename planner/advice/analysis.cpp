@@ -205,8 +205,8 @@ Analysis analyse(const AnalysisOptions& options, const Problem& problem, const S
                  const Found& found) {
   Analysis analysis;
   analysis.plan = found.plan;
-  if (search.optimises && search.has_options && options.plan.empty())
-    polish(options, problem, found, analysis);
+  const bool polishes = search.optimises && search.has_options && !found.keeps_plan;
+  if (polishes && options.plan.empty()) polish(options, problem, found, analysis);
   if (options.robust) {
     within_budget("`robust`", options, problem, analysis,
                   [&] { make_robust(options, problem, search, found, analysis); });

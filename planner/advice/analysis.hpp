@@ -69,7 +69,8 @@ struct Found {
   std::int64_t evaluations = 0;
   const std::vector<SearchResult::Finalist>& finalists;
   const std::vector<Baseline>& baselines;
-  Rivals rivals = {};  ///< of the passes
+  Rivals rivals = {};       ///< of the passes
+  bool keeps_plan = false;  ///< no pass changes it
 };
 
 /// Polishes the plan, and finds out what was asked about it, as far as the budget allows. Throws as

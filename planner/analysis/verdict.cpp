@@ -175,7 +175,8 @@ bool fits(const Problem& problem, const Baseline& one) {
 /// What a saving is of: what the job runs today, else the best without compression.
 Contender what_decides(const Problem& problem, const Comparison& comparison) {
   const Baseline* const today = comparison.today(problem);
-  if (today == nullptr || !fits(problem, *today)) return *comparison.uncompressed;
+  const bool counts = today != nullptr && (!problem.today.empty() || fits(problem, *today));
+  if (!counts) return *comparison.uncompressed;
   return {.name = std::string(today->name),
           .plan = {today->plan, today->transfer_order, *today->iteration_s},
           .response = today->response};
@@ -195,7 +196,15 @@ std::string savings(const Contender& rival, const Comparison& comparison) {
                        known ? ", " + range_of(saving) : "", name_of(other));
   };
   const Contender& plain = *comparison.uncompressed;
-  return over(rival) + (plain.name == rival.name ? "" : ", and " + over(plain));
+  if (plain.name == rival.name) return over(rival);
+  const double plain_s = plain.plan.iteration_s;
+  const bool known = comparison.planned && plain.response;
+  const sim::Saving little =
+      saving_of(planned_s, comparison.planned, plain_s, plain.response, comparison.spread);
+  if (!known || little.p10 > 0) return over(rival) + ", and " + over(plain);
+  return fmt::format("{}, and perhaps {} of the {} of {}", over(rival),
+                     percent(1 - planned_s / plain_s), io::format_duration(plain_s),
+                     name_of(plain));
 }
 
 /// Where the plan compresses: laid beside its best rival without compression.
@@ -245,8 +254,9 @@ Verdict with_compression(const Problem& problem, const casync::Plan& plan,
                              .probability;
     return {Answer::kDoNotCompress,
             comparison.planned && best.response ? std::optional(1 - worth) : std::nullopt,
-            fmt::format("do not compress: {}{} takes {}, this plan ({}) {}: {}", name_of(best),
-                        how_to_say(problem, best),
+            fmt::format("do not compress{}: {}{} takes {}, this plan ({}) {}: {}",
+                        compresses(problem.model, best.plan.plan) ? " otherwise than today" : "",
+                        name_of(best), how_to_say(problem, best),
                         with_interval(best_s, best.response, comparison.spread), what,
                         with_interval(planned_s, comparison.planned, comparison.spread),
                         saved > 0 ? fmt::format("saving {} is not worth its loss (tolerance {})",
@@ -299,13 +309,13 @@ std::optional<Verdict> compress_elsewhere(const Problem& problem, const Comparis
 /// memory than the plan within the tolerance, less of one of them, and gives up no more.
 void name_better(const Problem& problem, const casync::Plan& plan, const Comparison& comparison,
                  Verdict& verdict) {
-  if (!says_schedule(plan)) return;
   const double slack = 1 + problem.tolerance;
   const auto memory = static_cast<double>(memory_of(problem, plan).total());
   const Coarseness given_up = coarseness_of(problem, plan);
   const Baseline* best = nullptr;
   for (const Baseline& one : comparison.baselines) {
     if (!one.iteration_s || one.row().title.empty() || !fits(problem, one)) continue;
+    if (!says_schedule(plan) && !says_schedule(one.plan)) continue;  // it is named as a rival
     const double time_s = *one.iteration_s;
     const auto bytes = static_cast<double>(one.memory.total());
     const bool no_worse = time_s <= *comparison.planned_s * slack && bytes <= memory * slack &&
@@ -365,13 +375,14 @@ std::string about_others(const Problem& problem, const casync::Plan& plan,
     if ((!less && !is_usual) || names(said, row.title)) continue;
     std::string text =
         fmt::format("; {} takes {}", row.title, io::format_duration(*one.iteration_s));
-    if (says_schedule(plan)) text += " and " + io::format_amount(one.memory.total(), 3);
-    if (!fits(problem, one)) {
-      text += ", which does not fit";
-    } else if (less) {
+    if (less && fits(problem, one)) {
       const Coarseness coarser = coarseness_of(problem, one.plan);
       text +=
           fmt::format(", less than this plan{}", given_up < coarser ? ", and gives up more" : "");
+    }
+    if (says_schedule(plan) || says_schedule(one.plan)) {
+      text += fmt::format(" ({} a GPU{})", io::format_amount(one.memory.total(), 3),
+                          fits(problem, one) ? "" : ", which does not fit");
     }
     (less && fits(problem, one) ? faster : others) += text;
   }

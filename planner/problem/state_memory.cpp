@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "casync/sharded.hpp"
 #include "io/error.hpp"
 #include "io/suggestion.hpp"
+#include "kernels/codec/codec.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -90,6 +92,29 @@ struct WholeLayers {
   }
 };
 
+/// fp32 arrays of the gradients that a GPU encodes with error feedback: whole ones, before they are
+/// sent.
+std::int64_t residual_bytes(const models::Model& model, const casync::Plan& plan) {
+  constexpr std::int64_t kArrayBytes = 4;  // of an element
+  std::vector<std::unique_ptr<kernels::Codec>> codecs;
+  for (const casync::Algorithm& one : plan.algorithms) {
+    codecs.push_back(kernels::make_codec(one.name));
+  }
+  std::int64_t bytes = 0;
+  for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
+    const std::int8_t index = plan.decisions[g].algorithm;
+    if (index == casync::kRaw) continue;
+    const kernels::Codec& codec = *codecs[static_cast<std::size_t>(index)];
+    const kernels::CodecTraits& traits = codec.traits();
+    if (traits.additive) {
+      bytes += kernels::state_bytes(codec, models::shape_of(model.gradients[g]));
+    } else if (traits.error_feedback) {
+      bytes += kArrayBytes * traits.state_arrays * model.gradients[g].elements;
+    }
+  }
+  return bytes;
+}
+
 }  // namespace
 
 const std::vector<OptimizerRow>& optimizers() {
@@ -116,6 +141,7 @@ const OptimizerRow& find_optimizer(std::string_view name) {
 StateMemory state_memory(const models::Model& model, const casync::Plan& plan,
                          const OptimizerRow& optimizer) {
   StateMemory memory;
+  memory.residuals = residual_bytes(model, plan);
   const casync::Layout layout = casync::make_layout(model, plan);
   if (!layout.timetable.sharding) {
     add_state(model, optimizer, 1, memory);

@@ -35,7 +35,10 @@ struct StateMemory {
       0;                      ///< its state, with fp32 parameters of those stored in half precision
   std::int64_t gathered = 0;  ///< layers that are whole at a time, the most of any in a row
   std::int64_t reductions = 0;  ///< gradients of layers that wait to be reduced
-  std::int64_t total() const { return parameters + gradients + optimizer + gathered + reductions; }
+  std::int64_t residuals = 0;   ///< what codecs keep of gradients from step to step
+  std::int64_t total() const {
+    return parameters + gradients + optimizer + gathered + reductions + residuals;
+  }
 };
 
 /// The memory that a plan's schedule needs on a GPU. Under a sharded schedule a GPU holds shards,

@@ -88,9 +88,17 @@ std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double toleran
 StateMemory memory_of_schedule(const Problem& problem, const casync::Schedule& schedule) {
   casync::Plan plan = {
       .strategy = "allreduce", .nodes = problem.nodes, .algorithms = {}, .decisions = {}};
-  if (kind_of(schedule) == JobKind::kSharding) plan.nodes = GpuProblem(problem).problem().nodes;
   plan.decisions.resize(problem.model.gradients.size());
   plan.schedule = schedule;
+  if (kind_of(schedule) == JobKind::kSharding) {
+    plan.nodes = GpuProblem(problem).problem().nodes;
+    const auto cast = std::ranges::find_if(problem.algorithms, plans::is_cast);
+    if (cast != problem.algorithms.end()) {
+      plan.algorithms = {algorithm(*cast)};
+      plan.decisions.assign(plan.decisions.size(), {.algorithm = 0});
+      plan.gathers.assign(plan.decisions.size(), 0);
+    }
+  }
   return memory_of(problem, plan);
 }
 

@@ -46,7 +46,8 @@ ScheduledPlan figures_of(const Problem& problem, casync::Plan plan,
 std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double tolerance,
                             std::int64_t memory_bytes = INT64_MAX);
 
-/// The memory that every plan of the schedule keeps on a GPU.
+/// The least memory that a plan of the schedule keeps on a GPU: in half precision if that is
+/// allowed.
 StateMemory memory_of_schedule(const Problem& problem, const casync::Schedule& schedule);
 
 /// "does not fit: 128GB of a GPU's 80GB".

@@ -71,13 +71,13 @@ class FragmentSearch {
   std::optional<double> step_s(const casync::Plan& plan) {
     try {
       budget_.count(1);
-      return simulated_iteration_s(problem_.model, plan, *problem_.machines);
+      AffordableTime time = affordable_iteration(problem_.model, plan, *problem_.machines);
+      if (!time.iteration_s) refusal_ = std::move(time.diagnostic);
+      return time.iteration_s;
     } catch (const std::invalid_argument& error) {
       refusal_ = error.what();
-    } catch (const sim::Stopped&) {
-      refusal_ = "there was no time to simulate a plan: give a larger `budget`";
+      return std::nullopt;
     }
-    return std::nullopt;
   }
 
   /// Takes a plan that is shorter by more than the tolerance; the first whatever it takes.

@@ -13,6 +13,7 @@
 #include "planner/bound/shard_bound.hpp"
 #include "planner/problem/budget.hpp"
 #include "planner/problem/levels.hpp"
+#include "planner/problem/state_memory.hpp"
 #include "planner/timing/evaluation.hpp"
 #include "plans/plan_builder.hpp"
 
@@ -52,7 +53,7 @@ class ShardSearch {
     for (std::uint32_t layer = 0; layer < table_.synchronisations.size(); ++layer) {
       raw_.push_back(forms_of(layer));
     }
-    time_s_ = step_s(plan_);
+    time_s_ = time_of(plan_);
     list_algorithms();
   }
 
@@ -84,6 +85,11 @@ class ShardSearch {
     } catch (const sim::Stopped&) {
       return std::numeric_limits<double>::infinity();
     }
+  }
+
+  /// The same of a plan that fits into the memory of a GPU; infinity of others.
+  double time_of(const casync::Plan& plan) {
+    return fits(problem_, plan) ? step_s(plan) : std::numeric_limits<double>::infinity();
   }
 
   /// The problem's algorithms, by what they can be for.
@@ -127,7 +133,7 @@ class ShardSearch {
         for (std::uint32_t layer = 0; layer < table_.synchronisations.size(); ++layer) {
           set(changed, layer, {gather, reduce});
         }
-        const double time_s = step_s(changed);
+        const double time_s = time_of(changed);
         if (time_s * (1 + problem_.tolerance) >= time_s_) continue;
         plan_ = std::move(changed);
         time_s_ = time_s;
@@ -145,7 +151,7 @@ class ShardSearch {
       if (same || !has_time()) return;
       casync::Plan changed = plan_;
       set(changed, layer, less);
-      if (step_s(changed) > limit_s) continue;
+      if (time_of(changed) > limit_s) continue;
       plan_ = std::move(changed);
       return;
     }

@@ -48,6 +48,7 @@ constexpr ResultKey kStepKeys[] = {
     {"peak_memory.optimizer", "integer", "States of the optimizer"},
     {"peak_memory.gathered", "integer", "Layers that are gathered at a time"},
     {"peak_memory.reductions", "integer", "Inputs of reductions"},
+    {"peak_memory.residuals", "integer", "What codecs keep of gradients"},
     {"gives_up", "string", "What training gives up by it, in a sentence"},
 };
 

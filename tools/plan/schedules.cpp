@@ -54,6 +54,7 @@ std::string describe_memory(const StateMemory& memory) {
   add(memory.optimizer, "optimizer state");
   add(memory.gathered, "gathered layers");
   add(memory.reductions, "gradients to reduce");
+  add(memory.residuals, "residuals of codecs");
   return text;
 }
 
@@ -122,9 +123,10 @@ void print_chosen(std::ostream& out, const ScheduledPlan& chosen) {
   out << fmt::format("{}: {} a step, {:.1f} % of it computation\n", chosen.plan.schedule.text(),
                      io::format_duration(chosen.iteration_s), 100 * busy(chosen));
   if (chosen.lower_bound_s > 0) {
-    out << fmt::format("no plan of this schedule takes less than {} ({:.1f} % less)\n",
-                       io::format_duration(chosen.lower_bound_s),
-                       100 * (1 - chosen.lower_bound_s / chosen.iteration_s));
+    out << fmt::format(
+        "no plan of this schedule with these algorithms takes less than {} ({:.1f} % less)\n",
+        io::format_duration(chosen.lower_bound_s),
+        100 * (1 - chosen.lower_bound_s / chosen.iteration_s));
   }
   if (const std::string lost = requests::gives_up(chosen); !lost.empty()) out << lost << "\n";
 }
