@@ -60,8 +60,6 @@ def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "oneb
 
     InvalidRequest for what cannot be trained so, RankLost if another rank of a DistributedDataParallel fails, Error for what else
     goes wrong."""
-    _arguments.job(seed=seed, timeout=timeout, silence=silence, topology=topology, rendezvous=rendezvous, network=network,
-                   plan=str(plan), algorithm=str(algorithm))
     inner = _ddp.uncompiled(ddp)
     of_ddp = {"topology": topology, "model": model, "timeout": timeout, "silence": silence, "rendezvous": rendezvous,
               "network": network}
@@ -71,5 +69,6 @@ def attach(ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "oneb
             if given:
                 raise InvalidRequest(f"{given[0]} is of DistributedDataParallel, and a {type(inner).__name__} has its shards "
                                      "carried by PyTorch's own process groups: leave it out")
+            _arguments.job(seed=seed, plan=str(plan), algorithm=str(algorithm))
             return attach_kind(inner, str(plan), str(algorithm), seed)
     return _ddp.attach_ddp(ddp, plan=plan, algorithm=algorithm, seed=seed, **of_ddp)

@@ -19,7 +19,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import record_function
 
-from hipress import _library, _model_file, _states
+from hipress import _arguments, _library, _model_file, _states
 from hipress._engine import Engine, Error, InvalidRequest
 from hipress._errors import short, warn
 from hipress._group import Group
@@ -489,7 +489,9 @@ class Hook:
     def __init__(self, ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "onebit", topology: Optional[str] = None,
                  model: Optional[_Path] = None, timeout: Optional[float] = None, silence: Optional[float] = None, seed: int = 1,
                  rendezvous: Optional[str] = None, network: Optional[str] = None) -> None:
-        ddp = unwrapped(ddp)
+        ddp, plan, algorithm = unwrapped(ddp), str(plan), str(algorithm)
+        _arguments.job(seed=seed, timeout=timeout, silence=silence, topology=topology, rendezvous=rendezvous, network=network,
+                       plan=plan, algorithm=algorithm)
         former = _hooks.get(ddp)
         if former is not None and not former.engine.closed:
             raise InvalidRequest("hipress.attach was called for this model before; a model takes one hook: close() that one first")
@@ -499,7 +501,6 @@ class Hook:
         self.registered = former is not None and former.registered
         if not self.registered:
             _refuse_other_hooks(ddp)
-        plan = str(plan)
         parameters: _Parameters = {}
         order: Dict[str, float] = {}
 
@@ -511,7 +512,7 @@ class Hook:
                 raise InvalidRequest("the model has no parameters that DDP synchronises")
             device = _device_of(parameters)
             return Wish(_gradients_of(parameters, order), device, {
-                "plan": plan, "algorithm": str(algorithm), "topology": topology or _said_by(plan, "topology", "ring"), "seed": seed,
+                "plan": plan, "algorithm": algorithm, "topology": topology or _said_by(plan, "topology", "ring"), "seed": seed,
                 "rendezvous": rendezvous, **_patience(timeout, silence, ddp.process_group, device)}, network)
 
         job, wished = Job.meet(ddp.process_group, wish)

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 import torch
 import torch.distributed as dist
 
-from hipress import _ddp
+from hipress import _arguments, _ddp
 from hipress._engine import InvalidRequest
 from hipress._library import CTensor
 
@@ -72,6 +72,7 @@ def verify(ddp: torch.nn.Module, step: Optional[Callable[[], object]] = None, *,
     and numpy, and what compression keeps are as before. InvalidRequest if the model has no hook, or the step computes no gradient;
     RankLost if another rank fails."""
     model = _ddp.unwrapped(ddp, "hipress.verify")
+    _arguments.whole("seed", seed, least=0, most=(1 << 32) - 1)
     hook = _ddp.hook_of(model)
     parameters = _ddp._parameters_of(model)
     gradients = hook.engine.gradients

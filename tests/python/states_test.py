@@ -223,7 +223,7 @@ def arguments(_rank, door):
 
 class Arguments(unittest.TestCase):
     def test_arguments_out_of_range_are_refused_in_words(self):
-        for door in ("attach", "LocalUpdates"):
+        for door in ("attach", "Hook", "LocalUpdates"):
             for (name, value), text in run(1, arguments, door)[0].items():
                 self.assertIn(name, text)
                 self.assertIn(f", got {value}", text)
