@@ -364,6 +364,8 @@ std::string about_others(const Problem& problem, const casync::Plan& plan,
                          const Comparison& comparison, const std::string& said) {
   const Baseline* const today = comparison.today(problem);
   const Coarseness given_up = coarseness_of(problem, plan);
+  constexpr int kMostFaster = 3;
+  int faster_rows = 0;
   std::string faster, others;
   for (const Baseline* const by_time : by_time_s(comparison.baselines)) {
     const Baseline& one = *by_time;
@@ -373,6 +375,7 @@ std::string about_others(const Problem& problem, const casync::Plan& plan,
     const bool is_usual =
         &one == today || row.is_default || (row.compresses && compresses(problem.model, one.plan));
     if ((!less && !is_usual) || names(said, row.title)) continue;
+    if (less && fits(problem, one) && ++faster_rows > kMostFaster) continue;
     std::string text =
         fmt::format("; {} takes {}", row.title, io::format_duration(*one.iteration_s));
     if (less && fits(problem, one)) {

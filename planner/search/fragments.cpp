@@ -72,7 +72,9 @@ class FragmentSearch {
     try {
       budget_.count(1);
       AffordableTime time = affordable_iteration(problem_.model, plan, *problem_.machines);
-      if (!time.iteration_s) refusal_ = std::move(time.diagnostic);
+      if (!time.iteration_s) {
+        refusal_ = time.diagnostic + "; take `topology` ALLREDUCE, fewer nodes or fewer steps";
+      }
       return time.iteration_s;
     } catch (const std::invalid_argument& error) {
       refusal_ = error.what();

@@ -63,7 +63,7 @@ class PlotTest(unittest.TestCase):
         name = "=HYPERLINK(1).csv"
         self.assertEqual(self.sweep(model=name).returncode, 0)
         self.assertIn(f"\n'{name},ps,2,", (self.folder / "sweep.csv").read_text())
-        self.assertEqual(list(self.maps(model=name, algorithm="fp16")), [f"{name}, ps"])
+        self.assertEqual(list(self.maps(model=name, algorithm="fp16")), [f"{name}, ps, fp16"])
 
     def test_conditions_choose_rows(self):
         self.sweep()
