@@ -710,9 +710,10 @@ TEST_CASE("hipress-plan and hipress-sim plan, write and read sharded schedules",
              Contains("--wrap has no effect: schedule ddp has no layers"));
   CHECK(place.run("hipress-sim " + job + "--plan none --wrap 1M --schedule fsdp").status == 0);
 
-  const ToolRun rules = place.run("hipress-plan " + job +
-                                  "--json --schedule fsdp --gpu-memory 700MB --wrap "
-                                  "'transformer.h.*' --wrap 20M --wrap 20M --output w.yaml");
+  const ToolRun rules =
+      place.run("hipress-plan " + job +
+                "--json --schedule fsdp --algorithm none --gpu-memory 700MB --wrap "
+                "'transformer.h.*' --wrap 20M --wrap 20M --output w.yaml");
   REQUIRE(rules.status == 0);
   const auto of_rules = nlohmann::json::parse(rules.out);
   REQUIRE(of_rules.at("wraps").size() == 2);
