@@ -24,8 +24,11 @@ std::string bits_of(const casync::Algorithm& algorithm) {
   return text + (text == "1" ? " bit a value" : " bits a value");
 }
 
-/// True if the name is that of a table of embeddings, as models of public libraries call them.
-bool is_embedding(std::string name) {
+/// True if the gradient is of a table of embeddings, by the names that models of public libraries
+/// give them.
+bool is_embedding(const models::Gradient& gradient) {
+  if (gradient.shape.size() == 1) return false;  // a norm's, or a bias
+  std::string name = gradient.name;
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   constexpr std::array kWords = {"embed", "wte", "tok_emb", "emb_", "lookup"};
   return std::ranges::any_of(
@@ -51,7 +54,7 @@ class Count {
     const casync::Algorithm& algorithm = plan_.algorithms[static_cast<std::size_t>(index)];
     if (algorithm.half_precision) return;
     const models::Gradient& gradient = model_.gradients[g];
-    if (embedding_ == nullptr && is_embedding(gradient.name)) embedding_ = &gradient;
+    if (embedding_ == nullptr && is_embedding(gradient)) embedding_ = &gradient;
     if (&gradient == last_layer(model_)) last_ = &gradient;
   }
 
