@@ -54,7 +54,8 @@ class Count {
     const casync::Algorithm& algorithm = plan_.algorithms[static_cast<std::size_t>(index)];
     if (algorithm.half_precision) return;
     const models::Gradient& gradient = model_.gradients[g];
-    if (embedding_ == nullptr && is_embedding(gradient)) embedding_ = &gradient;
+    const bool larger = embedding_ == nullptr || embedding_->elements < gradient.elements;
+    if (larger && is_embedding(gradient)) embedding_ = &gradient;
     if (&gradient == last_layer(model_)) last_ = &gradient;
   }
 
