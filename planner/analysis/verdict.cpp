@@ -80,13 +80,19 @@ std::string about_half_precision(const casync::Plan& plan, const Comparison& com
              : ", and half precision alone would save nothing";
 }
 
-/// " and `algorithm` int8block,int4block", or nothing.
-std::string algorithms_to_give(const casync::Plan& plan) {
+/// The value as a shell takes it.
+std::string quoted(const std::string& value) {
+  return value.find('(') == std::string::npos ? value : "'" + value + "'";
+}
+
+/// "`schedule` 'fsdp(reshard=8)' and `algorithm` int8block,int4block": what makes that plan.
+std::string fields_of(const casync::Plan& plan) {
   std::string names;
   for (const casync::Algorithm& one : plan.algorithms) {
     names += (names.empty() ? "" : ",") + one.name;
   }
-  return names.empty() ? "" : " and `algorithm` " + names;
+  const std::string schedule = "`schedule` " + quoted(plan.schedule.text());
+  return names.empty() ? schedule : schedule + " and `algorithm` " + quoted(names);
 }
 
 /// What it takes for the rival to be the plan.
@@ -94,7 +100,7 @@ std::string how_to_say(const Problem& problem, const Contender& rival) {
   const bool runs = !rival.name.empty() && !find_baseline(rival.name)->title.empty();
   const casync::Plan& plan = rival.plan.plan;
   if (runs && says_schedule(plan)) {
-    return fmt::format(" (give `schedule` {}{})", plan.schedule.text(), algorithms_to_give(plan));
+    return fmt::format(" (give {})", fields_of(plan));
   }
   if (runs || may_be_plan(problem, plan)) return "";
   if (rival.plan.plan.nodes != problem.nodes) {
@@ -328,9 +334,8 @@ void name_better(const Problem& problem, const casync::Plan& plan, const Compari
   if (best == nullptr) return;
   const std::size_t answer = verdict.sentence.find(": ");
   const std::string text = fmt::format(
-      "{} (`schedule` {}{}) takes {} and {}, this plan {} and {}, and gives up no more; ",
-      best->row().title, best->plan.schedule.text(), algorithms_to_give(best->plan),
-      with_interval(*best->iteration_s, best->response, comparison.spread),
+      "{} ({}) takes {} and {}, this plan {} and {}, and gives up no more; ", best->row().title,
+      fields_of(best->plan), with_interval(*best->iteration_s, best->response, comparison.spread),
       memory_text(best->memory.total()),
       with_interval(*comparison.planned_s, comparison.planned, comparison.spread),
       memory_text(static_cast<std::int64_t>(memory)));

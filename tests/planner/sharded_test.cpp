@@ -523,7 +523,7 @@ TEST_CASE(
   beside.add("hsdp", 1.003, "hsdp(shard=8)");
   const Verdict over_hsdp = beside.verdict();
   CHECK(over_hsdp.answer == Answer::kDoNotCompress);
-  CHECK_THAT(over_hsdp.sentence, Contains("HSDP (give `schedule` hsdp(shard=8)) takes 1.003s") &&
+  CHECK_THAT(over_hsdp.sentence, Contains("HSDP (give `schedule` 'hsdp(shard=8)') takes 1.003s") &&
                                      Contains("saving 0.3 % is not worth its loss") &&
                                      Contains("FSDP2 by default takes 2s"));
   // What a framework runs without compression has to be beaten surely, too.
@@ -563,12 +563,12 @@ TEST_CASE("a sharded plan that compresses nothing is laid beside what frameworks
   CHECK(elsewhere.answer == Answer::kCompress);
   CHECK_THAT(elsewhere.sentence,
              Contains("compress, but otherwise (99 % sure): ZeRO++ (give `schedule` "
-                      "fsdp(reshard=8) and `algorithm` int4block) takes 500ms"));
+                      "'fsdp(reshard=8)' and `algorithm` int4block) takes 500ms"));
   // ZeRO++ does not speak for compression where something without it takes less.
   beside.add("hsdp", 0.4, "hsdp(shard=8)");
   CHECK(beside.verdict().answer == Answer::kDoNotCompress);
   CHECK_THAT(beside.verdict().sentence,
-             Contains("HSDP (give `schedule` hsdp(shard=8)) takes 400ms") &&
+             Contains("HSDP (give `schedule` 'hsdp(shard=8)') takes 400ms") &&
                  Contains("this plan, uncompressed too, 1s") && Contains("ZeRO++ takes 500ms") &&
                  Contains("less than this plan"));
 }
