@@ -99,7 +99,7 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                            or messages between nodes, around a ring (ring) or straight to their owners (direct) (default: library)
     gpu_memory             Memory of each GPU, such as 80GB; schedules whose parameters, gradients and optimizer state take more
                            are not chosen (default: whatever is needed)
-    activation_memory      Of `gpu_memory`, what activations take, such as 20GB (default: nothing)
+    activation_memory      Of `gpu_memory`, what activations take, such as 20GB (default: what the model says)
     today                  What the job runs today, of which the verdict says what a plan saves: a baseline such as ddp_fp16 or
                            fsdp2 (default: ddp, and of sharded schedules fsdp2_mixed, or fsdp2 of a model in half precision)
     optimizer              Optimizer whose state is counted as memory: adamw (two moments in fp32), adamw8bit (two moments in 8

@@ -30,7 +30,9 @@ def readme(case: unittest.TestCase, printed: str, _place: pathlib.Path) -> None:
     shown = next(block.text for block in documented.blocks("README.md") if block.language == "")
 
     def words(text: str) -> list:
-        return re.sub(r"[\d.]+(ms|s| %)?", "#", re.sub(r"baseline \w+", "baseline", text)).splitlines()
+        # The plan depends on the time that the search had.
+        text = re.sub(r"onebit .* gradients", "onebit for gradients", re.sub(r"baseline \w+", "baseline", text))
+        return re.sub(r"[\d.]+(ms|s| %)?", "#", text).splitlines()
 
     case.assertEqual(words(printed)[:3], words(shown))
 
