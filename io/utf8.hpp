@@ -23,7 +23,7 @@ std::size_t printable_length(std::string_view text);
 /// which is ASCII, may be printed.
 std::string first_unprintable(std::string_view text, std::string_view allowed = {});
 
-/// What a name must not hold and this one does: "more than 4096 bytes", or its first_unprintable().
+/// The reason why a name is refused: "more than 4096 bytes", or its first_unprintable().
 /// Empty if there is nothing.
 std::string unfit_for_name(std::string_view name);
 

@@ -54,7 +54,7 @@ struct Model {
   double forward_cores = 0, optimizer_cores = 0;
   /// Bytes per second that computation reads and writes in its host's memory; 0: not said.
   double memory_traffic = 0;
-  /// What backward needs of forward on a GPU, in bytes, of all layers together; 0: not said.
+  /// Memory of a GPU, in bytes, for the values of forward that backward needs; 0: not said.
   std::int64_t activation_bytes = 0;
   /// Of its computation, where the file says it; else assumed_mix() where it matters.
   std::optional<Mix> mix = {};

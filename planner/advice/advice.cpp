@@ -197,8 +197,8 @@ double bound(const Problem& problem, std::optional<double> known_s) {
       .seconds;
 }
 
-/// Of all of them; none, perhaps with the reason, where nothing is known. `of_search_s`: what the
-/// search itself knows, 0: nothing.
+/// Lower bound on the time of all plans that the search could have returned; none, perhaps with the
+/// reason, where no bound is known. `of_search_s`: the search's own bound, 0: it has none.
 std::optional<double> find_bound(const PreparedRequest& prepared, double of_search_s,
                                  std::optional<double> known_s, std::string& diagnostic) {
   if (!prepared.search.simulates || !prepared.searches()) return std::nullopt;

@@ -13,6 +13,8 @@
 namespace hipress::planner {
 namespace {
 
+constexpr double kNothing = 5e-4;  // less is 0.0 % in words
+
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 std::string sure(double probability) {
@@ -95,7 +97,8 @@ std::string fields_of(const casync::Plan& plan) {
   return names.empty() ? schedule : schedule + " and `algorithm` " + quoted(names);
 }
 
-/// What it takes for the rival to be the plan.
+/// The options by which the rival becomes the plan, in brackets; empty: none does, or none is
+/// needed.
 std::string how_to_say(const Problem& problem, const Contender& rival) {
   const bool runs = !rival.name.empty() && !find_baseline(rival.name)->title.empty();
   const casync::Plan& plan = rival.plan.plan;
@@ -161,7 +164,6 @@ Verdict without_compression(const Problem& problem, const casync::Plan& plan,
                                  comparison.spread, problem.tolerance)
                            .probability;
   if (response && best.response) verdict.probability = 1 - worth;
-  constexpr double kNothing = 5e-4;  // less is 0.0 % in words
   if (std::abs(saved) < kNothing) return because("compression would save nothing");
   return because(saved > 0 ? fmt::format("compression would save {}, which is not worth its loss "
                                          "(tolerance {})",
@@ -178,7 +180,7 @@ bool fits(const Problem& problem, const Baseline& one) {
   return one.memory.total() <= room_of(problem);
 }
 
-/// What a saving is of: what the job runs today, else the best without compression.
+/// The contender that savings are of: what the job runs today, else the best without compression.
 Contender what_decides(const Problem& problem, const Comparison& comparison) {
   const Baseline* const today = comparison.today(problem);
   const bool counts = today != nullptr && (!problem.today.empty() || fits(problem, *today));
@@ -233,20 +235,16 @@ Verdict with_compression(const Problem& problem, const casync::Plan& plan,
   const double plain_s = comparison.uncompressed->plan.iteration_s;
   const double saved = 1 - planned_s / std::min(rival_s, plain_s);
   const bool is_known = comparison.planned && rival.response;
-  const auto known = [&](double probability) {
-    return is_known ? std::optional(probability) : std::nullopt;
-  };
-  constexpr double kAboveZero = 5e-4;  // less is 0.0 % in words
   const auto is_sure = [&](const Contender& other) {
     if (!comparison.planned || !other.response) return true;
     const sim::Saving over = sim::saving(*comparison.planned, *other.response, comparison.spread);
-    return over.probability >= kSure && over.p10 >= kAboveZero;
+    return over.probability >= kSure && over.p10 >= kNothing;
   };
   const Contender& plain = *comparison.uncompressed;
   const bool runs = !plain.name.empty() && !find_baseline(plain.name)->title.empty();
   if (saved > problem.tolerance && is_sure(rival) && (!runs || is_sure(plain))) {
     return {
-        Answer::kCompress, known(saving.probability),
+        Answer::kCompress, is_known ? std::optional(saving.probability) : std::nullopt,
         fmt::format("compress ({}): {}; {}; saves {}{}",
                     is_known ? sure(saving.probability) : kNoInterval, what, time,
                     savings(rival, comparison), about_half_precision(plan, comparison, plain_s))};
@@ -273,13 +271,15 @@ Verdict with_compression(const Problem& problem, const casync::Plan& plan,
   const double close_s = close.plan.iteration_s;
   const sim::Saving little =
       saving_of(planned_s, comparison.planned, close_s, close.response, comparison.spread);
-  return {Answer::kTooClose, known(little.probability),
-          fmt::format(
-              "too close to call: {}; {}, {} {}; saves {}{}, and compression is faster with a "
-              "probability of {:.0f} %",
-              what, time, name_of(close), with_interval(close_s, close.response, comparison.spread),
-              percent(1 - planned_s / close_s),
-              is_known ? fmt::format(" ({})", range_of(little)) : "", 100 * little.probability)};
+  const bool is_close_known = comparison.planned && close.response;
+  return {
+      Answer::kTooClose, is_close_known ? std::optional(little.probability) : std::nullopt,
+      fmt::format(
+          "too close to call: {}; {}, {} {}; saves {}{}, and compression is faster with a "
+          "probability of {:.0f} %",
+          what, time, name_of(close), with_interval(close_s, close.response, comparison.spread),
+          percent(1 - planned_s / close_s),
+          is_close_known ? fmt::format(" ({})", range_of(little)) : "", 100 * little.probability)};
 }
 
 /// Where compression pays, but not by this plan; none: it does not.
@@ -342,12 +342,17 @@ void name_better(const Problem& problem, const casync::Plan& plan, const Compari
   verdict.sentence.insert(answer == std::string::npos ? 0 : answer + 2, text);
 }
 
-/// True if the sentence names the row, and not one whose title goes on.
+/// True if the sentence names the row: has its title, and not as the beginning of another's.
 bool names(const std::string& sentence, std::string_view title) {
+  const auto goes_on = [&](std::string_view rest) {
+    return std::ranges::any_of(all_baselines(), [&](const BaselineRow& row) {
+      return row.title.size() > title.size() && row.title.starts_with(title) &&
+             rest.starts_with(row.title);
+    });
+  };
   for (std::size_t at = sentence.find(title); at != std::string::npos;
        at = sentence.find(title, at + 1)) {
-    const std::string_view rest = std::string_view(sentence).substr(at + title.size());
-    if (!rest.starts_with(" with ") && !rest.starts_with(" and fp32")) return true;
+    if (!goes_on(std::string_view(sentence).substr(at))) return true;
   }
   return false;
 }
@@ -363,8 +368,7 @@ std::vector<const Baseline*> by_time_s(const std::vector<Baseline>& baselines) {
 }
 
 /// "; PyTorch DDP with its fp16 hook takes 143ms, less than this plan; PyTorch DDP takes 180ms":
-/// what frameworks run as it is, where it is faster than the plan, or is what jobs of the kind run.
-/// What is faster comes first.
+/// the rows of frameworks that are faster than the plan, then those that jobs of the kind run.
 std::string about_others(const Problem& problem, const casync::Plan& plan,
                          const Comparison& comparison, const std::string& said) {
   const Baseline* const today = comparison.today(problem);

@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
@@ -189,13 +190,26 @@ bool is_left_out(const BaselineRow& row, const Machines& machines) {
 namespace {
 
 /// What compresses nothing decides what is saved. What is grouped has few messages; DDP's has few,
-/// too, but among all GPUs. Of those with a message for every gradient, the one that goes by a cost
-/// model is the likeliest to become the plan.
+/// too, but among all GPUs.
+constexpr int kAloneTurn = 4;
 int turn_of(const BaselineRow& row) {
-  if (row.searches) return 6;
+  if (row.searches) return 5;
   if (row.grouped) return row.compresses ? 2 : 0;
   if (row.is_collective()) return row.compresses ? 3 : 1;
-  return row.by_formulas ? 4 : 5;
+  return kAloneTurn;
+}
+
+/// About how many tasks the simulations of a baseline whose gradients go alone have.
+double tasks_alone(const BaselineRow& row, const Problem& problem, const Machines& machines) {
+  if (turn_of(row) != kAloneTurn) return 0;
+  double tasks = 0;
+  Problem one = problem;
+  one.machines = &machines;
+  for (const std::string& strategy : strategies_of(one, row)) {
+    one.strategy = strategy;
+    tasks += simulated_tasks(problem.model, row.make(one), machines);
+  }
+  return tasks;
 }
 
 }  // namespace
@@ -237,19 +251,24 @@ Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
   return best;
 }
 
-std::vector<std::size_t> simulation_order(std::span<const BaselineRow* const> rows) {
+std::vector<std::size_t> simulation_order(std::span<const BaselineRow* const> rows,
+                                          std::span<const double> tasks) {
   std::vector<std::size_t> order(rows.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return turn_of(*rows[i]); });
+  std::ranges::stable_sort(order, {},
+                           [&](std::size_t i) { return std::pair(turn_of(*rows[i]), tasks[i]); });
   return order;
 }
 
 std::vector<Baseline> simulate_baselines(const Problem& problem, const Machines& machines) {
   std::vector<const BaselineRow*> rows;
+  std::vector<double> tasks;
   for (const BaselineRow& row : all_baselines()) {
-    if (row.is_for(kind_of(problem.schedule)) && !is_left_out(row, machines)) rows.push_back(&row);
+    if (!row.is_for(kind_of(problem.schedule)) || is_left_out(row, machines)) continue;
+    rows.push_back(&row);
+    tasks.push_back(tasks_alone(row, problem, machines));
   }
-  std::vector<std::size_t> order = simulation_order(rows);
+  std::vector<std::size_t> order = simulation_order(rows, tasks);
   if (problem.limits.jobs > 1 && !folded_only(problem)) {
     // What takes longest is one thread's, beside which the others do the rest; but where it may not
     // be through in time.

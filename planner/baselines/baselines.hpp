@@ -48,9 +48,10 @@ Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
                            const Machines& machines);
 
 /// In which order these are simulated: first what decides a verdict and takes little, what is
-/// grouped and DDP's. A message for every gradient takes longer, and may use up what there is: the
-/// cost model's plan, which may be the fastest of these, comes before the others.
-std::vector<std::size_t> simulation_order(std::span<const BaselineRow* const> rows);
+/// grouped and DDP's. A message for every gradient takes longer, and may use up what there is: of
+/// these, those with the fewest `tasks` come first.
+std::vector<std::size_t> simulation_order(std::span<const BaselineRow* const> rows,
+                                          std::span<const double> tasks);
 
 /// Every baseline for the problem's kind of job with its simulated iteration time, in the order of
 /// all_baselines(), but those that make no plan here, and those of low rank where the profile lacks

@@ -11,7 +11,7 @@ namespace hipress::planner {
 namespace {
 
 /// That a task takes, with its part of expanding the graph, until one was timed.
-constexpr std::array<double, kEngines> kTask_s = {4e-7, 1e-6, 1e-6, 1.2e-6};
+constexpr std::array<double, kEngines> kTask_s = {4e-7, 1e-6, 1e-6, 8e-7};
 constexpr double kTimedTasks = 1e5;  // fewer tell little of how long others take
 constexpr double kGrace_s = 1;       // after an interrupt
 

@@ -49,13 +49,6 @@ sim::Scenario scenario_for(const models::Model& model, const casync::Plan& plan,
 
 bool averages(const casync::Plan& plan) { return kind_of(plan.schedule) == JobKind::kAveraging; }
 
-/// The tasks of the graph that stands for the plan: of one node if it is folded exactly. Of
-/// schedules whose iterations are simulated several at a time.
-double tasks_in_a_row(const sim::Scenario& scenario) {
-  const casync::Folding folding = sim::choose_folding(scenario, sim::Fold::kExactly).folding;
-  return sim::graph_size(scenario, folding).tasks;
-}
-
 /// What is done with a graph of so many tasks.
 struct Treatment {
   sim::Network network = sim::Network::kFair;
@@ -144,10 +137,8 @@ const casync::TaskGraph& SharedGraph::of(const sim::Scenario& scenario, sim::Fol
 
 double simulated_tasks(const models::Model& model, const casync::Plan& plan,
                        const Machines& machines) {
+  if (!averages(plan)) return affordable_scenario(model, plan, machines).tasks;
   const AtPlansLevel level(machines, plan);
-  if (!averages(plan)) {
-    return tasks_in_a_row(scenario_for(model, plan, *level, sim::TransferOrder::kReady));
-  }
   const double tasks = casync::whole_tasks(model, plan);
   const Treatment treatment = treatment_of(model, plan, *level, tasks);
   return treatment.folds ? tasks / plan.nodes : tasks;

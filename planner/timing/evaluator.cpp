@@ -50,6 +50,9 @@ Evaluator::Evaluator(const Problem& problem, const Choices& choices)
   for (const Scheme& scheme : choices.schemes) {
     carriers_.push_back(casync::carriers(scheme.strategy, scheme.raw_strategy));
   }
+  for (std::uint32_t scheme = 0; scheme < carriers_.size(); ++scheme) {
+    options_fold_.push_back(!folded_only(problem) || do_options_fold(scheme));
+  }
 }
 
 bool Evaluator::has_coarse(std::uint32_t scheme) const {
@@ -81,13 +84,27 @@ Schedule Evaluator::folded(const Candidate& candidate) {
 }
 
 bool Evaluator::folds(const Unit& unit, std::uint32_t scheme) const {
-  const casync::Strategy* strategy = strategy_of(unit.decision, scheme);
-  if (!strategy->rotates) return false;
-  if (strategy->form == casync::Strategy::Form::kWhole) return true;
-  const std::int64_t partitions = unit.decision.partitions;
-  const bool alike =
-      !unit.factors.empty() || unit.elements % (casync::kSliceWord * partitions) == 0;
-  return alike && partitions % problem_.nodes == 0;
+  if (!folds_at_least_bounded(unit.decision, scheme)) return false;
+  const bool whole = strategy_of(unit.decision, scheme)->form == casync::Strategy::Form::kWhole;
+  return whole || !unit.factors.empty() ||
+         unit.elements % (casync::kSliceWord * unit.decision.partitions) == 0;
+}
+
+/// With every slice as long as the first.
+bool Evaluator::folds_at_least_bounded(const casync::Decision& decision,
+                                       std::uint32_t scheme) const {
+  const casync::Strategy* strategy = strategy_of(decision, scheme);
+  return strategy->rotates &&
+         (strategy->form == casync::Strategy::Form::kWhole ||
+          decision.partitions % static_cast<std::int64_t>(problem_.nodes) == 0);
+}
+
+bool Evaluator::do_options_fold(std::uint32_t scheme) const {
+  return std::ranges::all_of(choices_.gradients, [&](const auto& options) {
+    return std::ranges::all_of(options, [&](const casync::Decision& decision) {
+      return folds_at_least_bounded(decision, scheme);
+    });
+  });
 }
 
 Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {

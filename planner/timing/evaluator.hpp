@@ -52,9 +52,11 @@ class Evaluator {
   /// As exact(), and always folded; the candidate's graph must be foldable at least with every
   /// slice as long as the first.
   Schedule folded(const Candidate& candidate);
+  /// Where the problem is folded_only(), no option of the scheme may have nodes differ: baselines,
+  /// and plans that are given, may have other K than multiples of N.
   bool can_be_exact(const Candidate& candidate) const {
     const Scheme& scheme = choices_.schemes[candidate.scheme];
-    return exact_ && scheme.batch.threshold_bytes == 0;
+    return exact_ && scheme.batch.threshold_bytes == 0 && options_fold_[candidate.scheme];
   }
 
   /// Exact patterns are made until this returns true: PatternBook::set_stop().
@@ -91,6 +93,8 @@ class Evaluator {
   };
   const Sent& sent(std::uint32_t g, std::int8_t algorithm);
   bool folds(const Unit& unit, std::uint32_t scheme) const;
+  bool folds_at_least_bounded(const casync::Decision& decision, std::uint32_t scheme) const;
+  bool do_options_fold(std::uint32_t scheme) const;
   bool has_coarse(std::uint32_t scheme) const;
   PatternBook& book(Fidelity fidelity) {
     return fidelity == Fidelity::kCoarse ? coarse_book_ : exact_book_;
@@ -115,6 +119,7 @@ class Evaluator {
   std::vector<casync::Groupable> groupable_;  // per place, with the candidate's algorithms
   std::int64_t compute_end_ = 0;
   std::vector<casync::Carriers> carriers_;  // per scheme
+  std::vector<bool> options_fold_;          // per scheme, where they have to
   std::vector<Unit> units_;                 // of the candidate at hand
   std::vector<std::optional<Sent>> sent_;   // by gradient and, raw first, algorithm
   const Candidate* candidate_ = nullptr;

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace hipress::planner {
 namespace {
@@ -77,12 +80,23 @@ TEST_CASE("baselines that decide a verdict and take little are simulated first")
   for (const BaselineRow& row : all_baselines()) {
     if (row.is_for(JobKind::kAveraging)) rows.push_back(&row);
   }
-  std::vector<std::string_view> order;
-  for (const std::size_t row : simulation_order(rows)) order.push_back(rows[row]->name);
-  CHECK(order == std::vector<std::string_view>{"none_grouped", "ddp", "fp16_grouped", "all_grouped",
-                                               "secopa_grouped", "ddp_fp16", "ddp_powersgd",
-                                               "secopa", "none", "fp16", "all", "threshold_262144",
-                                               "greedy"});
+  const auto names = [&](const std::vector<double>& tasks) {
+    std::vector<std::string_view> order;
+    for (const std::size_t row : simulation_order(rows, tasks)) order.push_back(rows[row]->name);
+    return order;
+  };
+  CHECK(names(std::vector<double>(rows.size())) ==
+        std::vector<std::string_view>{"none_grouped", "ddp", "fp16_grouped", "all_grouped",
+                                      "secopa_grouped", "ddp_fp16", "ddp_powersgd", "none", "fp16",
+                                      "all", "threshold_262144", "secopa", "greedy"});
+  // none, fp16, all, threshold_262144 and secopa are the first five; tasks of the others are not
+  // asked.
+  std::vector<double> tasks(rows.size());
+  std::ranges::copy(std::array{5.0, 1.0, 2.0, 4.0, 3.0}, tasks.begin());
+  const std::vector<std::string_view> order = names(tasks);
+  CHECK(
+      std::vector(order.begin() + 7, order.end()) ==
+      std::vector<std::string_view>{"fp16", "all", "secopa", "threshold_262144", "none", "greedy"});
 }
 
 TEST_CASE("DDP of many gradients is simulated where its nodes differ, and cannot be folded",

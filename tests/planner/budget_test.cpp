@@ -71,7 +71,7 @@ TEST_CASE("a budget lasts longer where the process has not had its time of a cor
 
 TEST_CASE("what is reserved is left until it is given back") {
   SimulationBudget budget(1000, nullptr);
-  CHECK(budget.objection(1e7, Engine::kFair).empty());  // ten seconds and more
+  CHECK(budget.objection(1e7, Engine::kFair).empty());  // some seconds
   budget.reserve(999);
   CHECK_FALSE(budget.objection(1e7, Engine::kFair).empty());
   CHECK_FALSE(budget.over());
@@ -85,7 +85,7 @@ TEST_CASE("what is reserved is left until it is given back") {
 TEST_CASE("an interrupt leaves a second, however long the budget is") {
   std::atomic<bool> interrupted = false;
   const SimulationBudget budget(1e9, &interrupted);
-  CHECK(budget.objection(1e8, Engine::kFair).empty());  // 120 s
+  CHECK(budget.objection(1e8, Engine::kFair).empty());  // 80 s
   interrupted = true;
   CHECK(budget.objection(1e8, Engine::kFair) == "interrupted");
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);

@@ -7,6 +7,7 @@
 
 #include "casync/strategy.hpp"
 #include "io/error.hpp"
+#include "planner/timing/workbench.hpp"
 #include "sim/folding.hpp"
 #include "tests/planner/random_problem.hpp"
 
@@ -159,6 +160,33 @@ TEST_CASE("a timeline that begins or ends with another is as one from the start"
   }
   CHECK(abandoned > 100);
   CHECK(reusing.steps() < 2 * fresh.steps());
+}
+
+TEST_CASE("a plan that cannot be folded is estimated coarsely where whole graphs are too large") {
+  // 3.5 · 2 · 64 · 63 tasks of each of 150 gradients are 4.2e6; K = 15 is no multiple of 64.
+  RandomProblem random(1, {.most_gradients = 4, .most_nodes = 4});
+  Problem problem = random.problem(sim::Network::kPort);
+  models::Model model;
+  for (int g = 0; g < 150; ++g) {
+    model.gradients.push_back({.name = fmt::format("g{}", g), .elements = 1 << 20});
+  }
+  Machines machines = {*problem.profile, costs::cluster_from_profile(*problem.profile, 64),
+                       sim::Network::kPort};
+  Problem large = {.model = model,
+                   .strategy = "ps",
+                   .nodes = 64,
+                   .algorithms = problem.algorithms,
+                   .profile = problem.profile,
+                   .machines = &machines};
+  REQUIRE(folded_only(large));
+  const Choices choices = make_choices(large);
+  const Candidate folded = {0, std::vector<std::uint16_t>(150, 0)};
+  CHECK(Evaluator(large, choices).can_be_exact(folded));
+  TimedPlan plan = {.plan = make_plan(large, choices, folded.scheme, folded.options)};
+  plan.plan.decisions[7].partitions = 15;
+  Workbench bench(large, plan);
+  CHECK(bench.estimate_base(bench.plan()) > 0);
+  CHECK_FALSE(bench.estimates_are_exact());
 }
 
 TEST_CASE("what takes longer than times can hold is refused, as the simulator does") {
