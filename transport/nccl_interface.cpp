@@ -49,7 +49,7 @@ std::string interface_with(const std::string& address) {
 }  // namespace
 
 std::string nccl_interface(const std::string& interface) {
-  const std::string address = address_of(io::quote(interface.empty() ? "127.0.0.1" : interface));
+  const std::string address = address_of(interface.empty() ? "127.0.0.1" : interface);
   const bool named = address.empty() && ::if_nametoindex(interface.c_str()) != 0;
   const std::string name = named             ? interface
                            : address.empty() ? std::string()
