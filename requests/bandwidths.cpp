@@ -57,7 +57,7 @@ std::vector<double> utilizations_of(const PlanRequest& request) {
   }
 }
 
-/// What a table is of.
+/// A table's subject.
 struct Asked {
   casync::Schedule schedule;
   std::string algorithm;    ///< or kNothing
@@ -152,7 +152,7 @@ BandwidthTable table_of(const Problem& problem, const Asked& asked,
   return best;
 }
 
-/// Of a schedule that no bandwidth helps, since GPUs have too little memory for it.
+/// Table of a schedule that does not fit into the memory of GPUs, which no bandwidth helps.
 BandwidthTable table_of_none(const Asked& asked, const std::string& why,
                              const std::vector<double>& wanted) {
   BandwidthTable table{{}, asked.algorithm, "", {}};

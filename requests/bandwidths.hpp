@@ -9,7 +9,7 @@
 #include "requests/hooks.hpp"
 #include "requests/plan_request.hpp"
 
-/// What the request "plan" with `required_bandwidth` asks: how much bandwidth a job needs.
+/// Answers to the request "plan" with `required_bandwidth`: the bandwidth that a job needs.
 namespace hipress::requests {
 
 /// Rows of one schedule and algorithm, one for each utilisation.
@@ -29,7 +29,7 @@ struct Bandwidths {
 /// `gpu_memory` has rows without a bandwidth. io::InputError for what cannot be done.
 Bandwidths find_bandwidths(const PlanRequest& request, const Hooks& hooks);
 
-/// What --json prints.
+/// Document that --json prints.
 io::Document document(const Bandwidths& found);
 
 }  // namespace hipress::requests

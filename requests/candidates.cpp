@@ -94,7 +94,7 @@ struct Candidate {
   ScheduledPlan plan;
 };
 
-/// Those of one rule of layers.
+/// Candidates of one rule of layers.
 class Candidates {
  public:
   Candidates(const PlanRequest& request, std::string rule, const Hooks& hooks, std::size_t rules)
@@ -127,7 +127,7 @@ class Candidates {
     }
   }
 
-  /// The best of them, which are then gone.
+  /// Takes the best candidate; the others are of no use then.
   std::unique_ptr<Planned> take_best() {
     ScheduleRows rows{.plans = {}, .left_out = std::move(asked_.left_out), .wraps = {}};
     for (const Candidate& one : found_) rows.plans.push_back(one.plan);
@@ -196,7 +196,7 @@ class Candidates {
     return made;
   }
 
-  /// What frameworks run of the other kinds of jobs that are asked for.
+  /// Adds the baselines of frameworks for the other kinds of jobs that are asked for.
   void add_baselines_of_others(Candidate& best) {
     std::vector<Baseline>& rows = best.advice.comparison.baselines;
     for (const Candidate& other : found_) {

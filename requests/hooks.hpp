@@ -49,6 +49,18 @@ class Interrupted : public std::runtime_error {
 /// Throws Interrupted if the flag is set.
 void look_for_interrupt(const Hooks& hooks);
 
+/// The value of `run()`. Of an error after an interrupt, throws Interrupted instead, since errors
+/// of ranks that ended say less.
+template <class Run>
+auto interruptible(const Hooks& hooks, const Run& run) {
+  try {
+    return run();
+  } catch (const std::exception&) {
+    look_for_interrupt(hooks);
+    throw;
+  }
+}
+
 /// Calls the hook if there is one.
 void warn(const Hooks& hooks, const std::string& sentence);
 void inform(const Hooks& hooks, const std::string& sentence);

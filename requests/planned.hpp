@@ -16,7 +16,7 @@
 
 namespace hipress::requests {
 
-/// What becomes of a job whose layers are made by one of several rules.
+/// Outcome of one of several rules that make layers.
 struct WrapRow {
   std::string rule;
   std::optional<planner::ScheduledPlan> plan;  ///< the chosen one; none: nothing fits
@@ -51,7 +51,7 @@ struct Planned {
 /// "local(steps=100): ranks train alone …", what the plan's schedule gives up; empty: nothing.
 std::string gives_up(const planner::ScheduledPlan& plan);
 
-/// What --json prints.
+/// Document that --json prints.
 io::Document document(const Planned& planned);
 
 }  // namespace hipress::requests

@@ -200,12 +200,7 @@ Profiled run(const ProfileRequest& request, const Hooks& hooks) {
 }  // namespace
 
 Profiled profile(const ProfileRequest& request, const Hooks& hooks) {
-  try {
-    return run(request, hooks);
-  } catch (const std::exception&) {
-    look_for_interrupt(hooks);  // what other ranks make of it says less
-    throw;
-  }
+  return interruptible(hooks, [&] { return run(request, hooks); });
 }
 
 io::Document answer(const ProfileRequest& request, const Hooks& hooks) {

@@ -14,7 +14,7 @@
 /// Ranks of a request, which a launcher may have started as processes; else they are threads.
 namespace hipress::requests {
 
-/// Where processes meet, and how they know each other.
+/// Meeting place of processes, and their secret.
 struct RankOptions {
   std::string job;  ///< tells jobs apart that meet in one place
   std::string rendezvous = {}, interface = {};

@@ -154,12 +154,7 @@ Replayed run(ReplayRequest request, const Hooks& hooks) {
 }  // namespace
 
 Replayed replay(const ReplayRequest& request, const Hooks& hooks) {
-  try {
-    return run(request, hooks);
-  } catch (const std::exception&) {
-    look_for_interrupt(hooks);  // what other ranks make of it says less
-    throw;
-  }
+  return interruptible(hooks, [&] { return run(request, hooks); });
 }
 
 void write_trace(const ReplayRequest& request, const Replayed& replayed) {

@@ -71,8 +71,9 @@ namespace {
 void require_mean(const casync::Plan& plan) {
   if (plan.schedule.row().sharded) {
     throw io::InputError("the plan's schedule " + plan.schedule.text() +
-                         " gathers parameters and scatters means, and an engine averages; take a "
-                         "plan of schedule ddp");
+                         " gathers parameters and scatters means, and an engine averages: shard "
+                         "the model (in PyTorch by fully_shard(model)), or take a plan of schedule "
+                         "ddp");
   }
   for (const std::string& name : {plan.strategy, plan.raw_strategy}) {
     if (name.empty()) continue;

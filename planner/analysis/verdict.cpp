@@ -357,7 +357,7 @@ bool names(const std::string& sentence, std::string_view title) {
   return false;
 }
 
-/// Those that were simulated, the fastest first.
+/// The baselines that were simulated, the fastest first.
 std::vector<const Baseline*> by_time_s(const std::vector<Baseline>& baselines) {
   std::vector<const Baseline*> sorted;
   for (const Baseline& one : baselines) {

@@ -93,7 +93,7 @@ std::string other_hardware(std::string_view source, std::string_view hardware);
 /// plan compresses with, and where that costs most accuracy.
 std::string what_is_compressed(const Problem& problem, const casync::Plan& plan);
 
-/// Whether the plan compresses anything, beyond the casts of half-precision gradients. A sharded
+/// True if the plan compresses anything beyond the casts of half-precision gradients. A sharded
 /// job computes in half precision, so that casts are no compression there.
 bool compresses(const models::Model& model, const casync::Plan& plan);
 

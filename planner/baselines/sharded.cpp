@@ -6,7 +6,7 @@
 #include "planner/baselines/baselines.hpp"
 #include "planner/search/shards.hpp"
 
-/// What others do with a job whose parameters are in shards.
+/// Baselines of jobs whose parameters are in shards.
 namespace hipress::planner {
 namespace {
 

@@ -40,7 +40,7 @@ inline bool is_interrupted(const Limits& limits) { return limits.interrupted.is_
 
 struct Choices;
 
-/// What a job's schedule does with gradients.
+/// Kinds of jobs, by their schedule's treatment of gradients.
 enum class JobKind : std::uint8_t {
   kAveraging,     ///< all nodes get the means of all gradients in every step: ddp
   kLocalUpdates,  ///< nodes train alone between means

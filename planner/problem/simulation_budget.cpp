@@ -20,7 +20,7 @@ std::chrono::steady_clock::duration duration(double seconds) {
       std::chrono::duration<double>(seconds));
 }
 
-/// That this process has had of all cores.
+/// CPU time of this process, in seconds, of all its threads.
 double cpu_s() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 }  // namespace

@@ -38,7 +38,7 @@ constexpr std::array kSearches = {
               .choices = exhaustive_choices},
 };
 
-/// Those of schedules, which nobody names.
+/// Searches of schedules, which have no name for users.
 constexpr SearchRow kFragments = {.name = "fragments",
                                   .help = "fragment by fragment, by the simulated period",
                                   .search = search_fragments,

@@ -107,15 +107,6 @@ def uncompiled(model: Any) -> Any:
     return model
 
 
-def _refuse_sharded(plan: str) -> None:
-    """Plans of other models than DistributedDataParallel's. (The library refuses those for local updates.)"""
-    schedule = _said_by(plan, "schedule", "ddp")
-    if schedule.startswith(("fsdp", "hsdp")):
-        raise InvalidRequest(f"{plan} is for schedule {schedule}, and the model is a DistributedDataParallel: shard it by "
-                             "fully_shard(model) "
-                             "instead, or plan for schedule ddp")
-
-
 def unwrapped(model: Any, caller: str = "hipress.attach") -> DistributedDataParallel:
     """The DistributedDataParallel that a model is, or that torch.compile was given. InvalidRequest for all else."""
     model = uncompiled(model)
@@ -514,7 +505,6 @@ class Hook:
         order: Dict[str, float] = {}
 
         def wish() -> Wish:
-            _refuse_sharded(plan)
             parameters.update(_parameters_of(ddp))
             order.update(_model_file.ready_times(model) if model is not None else {})
             if not parameters:

@@ -134,8 +134,8 @@ class Attach(unittest.TestCase):
                                     "fsdp1": "takes no hook", "option": "topology is of DistributedDataParallel",
                                     "hook": "hipress.attach(model) trains it with a plan of schedule fsdp",
                                     "verify": "hipress.attach(model) reduces them as a plan of schedule fsdp says",
-                                    "plan of fsdp": "plan.yaml is for schedule fsdp(reshard=false), and the model is a "
-                                                    "DistributedDataParallel: shard it by fully_shard(model) instead"}.items():
+                                    "plan of fsdp": "the plan's schedule fsdp(reshard=false) gathers parameters and scatters means, and "
+                                                    "an engine averages: shard the model (in PyTorch by fully_shard(model))"}.items():
                     self.assertIn(words, said[kind], kind)
 
 

@@ -88,7 +88,7 @@ std::string about_activations(const Problem& problem) {
   return "beside " + io::format_amount(problem.activation_bytes, 3) + " of activations";
 }
 
-/// What frameworks do with the job, in the same columns.
+/// Baselines of frameworks, in the same columns.
 void print_baselines(std::ostream& out, const Planned& planned) {
   const costs::Spread spread = costs::spread_of(planned.prepared.profile);
   const Problem& problem = *planned.advice.problem;
