@@ -140,7 +140,7 @@ void measure(const kernels::AlgorithmRow& row, Workspace& work, const Options& o
     const auto copy = [&] {
       std::memcpy(work.copy.data(), work.gradient.data(), work.gradient.bytes());
     };
-    const bench::Comparison times = bench::compare(subject, copy, {.budget_s = options.budget_s});
+    const bench::PairedTiming times = bench::compare(subject, copy, {.budget_s = options.budget_s});
     const double gigabytes = static_cast<double>(work.gradient.bytes()) / 1e9;
     report.add({name, "GB/s", gigabytes / times.subject.median_s, "memcpy",
                 gigabytes / times.reference.median_s});
@@ -161,7 +161,7 @@ void compare_with_handwritten(const kernels::AlgorithmRow& row, Workspace& work,
   const std::string name = fmt::format("{}.encode_generated", row.name);
   if (handwritten == nullptr || name.find(options.only) == std::string::npos) return;
   const auto generated = kernels::make_codec(row.name);
-  const bench::Comparison times =
+  const bench::PairedTiming times =
       bench::compare([&] { work.encode(*generated, nullptr); },
                      [&] { work.encode(*handwritten, nullptr); }, {.budget_s = options.budget_s});
   const double gigabytes = static_cast<double>(work.gradient.bytes()) / 1e9;
@@ -266,7 +266,7 @@ void compare_lossless(const Workspace& work, const Options& options, bench::Repo
       };
       const double gigabytes = static_cast<double>(typed.values.bytes()) / 1e9;
       const auto add = [&](const char* what, const auto& subject) {
-        const bench::Comparison times =
+        const bench::PairedTiming times =
             bench::compare(subject, copy, {.budget_s = options.budget_s});
         report.add({name(what), "GB/s", gigabytes / times.subject.median_s, "memcpy",
                     gigabytes / times.reference.median_s});

@@ -90,7 +90,7 @@ int run(Asked asked) {
   std::size_t stopped = 0;
   for (const std::uint64_t seed : asked.seeds) {
     const planner::RandomProblem random = instance(seed, asked);
-    fmt::print("{:>5} {:>4} {:>2} ", seed, random.strategy, random.machines.cluster.nodes);
+    fmt::print("{:>5} {:>4} {:>2} ", seed, random.topology, random.machines.cluster.nodes);
     const auto [seconds, ended] = time_of(seed, asked);
     fmt::print("{} {:8.3f} s\n", ended ? "" : "stopped", seconds);
     times.push_back(seconds);

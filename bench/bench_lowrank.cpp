@@ -116,7 +116,7 @@ class Bench {
     ours();
     eigen();
     require_equal(name, result, expected, static_cast<double>(terms));
-    const bench::Comparison times =
+    const bench::PairedTiming times =
         bench::compare(ours, eigen, {.budget_s = options_.budget_s / (1 + rank / 8)});
     const double gigabytes = 4e-9 * static_cast<double>(matrix_.size());
     report_.add({name, "GB/s", gigabytes / times.subject.median_s, "Eigen",

@@ -29,7 +29,7 @@ constexpr double kWantedGap = 0.01;
 constexpr std::size_t kBranchNodes = 30;  // as hipress-plan
 
 planner::Problem problem_for(const models::Model& model) {
-  return {.model = model, .strategy = "ps", .nodes = kNodes, .algorithms = {"onebit", "fp16"}};
+  return {.model = model, .topology = "ps", .nodes = kNodes, .algorithms = {"onebit", "fp16"}};
 }
 
 /// Machines of the shipped V100 profile, on network port.
@@ -56,7 +56,7 @@ void verify() {
   const casync::Plan found = planner::search_secopa(problem_for(model)).plan;
   const casync::Plan published =
       plans::resolve_plan(io::data_file("tests/data/secopa_vgg19_PS_16.txt"),
-                          {.model = model, .strategy = "ps", .nodes = kNodes})
+                          {.model = model, .topology = "ps", .nodes = kNodes})
           .plan;
   for (std::size_t g = 0; g < model.gradients.size(); ++g) {
     const casync::Decision& ours = found.decisions[g];
@@ -71,7 +71,7 @@ void time_model(Report& report, const std::string& name, const planner::Machines
   const models::Model model = models::read_model(name);
   const planner::Problem problem = problem_for(model);
   const casync::Plan plan = planner::search_secopa(problem).plan;
-  const Comparison times =
+  const PairedTiming times =
       compare([&] { planner::search_secopa(problem); },
               [&] { planner::simulated_iteration_s(model, plan, machines); }, {.budget_s = 1.0});
   report.add(
@@ -132,7 +132,7 @@ void plan_for_many_nodes(Report& report, const costs::Profile& profile, bool wit
   for (const std::string topology : {"ps", "ring"}) {
     const std::string name = fmt::format("bert_large.{}.{}nodes", topology, kManyNodes);
     planner::Problem problem = timeline_problem(model, machines);
-    problem.strategy = topology;
+    problem.topology = topology;
     const auto planned = [&](double budget_s) {
       problem.limits.budget_s = budget_s;
       return plan_with(planner::search_timeline, problem);
@@ -158,7 +158,7 @@ void plan_in_a_hurry(Report& report, const planner::Machines& machines) {
   for (const auto& [budget_s, wanted] : {std::pair{0.1, 0.03}, std::pair{1.0, 0.01}}) {
     for (const std::string topology : {"ps", "ring"}) {
       planner::Problem problem = timeline_problem(model, machines);
-      problem.strategy = topology;
+      problem.topology = topology;
       problem.limits.budget_s = budget_s;
       const Planned found = plan_with(planner::search_timeline, problem);
       const planner::Bound bound =
@@ -174,7 +174,7 @@ void plan_in_a_hurry(Report& report, const planner::Machines& machines) {
 
 int run_all(const std::string& json, double budget_s, bool with_long_search) {
   if (!json.empty()) io::require_writable(json);
-  const costs::Profile fast = costs::read_profile("v100_100g");
+  const costs::Profile fast = costs::read_profile("v100-100g");
   Report report;
   plan_for_many_nodes(report, fast, with_long_search);
   const planner::Machines planned_for = machines_of(fast, kNodes);

@@ -10,7 +10,7 @@
 #include "bench/simgrid_loop.hpp"
 #include "casync/folding.hpp"
 #include "casync/graph_builder.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "sim/simulator.hpp"
@@ -32,20 +32,20 @@ constexpr std::int64_t kOverhead_ps = 5'000'000;
 constexpr std::int64_t kPsPerByte = 100;  // 10 GB/s
 
 /// Raw gradients with K = N, all ready at 0.
-TaskGraph concurrent(const std::string& strategy, std::size_t gradients) {
+TaskGraph concurrent(const std::string& topology, std::size_t gradients) {
   models::Model model;
   for (std::size_t g = 0; g < gradients; ++g)
     model.gradients.push_back({.name = "g", .elements = kElements});
   return casync::expand(
-      model, {.strategy = strategy,
+      model, {.topology = topology,
               .nodes = kNodes,
               .algorithms = {},
               .decisions = std::vector<casync::Decision>(gradients, {casync::kRaw, kNodes})});
 }
 
 /// The same, each ready on a node when the one before is done there.
-TaskGraph one_after_the_other(const std::string& strategy, std::uint32_t gradients) {
-  const casync::Strategy& row = casync::find_strategy(strategy);
+TaskGraph one_after_the_other(const std::string& topology, std::uint32_t gradients) {
+  const casync::Topology& row = casync::find_topology(topology);
   GraphBuilder builder(kNodes);
   std::vector<std::vector<TaskId>> last(kNodes);  // tasks that end the gradient before, per node
   for (std::uint32_t g = 0; g < gradients; ++g) {
@@ -101,7 +101,7 @@ class Benchmark {
     const std::int64_t floor = bare.run();
     if (one.same_end)
       require_same(one.name, result, 1e-12 * static_cast<double>(floor), "bare loop");
-    const Comparison times = compare([&] { simulate(one, graph); }, [&] { bare.run(); });
+    const PairedTiming times = compare([&] { simulate(one, graph); }, [&] { bare.run(); });
     const double tasks = graph.tasks();
     const double speed = tasks / times.subject.median_s;
     report_.add({one.name, "tasks/s", speed, "bare_loop", tasks / times.reference.median_s});
@@ -131,7 +131,7 @@ class Benchmark {
     constexpr std::int64_t kLarge = 1 << 20;
     constexpr double kBudget_s = 2, kBudget_bytes = 1e9;
     const models::Model model = models::read_model("bert_large");
-    casync::Plan plan{.strategy = "ring", .nodes = kManyNodes, .algorithms = {}, .decisions = {}};
+    casync::Plan plan{.topology = "ring", .nodes = kManyNodes, .algorithms = {}, .decisions = {}};
     plan.decisions.assign(model.gradients.size(), {casync::kRaw, kManyNodes});
     plan.bulk.threshold_bytes = kLarge * 4;
     const costs::Cluster machines = cluster(kManyNodes);

@@ -30,7 +30,7 @@ struct Timing {
 
 /// Two things timed alternately in the same run, so that both meet the same frequency, temperature
 /// and neighbours.
-struct Comparison {
+struct PairedTiming {
   Timing subject;
   Timing reference;
 };
@@ -50,8 +50,8 @@ inline Timing summarise(std::vector<double> samples) {
 }
 
 /// Times `subject` and `reference` in turns, after one untimed call of each.
-inline Comparison compare(const auto& subject, const auto& reference,
-                          const TimingOptions& options = {}) {
+inline PairedTiming compare(const auto& subject, const auto& reference,
+                            const TimingOptions& options = {}) {
   subject();
   reference();
   std::vector<double> subject_s, reference_s;

@@ -7,7 +7,7 @@
 #include "casync/layout.hpp"
 #include "casync/rewrites.hpp"
 #include "casync/sharded.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -197,7 +197,7 @@ class Expansion {
     const UnitWork work = work_of(unit);
     const TaskId first_of_unit = builder_.size();
     const std::size_t first_edge = builder_.edges().size();
-    layout_.units[unit].strategy->expand(builder_, work);
+    layout_.units[unit].topology->expand(builder_, work);
     note_ends(unit, first_of_unit, first_edge);
     if (plan_.gpus_per_node > 1) broadcast(unit, work);
   }
@@ -311,7 +311,7 @@ class Expansion {
     if (averages_in_nodes_) return averaged(unit);
     std::vector<TaskId> ready = ready_of(unit);
     if (plan_.gpus_per_node == 1) return ready;
-    if (layout_.units[unit].strategy->operation == Operation::kMean) return reduced(unit, ready);
+    if (layout_.units[unit].topology->operation == Operation::kMean) return reduced(unit, ready);
     // One GPU of the root scatters its values, which costs what a reduce-scatter does; on the other
     // nodes nothing is kept.
     const TaskId scatter = builder_.add(local_task(Kind::kLocalReduce, unit, plan_.root));
@@ -393,7 +393,7 @@ class Expansion {
   std::vector<std::vector<TaskId>> average(std::uint32_t factor, const UnitWork& work) {
     const TaskId first = builder_.size();
     const std::size_t first_edge = builder_.edges().size();
-    layout_.units[factor].strategy->expand(builder_, work);
+    layout_.units[factor].topology->expand(builder_, work);
     const Ends ends = ends_of(first, first_edge);
     std::vector<std::vector<TaskId>> after(representatives());
     for (std::uint32_t node = 0; node < plan_.nodes; ++node) {

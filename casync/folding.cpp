@@ -1,7 +1,7 @@
 #include "casync/folding.hpp"
 
 #include "casync/layout.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 
 namespace hipress::casync {
@@ -33,7 +33,7 @@ double tasks_in_messages(const Layout& layout, double nodes) {
   double tasks = nodes * 2 * static_cast<double>(layout.order.size());
   for (const Unit& unit : layout.units) {
     if (unit.members.empty()) continue;
-    tasks += 2 * nodes + nodes * unit.strategy->tasks_per_partition(nodes, unit.algorithm != kRaw);
+    tasks += 2 * nodes + nodes * unit.topology->tasks_per_partition(nodes, unit.algorithm != kRaw);
   }
   return tasks;
 }
@@ -51,12 +51,12 @@ Foldability foldable(const models::Model& model, const Plan& plan) {
   if (layout.timetable.sharding) return verdict;
   for (const std::uint32_t index : transferred(layout)) {
     const Unit& unit = layout.units[index];
-    if (!unit.strategy->rotates) {
+    if (!unit.topology->rotates) {
       return {Foldability::kImpossible, describe(layout, index) + " goes by " +
-                                            std::string(unit.strategy->name) +
+                                            std::string(unit.topology->name) +
                                             ", which does not look the same from every node"};
     }
-    if (unit.strategy->form == Strategy::Form::kWhole) continue;
+    if (unit.topology->form == Topology::Form::kWhole) continue;
     if (unit.partitions % static_cast<std::int64_t>(plan.nodes) != 0) {
       return {Foldability::kImpossible,
               describe(layout, index) + " has " + std::to_string(unit.partitions) +
@@ -100,7 +100,7 @@ double whole_tasks(const models::Model& model, const Plan& plan) {
     const Unit& unit = layout.units[index];
     const std::int64_t longest = slice_length(unit, SliceLength::kLongest);
     const auto partitions = static_cast<double>((unit.elements + longest - 1) / longest);
-    tasks += partitions * unit.strategy->tasks_per_partition(nodes, unit.algorithm != kRaw);
+    tasks += partitions * unit.topology->tasks_per_partition(nodes, unit.algorithm != kRaw);
   }
   for (const std::uint32_t owner : layout.owners()) {
     tasks += nodes * (layout.units[owner].factors + 1);  // Encodes and a Decode
@@ -114,7 +114,7 @@ double whole_tasks(const models::Model& model, const Plan& plan) {
       tasks += 3 * nodes * layout.timetable.steps;  // Join, LocalReduce and LocalBroadcast
       continue;
     }
-    const bool mean = unit.strategy->operation == Operation::kMean;
+    const bool mean = unit.topology->operation == Operation::kMean;
     tasks += (mean ? nodes : 1) + nodes;  // LocalReduce and LocalBroadcast
   }
   if (plan.gpus_per_node > 1 && !layout.timetable.is_uniform()) {  // computation in every step

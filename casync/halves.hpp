@@ -1,7 +1,7 @@
 #pragma once
 
 #include "casync/partition.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 
 namespace hipress::casync {
 
@@ -19,7 +19,7 @@ struct Halves {
   bool partial_sums = false;
 };
 
-/// Strategy::expand of the three operations. Of a mean, partition k is owned by `first_owner` + k;
+/// Topology::expand of the three operations. Of a mean, partition k is owned by `first_owner` + k;
 /// of the others by k, whose shard it is, or, between nodes that are apart, the k-th of theirs.
 void expand_mean(GraphBuilder& builder, const UnitWork& work, const Halves& halves,
                  std::int64_t first_owner);

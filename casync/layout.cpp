@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 
 namespace hipress::casync {
@@ -61,19 +61,19 @@ class LayoutMaker {
       throw std::invalid_argument("root " + std::to_string(plan_.root) + " is none of the plan's " +
                                   std::to_string(plan_.nodes) + " nodes, which count from 0");
     }
-    carriers_ = carriers(plan_.strategy, plan_.raw_strategy);
-    const Strategy& strategy = *carriers_.encoded;
-    const Strategy& raw = *carriers_.raw;
-    if (raw.form == Strategy::Form::kEncoded) {
+    pair_ = topologies_of(plan_.topology, plan_.raw_topology);
+    const Topology& topology = *pair_.encoded;
+    const Topology& raw = *pair_.raw;
+    if (raw.form == Topology::Form::kEncoded) {
       throw std::invalid_argument("raw gradients cannot go by " + std::string(raw.name) +
                                   ", which sends encoded ones alone; take " +
                                   std::string(raw.dense) + " for them");
     }
-    if (raw.operation != strategy.operation) {
+    if (raw.operation != topology.operation) {
       throw std::invalid_argument("raw gradients go by " + std::string(raw.name) + " (" +
                                   to_string(raw.operation) + "), others by " +
-                                  std::string(strategy.name) + " (" +
-                                  to_string(strategy.operation) + ")");
+                                  std::string(topology.name) + " (" +
+                                  to_string(topology.operation) + ")");
     }
     layout_.timetable = plan_.schedule.timetable(model_);
     layout_.gradients = static_cast<std::uint32_t>(model_.gradients.size());
@@ -96,16 +96,15 @@ class LayoutMaker {
     const Algorithm* const algorithm = algorithm_of(decision.algorithm);
     if (is_additive(algorithm)) require_factors(g, *algorithm);
     const Factors factors = factors_of(algorithm, gradient);
-    const Strategy& strategy =
-        shards_in_messages() ? reduction_of(algorithm) : carriers_.of(algorithm);
-    const bool whole = is_sharded() || strategy.form == Strategy::Form::kWhole;
+    const Topology& topology = shards_in_messages() ? reduction_of(algorithm) : pair_.of(algorithm);
+    const bool whole = is_sharded() || topology.form == Topology::Form::kWhole;
     if (is_sharded()) {
       require_messages_of_shards(g);
     } else if (whole && algorithm != nullptr && factors.empty()) {
-      require_half_precision(g, strategy);
+      require_half_precision(g, topology);
     }
     if (!is_sharded() && algorithm != nullptr && algorithm->own_optimizer) {
-      require_encoded(g, strategy);
+      require_encoded(g, topology);
     }
     layout_.units.push_back(
         {.name = gradient.name,
@@ -114,7 +113,7 @@ class LayoutMaker {
          .partitions = shards_in_messages() ? static_cast<std::int32_t>(plan_.nodes)
                        : whole              ? 1
                                             : decision.partitions,
-         .strategy = &strategy,
+         .topology = &topology,
          .members = {g},
          .ready_s = gradient.ready_s,
          .factors = static_cast<std::uint32_t>(factors.size())});
@@ -123,12 +122,12 @@ class LayoutMaker {
   bool shards_in_messages() const { return is_sharded() && plan_.shards_in_messages(); }
 
   /// What is encoded otherwise than in half precision is encoded once, and never on the way.
-  const Strategy& reduction_of(const Algorithm* algorithm) const {
+  const Topology& reduction_of(const Algorithm* algorithm) const {
     const bool once = algorithm != nullptr && !algorithm->half_precision;
     const std::uint32_t shards = layout_.timetable.sharding->shards(plan_.nodes);
     const bool in_two = once && plan_.exchange_within > 1 && plan_.exchange_within < shards;
-    const std::string carrier = in_two ? "two_level" : once ? "direct" : plan_.shards_by;
-    return find_strategy(carrier, Operation::kReduceScatter);
+    const std::string shards_by = in_two ? "two_level" : once ? "direct" : plan_.shards_by;
+    return find_topology(shards_by, Operation::kReduceScatter);
   }
 
   /// Those of each part, for each time that it is gathered.
@@ -144,7 +143,7 @@ class LayoutMaker {
           shards < all && algorithm != nullptr && !algorithm->half_precision;
       parameters.algorithm = decoded_before ? kRaw : index;
       parameters.partitions = static_cast<std::int32_t>(shards);
-      parameters.strategy = &find_strategy(plan_.shards_by, Operation::kGather);
+      parameters.topology = &find_topology(plan_.shards_by, Operation::kGather);
       layout_.units.push_back(std::move(parameters));
       return static_cast<std::uint32_t>(layout_.units.size() - 1);
     };
@@ -179,7 +178,7 @@ class LayoutMaker {
     divide(sharding.nodes, plan_.nodes, "shard");
     divide(sharding.kept_among, shards, "reshard");
     divide(plan_.exchange_within, shards, "exchange_within");
-    if (plan_.shards_in_messages()) find_strategy(plan_.shards_by, Operation::kGather);
+    if (plan_.shards_in_messages()) find_topology(plan_.shards_by, Operation::kGather);
     if (plan_.gpus_per_node > 1) {
       throw std::invalid_argument("schedule " + plan_.schedule.text() +
                                   ": every GPU has shards of its own; " + gpus_as_nodes());
@@ -273,8 +272,8 @@ class LayoutMaker {
     const std::vector<std::int64_t> shape = shape_of(model_.gradients[g]);
     const std::string refusal = algorithm.refusal ? algorithm.refusal(shape) : std::string();
     if (!refusal.empty()) refuse(refusal + "; leave it raw");
-    if (carriers_.raw->operation != Operation::kMean) {
-      refuse("its factors are averaged, and " + std::string(carriers_.raw->name) +
+    if (pair_.raw->operation != Operation::kMean) {
+      refuse("its factors are averaged, and " + std::string(pair_.raw->name) +
              " is no way to average");
     }
     if (plan_.gpus_per_node > 1) {
@@ -285,25 +284,25 @@ class LayoutMaker {
     }
   }
 
-  void require_half_precision(std::uint32_t g, const Strategy& strategy) const {
+  void require_half_precision(std::uint32_t g, const Topology& topology) const {
     const Algorithm& algorithm =
         plan_.algorithms.at(static_cast<std::size_t>(plan_.decisions[g].algorithm));
     if (algorithm.half_precision) return;
     throw std::invalid_argument(
         quoted(model_, g) + " is compressed with " + algorithm.name + ", but " +
-        std::string(strategy.name) +
+        std::string(topology.name) +
         " adds gradients as they travel, which fp16, bf16 and raw ones allow; take ps or ring, one "
         "of these algorithms, or leave the gradient raw");
   }
 
-  void require_encoded(std::uint32_t g, const Strategy& strategy) const {
-    if (strategy.form == Strategy::Form::kEncoded || plan_.nodes == 1) return;
+  void require_encoded(std::uint32_t g, const Topology& topology) const {
+    if (topology.form == Topology::Form::kEncoded || plan_.nodes == 1) return;
     const Algorithm& algorithm =
         plan_.algorithms.at(static_cast<std::size_t>(plan_.decisions[g].algorithm));
     throw std::invalid_argument(
         quoted(model_, g) + " is compressed with " + algorithm.name +
         ", an optimizer of its own, which has to see every node's gradient once, but " +
-        std::string(strategy.name) +
+        std::string(topology.name) +
         " adds gradients before it encodes them: take allgather, or set the momentum to 0");
   }
 
@@ -404,7 +403,7 @@ class LayoutMaker {
       unit.elements = group_elements(unit.elements, plan_.nodes);
     }
     const bool whole = (is_sharded() && !plan_.shards_in_messages()) ||
-                       unit.strategy->form == Strategy::Form::kWhole;
+                       unit.topology->form == Topology::Form::kWhole;
     unit.partitions = whole ? 1 : static_cast<std::int32_t>(plan_.nodes);
     unit.ready_s = model_.gradients[members.back()].ready_s;
     unit.members = std::move(members);
@@ -425,7 +424,7 @@ class LayoutMaker {
         layout_.units.push_back({.name = factor_name(owner.name, stage),
                                  .elements = factors[stage].most_in(owner.partitions),
                                  .partitions = owner.partitions,
-                                 .strategy = owner.strategy,
+                                 .topology = owner.topology,
                                  .members = {},
                                  .ready_s = owner.ready_s});
       }
@@ -434,7 +433,7 @@ class LayoutMaker {
 
   const models::Model& model_;
   const Plan& plan_;
-  Carriers carriers_;
+  TopologyPair pair_;
   Layout layout_;
   std::vector<std::uint32_t> order_;
   std::vector<std::uint32_t> position_;  // per gradient: place in order_

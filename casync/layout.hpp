@@ -12,7 +12,7 @@
 
 namespace hipress::casync {
 
-struct Strategy;
+struct Topology;
 
 /// What is synchronised as one: a gradient, or a bulk group of several small ones.
 struct Unit {
@@ -22,7 +22,7 @@ struct Unit {
   std::int8_t algorithm = kRaw;
   std::int32_t partitions = 1;         ///< a group's: N; of shards in messages: N, or of
                                        ///< parameters so many as have all shards between them
-  const Strategy* strategy = nullptr;  ///< a row of strategies()
+  const Topology* topology = nullptr;  ///< a row of topologies()
   std::vector<std::uint32_t> members;  ///< gradients, in the order in which backward completes
                                        ///< them; none if the gradient is part of a group
   double ready_s = 0;                  ///< of the last member
@@ -87,9 +87,9 @@ struct Layout {
 };
 
 /// Derives the layout from a model and a plan for it. Throws std::invalid_argument that names the
-/// gradient for a plan that does not fit: another number of decisions, K < 1, an unknown strategy,
-/// a root that is not a node, strategies of two operations, a gradient compressed otherwise than in
-/// half precision with a strategy of the form kWhole, a bulk group made by hand of unknown,
+/// gradient for a plan that does not fit: another number of decisions, K < 1, an unknown topology,
+/// a root that is not a node, topologies of two operations, a gradient compressed otherwise than in
+/// half precision with a topology of the form kWhole, a bulk group made by hand of unknown,
 /// repeated or unlike gradients, or a schedule that does not fit the model.
 Layout make_layout(const models::Model& model, const Plan& plan);
 
@@ -97,7 +97,7 @@ Layout make_layout(const models::Model& model, const Plan& plan);
 struct Groupable {
   Picoseconds ready{};
   std::int64_t bytes = 0;        ///< in its dtype; of its messages, if they are factors
-  std::int8_t algorithm = kRaw;  ///< on which its strategy depends, too
+  std::int8_t algorithm = kRaw;  ///< on which its topology depends, too
 };
 /// `what` is the algorithm; null: raw.
 Groupable groupable(const models::Gradient& gradient, std::int8_t algorithm,

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "casync/graph_builder.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 
 namespace hipress::casync {
 
@@ -15,7 +15,7 @@ inline std::int64_t partition_step(const GraphBuilder& builder) {
   return builder.folded() ? builder.nodes() : 1;
 }
 
-/// Adds the tasks of one partition, so that a strategy reads like its description: who encodes
+/// Adds the tasks of one partition, so that a topology reads like its description: who encodes
 /// what, and which message goes where. Every function returns the task it added, already behind its
 /// predecessors.
 class PartitionTasks {

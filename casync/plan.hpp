@@ -24,7 +24,7 @@ struct Algorithm {
   /// dividing every contribution by N first.
   bool half_precision = false;
   /// It does to a node's own gradient what an optimizer does, such as momentum, so every node's
-  /// gradient has to be encoded once: Strategy::Form::kEncoded.
+  /// gradient has to be encoded once: Topology::Form::kEncoded.
   bool own_optimizer = false;
 
   /// One stage's message of an additive codec.
@@ -90,17 +90,17 @@ inline constexpr std::string_view kLibrary = "library";
 
 /// How one model is synchronised.
 struct Plan {
-  std::string strategy = "ps";  ///< a row of strategies()
+  std::string topology = "ps";  ///< a row of topologies()
   std::uint32_t nodes = 1;      ///< N
   /// G, the cluster's. More put a LocalReduce before each gradient's synchronisation and a
   /// LocalBroadcast behind it; of a schedule of several steps, in every step (casync/expand.cpp).
   std::uint32_t gpus_per_node = 1;
   std::vector<Algorithm> algorithms;  ///< at most 127
   std::vector<Decision> decisions;    ///< one per gradient, in input order
-  std::string raw_strategy = {};  ///< of raw gradients (casync::carriers() has the rule); empty:
-                                  ///< `strategy` too, or what its row says
-  std::uint32_t root = 0;         ///< whose values a broadcast spreads
-  Aggregation bulk = {};          ///< of gradients, by their bytes in their dtype
+  std::string raw_topology = {};      ///< of raw gradients (casync::topologies_of() has the rule);
+                                  ///< empty: `topology` too, or what its row says
+  std::uint32_t root = 0;  ///< whose values a broadcast spreads
+  Aggregation bulk = {};   ///< of gradients, by their bytes in their dtype
   /// Bulk groups made by hand: input indices. What is in none of them is grouped by `bulk`.
   std::vector<std::vector<std::uint32_t>> bulk_groups = {};
   Aggregation batch = {};  ///< of Encode, Decode and Merge tasks, by the fp32 bytes of their slice
@@ -115,7 +115,7 @@ struct Plan {
   /// first, then those of other neighbours; 1: all at once.
   std::uint32_t exchange_within = 1;
   /// Of a sharded schedule: what gathers and reduces. Either a library's collectives, or rows of
-  /// strategies(): "ring" stands for ring_gather and ring_reduce_scatter. With rows, gradients that
+  /// topologies(): "ring" stands for ring_gather and ring_reduce_scatter. With rows, gradients that
   /// a codec other than half precision encodes go straight to the node that adds them up.
   std::string shards_by = std::string(kLibrary);
   /// Gathers and reductions are messages between nodes, which can be run.

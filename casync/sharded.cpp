@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -179,7 +179,7 @@ class ShardedExpansion {
     return place < sharding_.in_flight ? first_use_ : used_[place - sharding_.in_flight];
   }
 
-  /// A unit, as its strategy takes it.
+  /// A unit, as its topology takes it.
   UnitWork work_of(std::uint32_t unit) const {
     const Unit& what = layout_.units[unit];
     return {.unit = unit,
@@ -191,15 +191,15 @@ class ShardedExpansion {
             .ready = {}};
   }
 
-  /// What a unit's strategy does among the nodes of each group.
+  /// What a unit's topology does among the nodes of each group.
   Ids in_messages(std::uint32_t unit, std::uint8_t group, Ids& last,
                   std::initializer_list<const Ids*> behind) {
-    return in_messages(*layout_.units[unit].strategy, work_of(unit), group, last, behind);
+    return in_messages(*layout_.units[unit].topology, work_of(unit), group, last, behind);
   }
 
-  /// The same of any strategy, behind `last`, the operation ahead of it there, and `behind`. On a
+  /// The same of any topology, behind `last`, the operation ahead of it there, and `behind`. On a
   /// node it has ended when its messages have been sent, too.
-  Ids in_messages(const Strategy& strategy, UnitWork work, std::uint8_t group, Ids& last,
+  Ids in_messages(const Topology& topology, UnitWork work, std::uint8_t group, Ids& last,
                   std::initializer_list<const Ids*> behind) {
     const Task join = {.gradient = work.unit, .kind = Kind::kJoin};
     work.ready = add(join, behind);
@@ -212,7 +212,7 @@ class ShardedExpansion {
     for (std::uint32_t node = 0; node < plan_.nodes; ++node) {
       if (node != node / (nodes * stride) * (nodes * stride) + node % stride) continue;
       work.ranks = {.first = node, .nodes = nodes, .stride = stride};
-      strategy.expand(builder_, work);
+      topology.expand(builder_, work);
     }
     return last = ends_of(first, first_edge, add(join, {&work.ready}));
   }
@@ -355,7 +355,7 @@ class ShardedExpansion {
       work.algorithm_index = kRaw;
     }
     const auto by = [&](Operation operation, const Ids& behind) {
-      return in_messages(find_strategy(plan_.shards_by, operation), work, replicas_, last_mean_,
+      return in_messages(find_topology(plan_.shards_by, operation), work, replicas_, last_mean_,
                          {&behind});
     };
     by(Operation::kGather, by(Operation::kReduceScatter, shard));

@@ -24,7 +24,7 @@ enum class Purpose : std::uint8_t { kSimulate, kRun };
 /// shards, a shard's reduction is followed by its mean over groups, on a communicator of its own.
 ///
 /// Shards in messages (Plan::shards_in_messages()) are gathered and reduced by the units'
-/// strategies instead (Layout::parameters). Each node begins when it is ready, and runs these
+/// topologies instead (Layout::parameters). Each node begins when it is ready, and runs these
 /// operations one after the other, as on a communicator. A layer that is reduced is cut into as
 /// many partitions as there are nodes. Of G neighbours who have all shards, the k-th has the
 /// partitions with numbers ≡ k (mod G). Their sums, already divided by N, are added up over groups

@@ -100,7 +100,7 @@ constexpr const KindRow& row_of(Kind kind) { return kKindRows[static_cast<std::s
 constexpr const char* to_string(Kind kind) { return row_of(kind).name; }  ///< "Forward" …
 constexpr Resource resource_of(Kind kind) { return row_of(kind).resource; }
 
-/// In which part of a strategy an Encode stands; residuals and random draws are kept apart by it.
+/// In which part of a topology an Encode stands; residuals and random draws are kept apart by it.
 enum class Role : std::uint8_t {
   kWorker,  ///< codes this node's own gradient
   kHop,     ///< codes a partial sum on its way

@@ -5,7 +5,7 @@
 #   lib/hipress/      shared libraries (bundle/libraries.cmake says which)
 #   share/hipress/    models, profiles, examples, what generated code includes
 get_property(programs GLOBAL PROPERTY HIPRESS_TOOLS)
-foreach(check test_kernels test_emulated_kernels test_replay test_runtime bench_codecs bench_executor)
+foreach(check test_kernels test_emulated_kernels test_replay test_runtime bench_codecs bench_replay)
   if(TARGET ${check})
     list(APPEND programs ${check})
   endif()

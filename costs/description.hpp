@@ -38,7 +38,7 @@ std::string foreign_costs(const Profile& profile, const std::string& algorithm);
 /// 46 %, attention 2 %"; empty where the cluster does not tell classes apart, or nothing computes.
 std::string describe_mix(const Cluster& cluster, const models::Model& model);
 
-/// Profile, nodes, links and compute time in one line: "profile v100_100g (derived), 8 nodes × 4
+/// Profile, nodes, links and compute time in one line: "profile v100-100g (derived), 8 nodes × 4
 /// GPUs, links 25 Gbit/s + 20us latency + 20us overhead, GPUs 250 GB/s; compute 120ms (forward
 /// 40ms)".
 std::string describe_machines(const Profile& profile, const Cluster& cluster,

@@ -91,14 +91,26 @@ bool is_file(const std::string& path) {
   return fs::exists(status) && !fs::is_directory(status);
 }
 
+namespace {
+
+/// True if the names differ at most in hyphens for underscores.
+bool same_word(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](char one, char other) {
+    return one == other || ((one == '-' || one == '_') && (other == '-' || other == '_'));
+  });
+}
+
+}  // namespace
+
 std::optional<std::string> named_file(const std::string& folder, const std::string& name) {
   const bool is_word = !name.empty() && name.find_first_of("/.") == std::string::npos;
   if (!is_word) return name;
   const std::vector<std::string> shipped = data_names(folder, ".yaml");
-  if (std::ranges::binary_search(shipped, name)) {
-    return data_file(fmt::format("{}/{}.yaml", folder, name));
+  if (!std::ranges::binary_search(shipped, name) && is_file(name)) return name;
+  for (const std::string& known : shipped) {
+    if (same_word(known, name)) return data_file(fmt::format("{}/{}.yaml", folder, known));
   }
-  return is_file(name) ? std::optional(name) : std::nullopt;
+  return std::nullopt;
 }
 
 std::string fingerprint(const std::string& bytes) {

@@ -61,8 +61,9 @@ std::vector<std::string> data_names(const std::string& folder, const std::string
 bool is_file(const std::string& path);
 
 /// The file that a user names: the data file of that name in `folder` ("models" has "vgg19"), which
-/// wins over a file of that name, or `name` itself. A path ("./vgg19") is always itself. None for a
-/// word that names neither.
+/// wins over a file of that name, or `name` itself, else a data file whose name differs in hyphens
+/// for underscores ("v100_100g"). A path ("./vgg19") is always itself. None for a word that names
+/// none of them.
 std::optional<std::string> named_file(const std::string& folder, const std::string& name);
 
 /// 64-bit FNV-1a of `bytes` as 16 hex digits: the identity of a profile or plan in provenance

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "io/suggestion.hpp"
 #include "io/yaml.hpp"
@@ -17,10 +17,10 @@ namespace {
 constexpr models::Dtype kDtypes[] = {models::Dtype::kFloat32, models::Dtype::kFloat16,
                                      models::Dtype::kBfloat16};
 
-bool is_broadcast(const std::string& strategy) {
+bool is_broadcast(const std::string& topology) {
   // "best" leaves open which topology averages.
-  return strategy != "best" &&
-         casync::find_strategy(strategy).operation == casync::Operation::kBroadcast;
+  return topology != "best" &&
+         casync::find_topology(topology).operation == casync::Operation::kBroadcast;
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ std::optional<models::Model> model_of_plan(const std::string& path_or_name) {
 }
 
 models::Model read_input(const std::string& input, const std::string& plan,
-                         const std::string& strategy, const models::TimeOptions& times,
+                         const std::string& topology, const models::TimeOptions& times,
                          std::vector<std::string>& diagnostics) {
   std::optional<models::Model> described;
   if (input.empty()) {
@@ -101,7 +101,7 @@ models::Model read_input(const std::string& input, const std::string& plan,
           "sends");
     }
   }
-  const bool broadcasts = described || is_broadcast(strategy);
+  const bool broadcasts = described || is_broadcast(topology);
   if (broadcasts && (!times.compute_time.empty() || !times.forward.empty())) {
     throw io::InputError(
         "`compute_time` and `forward`: a broadcast waits for no computation; leave them out");

@@ -28,11 +28,11 @@ models::Dtype parse_dtype(const std::string& name);
 std::optional<models::Model> model_of_plan(const std::string& path_or_name);
 
 /// What a tool replays. With `input`, the model of that name: with `times` applied, or as
-/// parameters if `strategy` is a broadcast's. Without, what the plan of a broadcast describes, as
+/// parameters if `topology` is a broadcast's. Without, what the plan of a broadcast describes, as
 /// it is. Sentences for the user go to `diagnostics`. InputError where nothing says what is sent,
 /// or where times are given for a broadcast.
 models::Model read_input(const std::string& input, const std::string& plan,
-                         const std::string& strategy, const models::TimeOptions& times,
+                         const std::string& topology, const models::TimeOptions& times,
                          std::vector<std::string>& diagnostics);
 
 }  // namespace hipress::plans

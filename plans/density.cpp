@@ -20,7 +20,7 @@ void set_density(double density, const PlanContext& context, ResolvedPlan& resol
   }
   casync::Plan& plan = resolved.plan;
   PlanContext same = context;
-  same.strategy = plan.strategy;
+  same.topology = plan.topology;
   PlanBuilder builder(same);
   bool sparse = false;
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {

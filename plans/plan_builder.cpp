@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "io/suggestion.hpp"
 #include "plans/most_algorithms.hpp"
@@ -104,7 +104,7 @@ std::int8_t next_place(const std::vector<casync::Algorithm>& algorithms, std::st
 
 PlanBuilder::PlanBuilder(const PlanContext& context) : context_(context) {
   if (context.nodes == 0) throw io::InputError("the number of nodes must be at least 1, got 0");
-  resolved_.plan.strategy = casync::find_strategy(context.strategy).name;
+  resolved_.plan.topology = casync::find_topology(context.topology).name;
   resolved_.plan.nodes = context.nodes;
   resolved_.plan.decisions.resize(context.model.gradients.size());
   for (std::size_t g = 0; g < context.model.gradients.size(); ++g) decide(g, casync::kRaw, 1);

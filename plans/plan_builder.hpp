@@ -49,7 +49,7 @@ std::int8_t next_place(const std::vector<casync::Algorithm>& algorithms, std::st
 /// Makes a plan decision by decision. All gradients are raw with K = 1 until decided.
 class PlanBuilder {
  public:
-  /// InputError for N = 0, std::invalid_argument for an unknown strategy. `context` must outlive
+  /// InputError for N = 0, std::invalid_argument for an unknown topology. `context` must outlive
   /// it.
   explicit PlanBuilder(const PlanContext& context);
 

@@ -33,7 +33,7 @@ struct ResolvedPlan {
 /// What a plan is resolved against.
 struct PlanContext {
   const models::Model& model;
-  std::string strategy = "ps";
+  std::string topology = "ps";
   std::uint32_t nodes = 1;
   std::string algorithm =
       "onebit";      ///< codec of entries that are compressed but name none: "tbq(tau=0.25)"
@@ -63,7 +63,7 @@ bool is_named_plan(const std::string& path_or_name, const PlanContext& context);
 /// InputError as resolve_plan().
 std::optional<std::uint32_t> nodes_of_plan(const std::string& path_or_name);
 
-/// The row of casync::strategies() that a plan YAML says that it is for; none for other files and
+/// The row of casync::topologies() that a plan YAML says that it is for; none for other files and
 /// for named plans. InputError as resolve_plan().
 std::optional<std::string> topology_of_plan(const std::string& path_or_name);
 
@@ -107,7 +107,7 @@ void write_plan_yaml(const std::string& path, const models::Model& model, const 
 
 /// Identity of what a job exchanges, as 16 hex digits that ranks compare before they start. It
 /// covers the gradients' names, elements and dtypes, their shapes where these have several
-/// dimensions, strategy, nodes and decisions. Of what follows from ready times, it covers the bulk
+/// dimensions, topology, nodes and decisions. Of what follows from ready times, it covers the bulk
 /// groups and the order of all-reduces (without pipelining, of everything). std::invalid_argument
 /// as casync::make_layout().
 std::string plan_fingerprint(const models::Model& model, const casync::Plan& plan);

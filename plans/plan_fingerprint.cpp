@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "casync/layout.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/file.hpp"
 #include "models/shape.hpp"
 #include "plans/plan_file.hpp"
@@ -35,7 +35,7 @@ std::string timed_layout(const casync::Layout& layout, bool pipelining) {
   std::string text;
   for (const std::uint32_t index : layout.order) {
     const casync::Unit& unit = layout.units[index];
-    const bool collective = unit.strategy->form == casync::Strategy::Form::kWhole;
+    const bool collective = unit.topology->form == casync::Topology::Form::kWhole;
     if (layout.is_group(index)) {
       text += fmt::format("group {}\n", fmt::join(unit.members, " "));
     } else if (collective || !pipelining) {
@@ -56,7 +56,7 @@ std::string shape(const models::Gradient& gradient) {
 
 std::string plan_fingerprint(const models::Model& model, const casync::Plan& plan) {
   // Names are preceded by their lengths, so that no two jobs have one text.
-  std::string text = fmt::format("{} {} {}\n{}{}", plan.strategy, plan.nodes, plan.raw_strategy,
+  std::string text = fmt::format("{} {} {}\n{}{}", plan.topology, plan.nodes, plan.raw_topology,
                                  aggregation("bulk", plan.bulk), aggregation("batch", plan.batch));
   if (plan.schedule != casync::Schedule()) {
     text += fmt::format("schedule {}\n", plan.schedule.text());

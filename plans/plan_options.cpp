@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "plans/plan_builder.hpp"
@@ -140,8 +140,8 @@ void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan&
                     plan.bulk);
   apply_aggregation({"batch", options.batch_threshold, options.batch_wait, options.batch_limit},
                     plan.batch);
-  if (!options.shards_by.empty()) plan.shards_by = casync::carrier_of_shards(options.shards_by);
-  if (options.raw_allreduce) plan.raw_strategy = "allreduce";
+  if (!options.shards_by.empty()) plan.shards_by = casync::known_shards_by(options.shards_by);
+  if (options.raw_allreduce) plan.raw_topology = "allreduce";
   if (options.no_selection) compress_everything(context, resolved);
   if (options.density) set_density(*options.density, context, resolved);
   if (options.no_bulk) {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "casync/layout.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/quantity.hpp"
@@ -50,8 +50,8 @@ void located(const io::YamlNode& node, const Call& call) {
 void require_agreement(const io::YamlNode& root, const PlanContext& context) {
   const io::YamlNode topology = root.at("topology");
   std::string_view own;
-  located(topology, [&] { own = casync::find_strategy(topology.text()).name; });
-  const std::string_view asked = casync::find_strategy(context.strategy).name;
+  located(topology, [&] { own = casync::find_topology(topology.text()).name; });
+  const std::string_view asked = casync::find_topology(context.topology).name;
   if (own != asked) {
     topology.fail(fmt::format("the plan is for {}, not {}; ask for `topology` {}", io::quote(own),
                               asked, own));
@@ -66,17 +66,17 @@ void require_agreement(const io::YamlNode& root, const PlanContext& context) {
 
 /// What a broadcast says of itself, and nothing else may.
 void read_operation(const io::YamlNode& root, casync::Plan& plan) {
-  const casync::Operation own = casync::find_strategy(plan.strategy).operation;
+  const casync::Operation own = casync::find_topology(plan.topology).operation;
   if (const auto operation = root.find("operation")) {
     if (operation->text() != casync::to_string(own)) {
-      operation->fail(fmt::format("topology {} is for operation {}, got {}", plan.strategy,
+      operation->fail(fmt::format("topology {} is for operation {}, got {}", plan.topology,
                                   casync::to_string(own), io::quote(operation->text())));
     }
   }
   const auto from = root.find("root");
   if (!from) return;
   if (own != casync::Operation::kBroadcast) {
-    from->fail(fmt::format("only a broadcast has a root, and topology {} is none", plan.strategy));
+    from->fail(fmt::format("only a broadcast has a root, and topology {} is none", plan.topology));
   }
   const std::int64_t number = from->integer(0);
   if (number >= plan.nodes) {
@@ -124,7 +124,7 @@ PlanRow parse_item(const io::YamlNode& item, const std::string& name) {
 
 void write_gradients(YAML::Emitter& out, const models::Model& model, const casync::Plan& plan) {
   const bool broadcast =
-      casync::find_strategy(plan.strategy).operation == casync::Operation::kBroadcast;
+      casync::find_topology(plan.topology).operation == casync::Operation::kBroadcast;
   out << YAML::Key << "gradients" << YAML::Value << YAML::BeginSeq;
   for (std::size_t g = 0; g < model.gradients.size(); ++g) {
     const models::Gradient& gradient = model.gradients[g];
@@ -217,9 +217,9 @@ void read_shards(const io::YamlNode& root, const models::Model& model, casync::P
                                plan.exchange_within));
     }
   }
-  if (const auto carrier = root.find("shards_by")) {
-    if (!sharded) carrier->fail("is of a sharded schedule, such as schedule: fsdp; leave it out");
-    located(*carrier, [&] { plan.shards_by = casync::carrier_of_shards(carrier->text()); });
+  if (const auto shards_by = root.find("shards_by")) {
+    if (!sharded) shards_by->fail("is of a sharded schedule, such as schedule: fsdp; leave it out");
+    located(*shards_by, [&] { plan.shards_by = casync::known_shards_by(shards_by->text()); });
   }
   if (!sharded && !plan.gathers.empty()) {
     root.at("gradients")
@@ -231,7 +231,7 @@ void read_shards(const io::YamlNode& root, const models::Model& model, casync::P
 /// What a plan says beside its decisions: how raw gradients travel, bulk groups and batches.
 void read_aggregations(const io::YamlNode& root, const models::Model& model, casync::Plan& plan) {
   if (const auto raw = root.find("raw")) {
-    located(*raw, [&] { plan.raw_strategy = casync::find_strategy(raw->text()).name; });
+    located(*raw, [&] { plan.raw_topology = casync::find_topology(raw->text()).name; });
   }
   if (const auto batch = root.find("batch")) {
     batch->expect_keys({"threshold", "wait", "limit"});
@@ -270,7 +270,7 @@ void write_aggregation(YAML::Emitter& out, const casync::Aggregation& aggregatio
 }
 
 void write_aggregations(YAML::Emitter& out, const models::Model& model, const casync::Plan& plan) {
-  if (!plan.raw_strategy.empty()) out << YAML::Key << "raw" << YAML::Value << plan.raw_strategy;
+  if (!plan.raw_topology.empty()) out << YAML::Key << "raw" << YAML::Value << plan.raw_topology;
   if (plan.bulk != casync::Aggregation{} || !plan.bulk_groups.empty()) {
     out << YAML::Key << "bulk" << YAML::Value << YAML::BeginMap;
     write_aggregation(out, plan.bulk);
@@ -362,9 +362,9 @@ std::string plan_yaml(const models::Model& model, const casync::Plan& plan,
   };
   entry("schema", std::string(kSchema));
   entry("model", model.name);
-  entry("topology", plan.strategy);
+  entry("topology", plan.topology);
   entry("nodes", plan.nodes);
-  if (casync::find_strategy(plan.strategy).operation == casync::Operation::kBroadcast) {
+  if (casync::find_topology(plan.topology).operation == casync::Operation::kBroadcast) {
     entry("operation", casync::to_string(casync::Operation::kBroadcast));
     entry("root", plan.root);
   }

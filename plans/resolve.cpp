@@ -11,7 +11,7 @@
 #include <system_error>
 #include <vector>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/quantity.hpp"
@@ -118,7 +118,7 @@ std::string title(const std::string& path_or_name, const casync::Plan& plan) {
   const std::string name = std::filesystem::path(path_or_name).filename().string();
   const bool sharded = plan.schedule.row().sharded;
   const std::string how =
-      sharded ? fmt::format("{} by {}", plan.schedule.text(), plan.shards_by) : plan.strategy;
+      sharded ? fmt::format("{} by {}", plan.schedule.text(), plan.shards_by) : plan.topology;
   return fmt::format("plan {}, {}, N = {}", name, how, plan.nodes);
 }
 
@@ -138,7 +138,7 @@ std::optional<std::string> topology_of_plan(const std::string& path_or_name) {
   const auto topology = io::YamlNode::load(path_or_name).find("topology");
   if (!topology) return std::nullopt;
   try {
-    return std::string(casync::find_strategy(topology->text()).name);
+    return std::string(casync::find_topology(topology->text()).name);
   } catch (const std::invalid_argument& error) {
     topology->fail(error.what());
   }

@@ -1,7 +1,7 @@
 #include "profiler/calibration.hpp"
 
 #include "casync/graph_builder.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 
 namespace hipress::profiler {
 namespace {
@@ -209,7 +209,7 @@ Calibration exchange(std::uint32_t nodes, const std::string& algorithm,
 Calibration all_reduces(std::uint32_t nodes, std::int64_t elements, std::uint32_t count) {
   Calibration result{.model = model_of(elements, count), .plan = {}, .graph = {}};
   result.plan =
-      plans::resolve_plan("none", {.model = result.model, .strategy = "allreduce", .nodes = nodes});
+      plans::resolve_plan("none", {.model = result.model, .topology = "allreduce", .nodes = nodes});
   result.graph = casync::expand_to_run(result.model, result.plan.plan);
   return result;
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 
 namespace hipress::replay {
 namespace {
@@ -77,7 +77,7 @@ void fill_inputs(const InputKey& key, std::int64_t first_element, std::span<floa
 void fill_unit(const Inputs& inputs, std::uint64_t iteration, std::uint32_t node,
                const casync::Unit& unit, const models::Model& model, std::int64_t first_element,
                std::span<float> values) {
-  const bool parameters = unit.strategy->operation == casync::Operation::kGather;
+  const bool parameters = unit.topology->operation == casync::Operation::kGather;
   const std::uint32_t first_key =
       parameters ? static_cast<std::uint32_t>(model.gradients.size()) : 0;
   const auto end = first_element + static_cast<std::int64_t>(values.size());

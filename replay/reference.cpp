@@ -50,7 +50,7 @@ void Reference::collect_partitions() {
       partitions_.push_back({.gradient = g,
                              .partition = k,
                              .slice = slice,
-                             .operation = unit.strategy->operation,
+                             .operation = unit.topology->operation,
                              .tasks = {}});
     }
   }

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "kernels/codec/state_store.hpp"
 #include "plans/plan_file.hpp"
 #include "replay/inputs.hpp"

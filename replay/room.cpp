@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "runtime/dataflow.hpp"
@@ -99,7 +99,7 @@ class Estimate {
       if (unit.members.empty() || unit.algorithm == casync::kRaw) continue;
       const bool casts =
           casync::algorithm_at(plan_.plan.algorithms, unit.algorithm)->half_precision;
-      if (casts && unit.strategy->form == casync::Strategy::Form::kWhole) continue;
+      if (casts && unit.topology->form == casync::Topology::Form::kWhole) continue;
       for (std::int32_t k = 0; k < unit.slices(); ++k) {
         coded.push_back(casync::slice(unit.elements, unit.slices(), k).elements);
       }

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "job/gather.hpp"
 #include "plans/lossless.hpp"
@@ -160,7 +160,7 @@ Verifier::Verifier(transport::Endpoint& endpoint, const casync::TaskGraph& graph
       stretches_(cut(reference_.partitions())) {
   const bool copies =
       plan.plan.schedule.row().sharded ||
-      casync::find_strategy(plan.plan.strategy).operation == casync::Operation::kBroadcast;
+      casync::find_topology(plan.plan.topology).operation == casync::Operation::kBroadcast;
   for (const auto& codec : plan.codecs) {
     traits_.push_back(codec->traits());
     kept_.push_back(copies ? plans::kept_dtype(*codec) : std::nullopt);
@@ -328,7 +328,7 @@ bool Verifier::may_differ(const Reference::Partition& partition, std::uint32_t n
   if (partition.operation == casync::Operation::kReduceScatter) return !owns(partition, node);
   if (partition.operation != casync::Operation::kBroadcast) return false;
   const casync::Unit& unit = reference_.layout().units[partition.gradient];
-  return unit.algorithm != casync::kRaw && (node == root_ || unit.strategy->recodes);
+  return unit.algorithm != casync::kRaw && (node == root_ || unit.topology->recodes);
 }
 
 bool Verifier::has_promise(const Reference::Partition& partition) const {
@@ -405,7 +405,7 @@ void Verifier::check_copy(const Reference::Partition& partition, std::uint64_t i
   if (!keeps_own && !takes_over && text_.empty()) wrong(of_root, root_);
   for (std::uint32_t node = 0; node < nodes_; ++node) {
     if (node == root_ && keeps_own) continue;
-    if (node != first_receiver && !unit.strategy->recodes) continue;  // has the same bits
+    if (node != first_receiver && !unit.topology->recodes) continue;  // has the same bits
     for (std::size_t at = 0; at < input.size() && text_.empty(); ++at) {
       if (!is_copy(partition, kept, input[at], block.values[node][at])) wrong(at, node);
     }

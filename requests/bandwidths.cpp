@@ -65,9 +65,9 @@ struct Asked {
 };
 
 /// Everything compressed with that one, or nothing, each gradient in one partition per node.
-casync::Plan plan_of(const Problem& problem, const std::string& strategy, const Asked& asked) {
+casync::Plan plan_of(const Problem& problem, const std::string& topology, const Asked& asked) {
   Problem alone = problem;
-  alone.strategy = strategy;
+  alone.topology = topology;
   alone.algorithms.clear();
   const bool raw = asked.algorithm == kNothing;
   if (!raw) alone.algorithms = {asked.algorithm};
@@ -96,7 +96,7 @@ sim::Scenario in_a_row(const Problem& problem, const casync::Plan& plan) {
   return scenario;
 }
 
-/// Row by row the least of the strategies'.
+/// Row by row the least of the topologies'.
 void take_less(BandwidthTable table, BandwidthTable& best) {
   if (best.rows.empty()) {
     best = std::move(table);
@@ -116,7 +116,7 @@ BandwidthTable table_of_ddp(const Problem& problem, const std::vector<double>& w
   const auto table = [&](const Problem& gpus) {
     return BandwidthTable{{},
                           std::string(kNothing),
-                          std::string(row.strategy),
+                          std::string(row.topology),
                           required_bandwidths(in_a_row(gpus, row.make(gpus)), wanted)};
   };
   std::optional<costs::Cluster> flat = as_collectives_see(*problem.machines);
@@ -134,18 +134,18 @@ BandwidthTable table_of(const Problem& problem, const Asked& asked,
   BandwidthTable best;
   std::string refusal = "no topology carries it";
   // Shards travel by `shards_by`, whatever the topology.
-  const std::vector<std::string> strategies =
-      in_shards ? std::vector<std::string>{"ring"} : strategies_of(problem);
-  for (const std::string& strategy : strategies) {
+  const std::vector<std::string> topologies =
+      in_shards ? std::vector<std::string>{"ring"} : topologies_of(problem);
+  for (const std::string& topology : topologies) {
     try {
-      const sim::Scenario scenario = in_a_row(problem, plan_of(problem, strategy, asked));
-      take_less({{}, asked.algorithm, strategy, required_bandwidths(scenario, wanted)}, best);
+      const sim::Scenario scenario = in_a_row(problem, plan_of(problem, topology, asked));
+      take_less({{}, asked.algorithm, topology, required_bandwidths(scenario, wanted)}, best);
     } catch (const std::invalid_argument& error) {
       refusal = error.what();
     }
   }
   if (best.rows.empty()) throw io::InputError(refusal);
-  if (strategies.size() > 1) best.topology = problem.strategy;
+  if (topologies.size() > 1) best.topology = problem.topology;
   if (in_shards) {
     best.topology = problem.shards_by == casync::kLibrary ? "allreduce" : problem.shards_by;
   }

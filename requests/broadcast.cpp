@@ -6,7 +6,7 @@
 #include <cctype>
 #include <stdexcept>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "costs/assumed_spread.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -53,18 +53,18 @@ models::Model model_of(const PlanRequest& options) {
   return plans::as_parameters(models::read_model(options.request.input));
 }
 
-std::vector<std::string> strategies_of(const PlanRequest& options) {
+std::vector<std::string> topologies_of(const PlanRequest& options) {
   std::string name = options.request.topology;
   std::ranges::transform(name, name.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (!options.request.topology_given || name == "best") return {};
-  const std::string known = casync::strategy_names(casync::Operation::kBroadcast);
+  const std::string known = casync::topology_names(casync::Operation::kBroadcast);
   std::vector<std::string_view> names;
-  for (const casync::Strategy* row : casync::strategies_for(casync::Operation::kBroadcast))
+  for (const casync::Topology* row : casync::topologies_for(casync::Operation::kBroadcast))
     names.push_back(row->name);
   try {
-    const casync::Strategy& strategy = casync::find_strategy(name);
-    if (strategy.operation == casync::Operation::kBroadcast) return {std::string(strategy.name)};
+    const casync::Topology& topology = casync::find_topology(name);
+    if (topology.operation == casync::Operation::kBroadcast) return {std::string(topology.name)};
   } catch (const std::invalid_argument&) {
     throw io::InputError(
         fmt::format("unknown topology {}{}for `job` broadcast take one of {}, or "
@@ -97,7 +97,7 @@ BroadcastResult search(const PlannedBroadcast& planned) {
   return planner::plan_broadcast({.model = planned.model,
                                   .machines = *planned.machines,
                                   .root = asked.broadcast.root.value_or(0),
-                                  .strategies = planned.strategies,
+                                  .topologies = planned.topologies,
                                   .algorithms = planned.algorithms,
                                   .chunks = asked.broadcast.chunks,
                                   .evaluations = asked.request.evaluations.value_or(INT64_MAX)});
@@ -121,7 +121,7 @@ PlannedBroadcast::PlannedBroadcast(const PlanRequest& asked, const Hooks& hooks)
       output(output_of(asked)),
       model(model_of(asked)),
       loaded(costs::load(asked.request.machines, asked.request.nodes, kDefaultNodes)),
-      strategies(strategies_of(asked)),
+      topologies(topologies_of(asked)),
       algorithms(algorithms_of(asked, loaded.profile, model)) {
   for (const std::string& warning : loaded.warnings) warn(hooks, warning);
   if (!output.empty()) {
@@ -195,7 +195,7 @@ io::Document document(const PlannedBroadcast& planned) {
   const BroadcastResult& found = planned.found;
   const std::optional<sim::Interval>& range = planned.range;
   const auto to_json = [](const BroadcastChoice& choice) {
-    return Json{{"topology", choice.strategy},       {"algorithm", codec_name(choice)},
+    return Json{{"topology", choice.topology},       {"algorithm", codec_name(choice)},
                 {"chunks", choice.chunks},           {"chunk_elements", choice.chunk_elements},
                 {"predicted_s", choice.seconds},     {"counts", choice.counts},
                 {"simulations", choice.simulations}, {"proven", choice.proven}};

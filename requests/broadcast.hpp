@@ -23,7 +23,7 @@ struct PlannedBroadcast {
   const std::string output;  ///< empty: nothing is written
   const models::Model model;
   const costs::LoadedMachines loaded;
-  const std::vector<std::string> strategies;
+  const std::vector<std::string> topologies;
   const std::vector<std::string> algorithms;
   std::optional<planner::Machines> machines;
   planner::BroadcastResult found;

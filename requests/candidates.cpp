@@ -45,7 +45,7 @@ casync::Schedule schedule_of_given(const Request& request) {
 /// The request as the planner takes it, without schedules.
 Request planner_request(const PlanRequest& request) {
   Request made = request.request;
-  made.shards_by = request.carrier();
+  made.shards_by = request.known_shards_by();
   made.optimizer = request.optimizer;
   made.memory_bytes = memory_limit(request).value_or(INT64_MAX);
   if (!request.activation_memory.empty()) {
@@ -313,7 +313,7 @@ std::unique_ptr<Planned> best_candidate(const PlanRequest& request, const Hooks&
 
 void check(const PlanRequest& request) {
   memory_limit(request);
-  request.carrier();
+  request.known_shards_by();
   find_optimizer(request.optimizer);
   if (!request.today.empty() && find_baseline(request.today) == nullptr) {
     throw io::InputError(fmt::format("`today`: {} is no baseline; known are {}",

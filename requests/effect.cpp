@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "casync/layout.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "io/yaml.hpp"
 #include "planner/baselines/named_plans.hpp"
@@ -175,7 +175,7 @@ bool ignores_algorithm(const Scenario& scenario, const Given& given) {
   const std::string other = given.algorithm->starts_with("onebit") ? "fp16" : "onebit";
   const casync::Plan changed = resolve(scenario, given,
                                        {.model = scenario.model,
-                                        .strategy = scenario.plan.strategy,
+                                        .topology = scenario.plan.topology,
                                         .nodes = scenario.plan.nodes,
                                         .algorithm = other,
                                         .trust = given.trust})
@@ -203,12 +203,12 @@ bool same_units(const models::Model& model, const casync::Plan& a, const casync:
   const auto by_library = [](const casync::Plan& plan) {
     return plan.schedule.row().sharded && !plan.shards_in_messages();
   };
-  const bool no_strategy = by_library(a) && by_library(b);
+  const bool no_topology = by_library(a) && by_library(b);
   return std::all_of(left.order.begin(), left.order.end(), [&](std::uint32_t index) {
     const casync::Unit& one = left.units[index];
     const casync::Unit& other = right.units[index];
     return one.elements == other.elements && one.partitions == other.partitions &&
-           (no_strategy || one.strategy == other.strategy) && one.members == other.members &&
+           (no_topology || one.topology == other.topology) && one.members == other.members &&
            algorithm(a, one) == algorithm(b, other);
   });
 }
@@ -307,11 +307,11 @@ class Search {
     if (given_.jobs && given_.replicas == 1) report("`jobs`", "there is one replica");
   }
 
-  /// The plan as it would be with other options or another strategy; none where that is refused.
+  /// The plan as it would be with other options or another topology; none where that is refused.
   std::optional<casync::Plan> plan_with(const plans::PlanOptions& options,
-                                        std::string_view strategy) const {
+                                        std::string_view topology) const {
     plans::PlanContext context = {
-        .model = scenario_.model, .strategy = std::string(strategy), .nodes = scenario_.plan.nodes};
+        .model = scenario_.model, .topology = std::string(topology), .nodes = scenario_.plan.nodes};
     context.trust = given_.trust;
     if (given_.algorithm) context.algorithm = *given_.algorithm;
     return unless_refused([&] {
@@ -329,7 +329,7 @@ class Search {
       if (!option.given(given_.plan_options)) continue;
       plans::PlanOptions others = given_.plan_options;
       option.drop(others);
-      const std::optional<casync::Plan> plan = plan_with(others, scenario_.plan.strategy);
+      const std::optional<casync::Plan> plan = plan_with(others, scenario_.plan.topology);
       if (!plan || !same_units(scenario_.model, scenario_.plan, *plan)) continue;
       const bool same_rewrites =
           plan->batch == scenario_.plan.batch && plan->pipelining == scenario_.plan.pipelining;
@@ -356,13 +356,13 @@ class Search {
 
   void check_topology() {
     std::string others;
-    const casync::Operation operation = casync::find_strategy(scenario_.plan.strategy).operation;
-    for (const casync::Strategy* strategy : casync::strategies_for(operation)) {
-      if (strategy->name == scenario_.plan.strategy) continue;
-      const std::optional<casync::Plan> plan = plan_with(given_.plan_options, strategy->name);
+    const casync::Operation operation = casync::find_topology(scenario_.plan.topology).operation;
+    for (const casync::Topology* topology : casync::topologies_for(operation)) {
+      if (topology->name == scenario_.plan.topology) continue;
+      const std::optional<casync::Plan> plan = plan_with(given_.plan_options, topology->name);
       if (!plan) continue;
       if (!same_units(scenario_.model, scenario_.plan, *plan)) return;
-      others += (others.empty() ? "" : ", ") + std::string(strategy->name);
+      others += (others.empty() ? "" : ", ") + std::string(topology->name);
     }
     if (!others.empty())
       report("`topology`", "nothing goes by it; the same tasks come of " + others);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "costs/collectives.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -56,7 +56,7 @@ void write_plan(const PlanRequest& options, const models::Model& model, const Se
 void add_replay_diagnostics(const PlanRequest& options, const models::Model& model,
                             const costs::Profile& profile, SearchResult& found) {
   if (kind_of(found.plan.schedule) == JobKind::kSharding) return;
-  const std::string raw = raw_strategy_of(found.plan);
+  const std::string raw = raw_topology_of(found.plan);
   if (sends_raw_alone(raw)) {
     const std::string estimate = costs::AllReduceCosts(profile).diagnostic(found.plan.nodes);
     if (!estimate.empty()) found.diagnostics.push_back(estimate);
@@ -65,11 +65,11 @@ void add_replay_diagnostics(const PlanRequest& options, const models::Model& mod
     const std::string algorithm = diagnose_algorithm(model, found.plan);
     if (!algorithm.empty()) found.diagnostics.push_back(algorithm);
   }
-  if (!found.plan.raw_strategy.empty() && !options.yaml()) {
+  if (!found.plan.raw_topology.empty() && !options.yaml()) {
     found.diagnostics.push_back(fmt::format(
         "raw gradients go by {}, which only a plan YAML says: take `output` X.yaml{}", raw,
         sends_raw_alone(raw)
-            ? fmt::format(", or replay with `topology` {} `raw_allreduce`", found.plan.strategy)
+            ? fmt::format(", or replay with `topology` {} `raw_allreduce`", found.plan.topology)
             : ""));
   }
   if (found.transfer_order == sim::TransferOrder::kNeed) {

@@ -137,7 +137,7 @@ Json document_of(const Problem& problem, const ScheduledPlan& plan) {
   return {
       {"schedule", plan.plan.schedule.text()},
       {"steps_per_period", plan.steps},
-      {"topology", plan.plan.strategy},
+      {"topology", plan.plan.topology},
       {"shards_by",
        kind_of(plan.plan.schedule) == JobKind::kSharding ? Json(plan.plan.shards_by) : Json()},
       {"algorithms", algorithms},
@@ -247,8 +247,8 @@ io::Document document(const Planned& planned) {
                  {"schedule", found.plan.schedule.text()},
                  {"gradients", found.plan.decisions.size()},
                  {"compressed", plans::count_compressed(problem.model, found.plan)},
-                 {"topology", found.plan.strategy},
-                 {"raw_topology", raw_strategy_of(found.plan)},
+                 {"topology", found.plan.topology},
+                 {"raw_topology", raw_topology_of(found.plan)},
                  {"advice", to_string(verdict.answer)},
                  {"advice_probability", verdict.probability},
                  {"verdict", sentence(verdict.sentence)}};

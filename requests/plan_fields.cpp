@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "planner/advice/break_even_point.hpp"
 #include "planner/problem/state_memory.hpp"
 #include "requests/headings.hpp"
@@ -80,8 +80,8 @@ Fields fields(PlanRequest& request) {
                        "half-precision and low-rank gradients; BEST tries all of them, with "
                        "all-reduce for what stays raw (search timeline). A broadcast takes {}, "
                        "which encodes anew on every node, for comparison, or BEST, its default",
-                       casync::strategy_names(casync::Operation::kMean),
-                       casync::strategy_names(casync::Operation::kBroadcast)))
+                       casync::topology_names(casync::Operation::kMean),
+                       casync::topology_names(casync::Operation::kBroadcast)))
       .on_given([&request](const std::string&) { request.request.topology_given = true; })
       .with_default();
   made.under(headings::kMachines);

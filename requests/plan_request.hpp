@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/yaml.hpp"
 #include "planner/advice/request.hpp"
 #include "requests/field.hpp"
@@ -42,8 +42,8 @@ struct PlanRequest {
   std::string activation_memory;  ///< "20GB", of each GPU, beside the plan's state
 
   /// Plan::shards_by. std::invalid_argument for what carries no shards.
-  std::string carrier() const {
-    return shards_by.empty() ? std::string(casync::kLibrary) : casync::carrier_of_shards(shards_by);
+  std::string known_shards_by() const {
+    return shards_by.empty() ? std::string(casync::kLibrary) : casync::known_shards_by(shards_by);
   }
   /// The plan to write; empty: none is, and the plan may be all that a YAML can say.
   std::string output;

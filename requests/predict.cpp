@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "casync/layout.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "costs/assumed_spread.hpp"
 #include "costs/description.hpp"
 #include "costs/spread.hpp"

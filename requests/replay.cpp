@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "casync/layout.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "costs/assumed_spread.hpp"
 #include "costs/description.hpp"
 #include "io/file.hpp"

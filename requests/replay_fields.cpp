@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "requests/headings.hpp"
 #include "requests/replay_request.hpp"
 #include "requests/shared_fields.hpp"
@@ -91,8 +91,8 @@ Fields fields(ReplayRequest& request) {
   made.add("topology", &request.topology,
            fmt::format("One of {}, or of a broadcast {} (default: what a plan YAML says, "
                        "else ps)",
-                       casync::strategy_names(casync::Operation::kMean),
-                       casync::strategy_names(casync::Operation::kBroadcast)))
+                       casync::topology_names(casync::Operation::kMean),
+                       casync::topology_names(casync::Operation::kBroadcast)))
       .on_given([&request](const std::string&) { request.topology_given = true; });
   made.add("algorithm", &request.algorithm,
            "Codec of plan entries that are compressed but name none")

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "costs/assumed_spread.hpp"
 #include "io/error.hpp"
 #include "sim/message_sizes.hpp"

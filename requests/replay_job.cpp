@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "costs/cluster.hpp"
 #include "io/error.hpp"
 #include "planner/baselines/named_plans.hpp"
@@ -78,7 +78,7 @@ ReplayJob make_job(const ReplayRequest& request, std::uint32_t ranks) {
   job.model = plans::read_input(request.input, request.plan, topology_of(request), request.times,
                                 job.diagnostics);
   plans::PlanContext context = {.model = job.model,
-                                .strategy = topology_of(request),
+                                .topology = topology_of(request),
                                 .nodes = ranks,
                                 .algorithm = request.algorithm,
                                 .trust = request.trust};

@@ -197,7 +197,7 @@ io::Document document(const Simulated& simulated) {
   }
   Json report = {{"model", scenario.model.name},
                  {"nodes", prediction.graph.nodes},
-                 {"topology", scenario.plan.strategy},
+                 {"topology", scenario.plan.topology},
                  {"algorithms", algorithms}};
   report.update(times_json(scenario, prediction));
   report.update({{"machines", sentence(costs::describe_machines(scenario.profile, scenario.cluster,

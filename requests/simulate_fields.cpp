@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "costs/description.hpp"
 #include "planner/baselines/named_plans.hpp"
 #include "requests/headings.hpp"
@@ -29,8 +29,8 @@ Fields fields(SimulateRequest& request) {
   made.add("topology", &request.topology,
            fmt::format("One of {}, BEST for a plan that is made, or of a broadcast {} (default: "
                        "what a plan YAML says, else ps)",
-                       casync::strategy_names(casync::Operation::kMean),
-                       casync::strategy_names(casync::Operation::kBroadcast)))
+                       casync::topology_names(casync::Operation::kMean),
+                       casync::topology_names(casync::Operation::kBroadcast)))
       .on_given([&request](const std::string&) { request.given.topology = true; });
   made.under(headings::kMachines);
   made.add("nnodes", &request.nodes,

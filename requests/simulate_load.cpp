@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "costs/description.hpp"
 #include "costs/levels.hpp"
 #include "io/error.hpp"
@@ -50,14 +50,14 @@ bool leaves_topology_open(const SimulateRequest& line) {
       "`topology` BEST is for plans that are made for the machines ({}), and plan {} is not: give "
       "its topology, {}",
       planner::named_plans(), io::quote(line.plan),
-      casync::strategy_names(casync::Operation::kMean)));
+      casync::topology_names(casync::Operation::kMean)));
 }
 
-std::string strategy_of(const SimulateRequest& line) {
+std::string topology_of(const SimulateRequest& line) {
   if (leaves_topology_open(line)) {
     return plans::topology_of_plan(line.plan).value_or(std::string(kAnyTopology));
   }
-  const std::string asked(casync::find_strategy(line.topology).name);
+  const std::string asked(casync::find_topology(line.topology).name);
   return line.given.topology ? asked : plans::topology_of_plan(line.plan).value_or(asked);
 }
 
@@ -77,9 +77,9 @@ costs::LoadedMachines load_machines(const SimulateRequest& line) {
 
 Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   const Network network = parse_network(line.network);
-  const std::string strategy = strategy_of(line);
+  const std::string topology = topology_of(line);
   std::vector<std::string> assumed;
-  models::Model model = plans::read_input(line.input, line.plan, strategy, line.times, assumed);
+  models::Model model = plans::read_input(line.input, line.plan, topology, line.times, assumed);
   if (!line.wrap.empty()) models::wrap(line.wrap, model);
   say(hooks, assumed);
   costs::LoadedMachines machines = load_machines(line);
@@ -103,7 +103,7 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   }
   cluster = at_level_of(cluster, planned.value_or(cluster.nodes), hooks);
   const plans::PlanContext context = {.model = model,
-                                      .strategy = strategy,
+                                      .topology = topology,
                                       .nodes = cluster.nodes,
                                       .algorithm = line.algorithm,
                                       .trust = line.trust};

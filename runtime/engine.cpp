@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "io/thread_variables.hpp"
 #include "models/shape.hpp"
@@ -75,13 +75,13 @@ void require_mean(const casync::Plan& plan) {
                          "the model (in PyTorch by fully_shard(model)), or take a plan of schedule "
                          "ddp");
   }
-  for (const std::string& name : {plan.strategy, plan.raw_strategy}) {
+  for (const std::string& name : {plan.topology, plan.raw_topology}) {
     if (name.empty()) continue;
-    const casync::Operation operation = casync::find_strategy(name).operation;
+    const casync::Operation operation = casync::find_topology(name).operation;
     if (operation == casync::Operation::kMean) continue;
     throw io::InputError(fmt::format(
-        "the plan's strategy '{}' does a {}, and an engine averages: take one of {}", name,
-        casync::to_string(operation), casync::strategy_names(casync::Operation::kMean)));
+        "the plan's topology '{}' does a {}, and an engine averages: take one of {}", name,
+        casync::to_string(operation), casync::topology_names(casync::Operation::kMean)));
   }
 }
 
@@ -178,7 +178,7 @@ std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, const P
   const std::vector<Fragment> fragments = fragments_of(gradients);
   models::Model model = model_of(std::move(gradients));
   const plans::PlanContext context{.model = model,
-                                   .strategy = choice.strategy,
+                                   .topology = choice.topology,
                                    .nodes = choice.nodes,
                                    .algorithm = choice.algorithm,
                                    .trust = choice.trust};

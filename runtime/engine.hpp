@@ -55,14 +55,14 @@ models::Model model_of(std::vector<Gradient> gradients);
 
 /// Compiles a plan that decides the gradients in their order. If the plan batches launches or
 /// switches pipelining off, that is ignored: units come in no known order. Neither changes a value.
-/// Throws std::invalid_argument as casync::expand_to_run(), and io::InputError for a strategy that
+/// Throws std::invalid_argument as casync::expand_to_run(), and io::InputError for a topology that
 /// does not average.
 std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, plans::ResolvedPlan plan);
 
 /// A plan file, or a named plan, as plans::resolve_plan() takes them.
 struct PlanChoice {
   std::string plan = "none";
-  std::string strategy = "ring";
+  std::string topology = "ring";
   std::uint32_t nodes = 1;
   std::string algorithm = "onebit";
   plans::Trust trust = {};

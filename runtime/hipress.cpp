@@ -180,7 +180,7 @@ std::unique_ptr<hipress_engine> open_engine(const hipress_options& options,
   transport::JobOptions rank = job_of(options, made->news);
   const auto compiled = job::or_refuse(rank, [&] {
     const runtime::PlanChoice choice{.plan = text_of(options.plan),
-                                     .strategy = text_of(options.strategy),
+                                     .topology = text_of(options.topology),
                                      .nodes = static_cast<std::uint32_t>(options.ranks),
                                      .algorithm = text_of(options.algorithm),
                                      .trust = {},
@@ -216,7 +216,7 @@ void hipress_options_init(hipress_options* options) {
   options->bytes = sizeof *options;
   options->ranks = 1;
   options->plan = "none";
-  options->strategy = "ring";
+  options->topology = "ring";
   options->algorithm = "onebit";
   options->transport = "tcp";
   options->rendezvous = "";

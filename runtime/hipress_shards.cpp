@@ -168,7 +168,7 @@ hipress_status hipress_read_sharded_plan(const char* plan, const char* algorithm
     const models::Model model = model_of(gradients, count);
     const std::optional<std::string> topology = plans::topology_of_plan(file);
     const plans::PlanContext context{.model = model,
-                                     .strategy = topology.value_or("ring"),
+                                     .topology = topology.value_or("ring"),
                                      .nodes = static_cast<std::uint32_t>(ranks),
                                      .algorithm = text_of(algorithm)};
     *result = runtime::copy_of(described(file, context).print());

@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/file.hpp"
 
 namespace hipress::runtime {
@@ -19,7 +19,7 @@ constexpr std::align_val_t kArenaAlignment{64};
 /// What a unit's residuals are kept under: a gradient's name, so that they outlive a change of
 /// plan; a bulk group's are those of one concatenation, so they outlive all but another grouping.
 std::string state_name(const casync::Unit& unit, const models::Model& model) {
-  if (unit.strategy->operation == casync::Operation::kGather) return unit.name;
+  if (unit.topology->operation == casync::Operation::kGather) return unit.name;
   if (unit.members.size() == 1) return unit.name;
   std::string names;
   for (const std::uint32_t member : unit.members) {

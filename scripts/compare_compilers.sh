@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compares, byte for byte, what hipress-sim prints when g++ and when clang++ compiled it: reports as JSON, traces and the
-# CSV of a sweep, over models, strategies, networks, clusters and switches, each with --jobs 1 and 2.
+# CSV of a sweep, over models, topologies, networks, clusters and switches, each with --jobs 1 and 2.
 #   scripts/compare_compilers.sh [--tools build/release/bin] [--clang build/clang]
 # Configures the folder --clang and builds hipress-sim with clang++ there first; --tools has the one of g++.
 # Exit status: 0 all the same; 1 something differs, or a tool failed; 2 the request is wrong; 3 skipped, with a reason.
@@ -15,7 +15,7 @@ cases=(
   "ring, bulk, batches, by need|--input resnet50 --plan all --topology RING --nnodes 4 --algorithm tbq
      --bulk-threshold 64KiB --bulk-wait 2ms --batch-threshold 64KiB --batch-limit 1MiB --transfer-order need"
   "back to back without pipelining|--input lstm --plan dgc --topology PS --nnodes 3 --steady=4 --no-pipelining"
-  "all-reduces|--input bert_base --plan none --topology ALLREDUCE --nnodes 5 --profile v100_100g"
+  "all-reduces|--input bert_base --plan none --topology ALLREDUCE --nnodes 5 --profile v100-100g"
   "hosts, racks, GPUs|--input resnet50 --plan all --topology RING --cluster racks.yaml --sensitivity"
   "cores, overlap, bursts, stragglers|--input lstm --plan onebit --topology RING --cluster hosts.yaml --sensitivity"
   "jitter, ring|--input vgg19 --plan all --topology RING --nnodes 4 --jitter lognormal:0.2 --seed 7 --replicas 12"

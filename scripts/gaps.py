@@ -3,7 +3,7 @@
 
     scripts/gaps.py [--json FILE] [--models vgg19,lstm] [-- OPTIONS OF hipress-plan]
 
-Plans every model for 16 nodes, both topologies, profile v100_100g as it is and with links of 25 and 10 Gbit/s,
+Plans every model for 16 nodes, both topologies, profile v100-100g as it is and with links of 25 and 10 Gbit/s,
 with the tool's own options but for those given. Needs the tools built (scripts/build.sh demo). Each run has a
 folder of its own: OPTIONS name files by their whole paths. Exit status 1 if the tool fails, 2 if the request is
 wrong.
@@ -22,7 +22,7 @@ from whole_file import Unwritable, require_writable, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOPOLOGIES = ("ps", "ring")
-PROFILE = "v100_100g"
+PROFILE = "v100-100g"
 NODES = 16
 #: The link's bandwidth; None: the profile's.
 BANDWIDTHS = (None, "25Gbps", "10Gbps")

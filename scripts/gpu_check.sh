@@ -21,7 +21,7 @@ steps=(
   "device|20|hipress-exec|the GPU, its driver, and what else the machine has"
   "bits|90|test_kernels|messages, states and values from the GPU have the CPU's bits"
   "codecs|120|bench_codecs|encode, decode and decode-and-add of every codec, against a copy and the least memory traffic"
-  "overhead|45|bench_codecs bench_executor|launches per second, and time per tiny task of two thread ranks that share the GPU"
+  "overhead|45|bench_codecs bench_replay|launches per second, and time per tiny task of two thread ranks that share the GPU"
   "threads|60|hipress-exec|four thread ranks share the GPU over tcp, every value verified"
   "nccl|90|hipress-exec|four processes share the GPU over NCCL, every value verified"
   "predict|180|hipress-profile hipress-plan hipress-exec|profile, plan, exec: predicted beside measured"
@@ -425,7 +425,7 @@ step_overhead() {
   metric launches_per_s "$(awk "BEGIN { printf \"%.0f\", 1e6 / $host }")"
   metric launch_host_us "$host"
   metric launch_device_us "$(awk '$1 == "launch.device" { print $3 }' "$work/launches.txt")"
-  bench_executor --device "$device" --json "$work/rows.json" $([[ -z $dry_run ]] || echo "--megabytes 1 --rounds 1")
+  bench_replay --device "$device" --json "$work/rows.json" $([[ -z $dry_run ]] || echo "--megabytes 1 --rounds 1")
   worst=$(tr -d '\n ' <"$work/rows.json" | grep -o '"metric":"us/task"[^}]*' | grep -o '"value":[^,}]*' | cut -d : -f 2 |
     sort -g | tail -n 1)
   metric worst_us_per_task "$worst"

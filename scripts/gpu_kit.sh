@@ -9,7 +9,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 arch=90 output=gpu_kit.tar.zst build=$root/build/gpu_kit
 most_bytes=$((60 << 20))
-targets=(tools hipress_c test_kernels test_emulated_kernels test_replay test_runtime bench_codecs bench_executor)
+targets=(tools hipress_c test_kernels test_emulated_kernels test_replay test_runtime bench_codecs bench_replay)
 
 refuse() {
   echo "gpu_kit: $*" >&2

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws how long broadcasts take by what is sent, each strategy with its best chunk count, and where one becomes faster than
+"""Draws how long broadcasts take by what is sent, each topology with its best chunk count, and where one becomes faster than
 another.
 
     scripts/plot_broadcast.py PICTURE.png [--profile a100-25g] [--nnodes 8] [--codecs fp16] [--tools FOLDER] [-- OPTIONS]
@@ -20,13 +20,13 @@ from picture import ask, exit_status, pyplot, save
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SIZES = [4096 * 2 ** power for power in range(21)]
-#: Lines of a strategy have one colour, those of raw tensors are solid.
+#: Lines of a topology have one colour, those of raw tensors are solid.
 COLOURS = {"chain": "#0072b2", "binomial": "#d55e00", "scatter_allgather": "#009e73", "chain_p2p": "#cc79a7"}
 STYLES = ("-", "--", ":", "-.")
 
 
 def times_of(options: argparse.Namespace, size: int) -> dict[tuple[str, str], float]:
-    """Seconds by (strategy, codec); without those that hipress-plan found to be slower than another, whatever their count."""
+    """Seconds by (topology, codec); without those that hipress-plan found to be slower than another, whatever their count."""
     times = {}
     with tempfile.TemporaryDirectory() as folder:
         for topology, codecs in itertools.product(COLOURS, dict.fromkeys(("none", options.codecs))):
@@ -59,13 +59,13 @@ def break_evens(sizes: list[int], lines: dict[tuple[str, str], list[float]]) -> 
     """Chains against the trees, and compressed ones against raw ones and against encoding on every node."""
     raw = ("chain", "none")
     pairs = [(raw, ("binomial", "none")), (raw, ("scatter_allgather", "none"))]
-    for strategy, codec in lines:
-        if codec != "none" and strategy == "chain":
-            pairs += [((strategy, codec), raw), ((strategy, codec), ("chain_p2p", codec))]
+    for topology, codec in lines:
+        if codec != "none" and topology == "chain":
+            pairs += [((topology, codec), raw), ((topology, codec), ("chain_p2p", codec))]
     said = []
     for first, second in pairs:
         size = break_even(sizes, lines[first], lines[second])
-        names = [f"{strategy}{'' if codec == 'none' else ' with ' + codec}" for strategy, codec in (first, second)]
+        names = [f"{topology}{'' if codec == 'none' else ' with ' + codec}" for topology, codec in (first, second)]
         where = ("never" if size is None else "from the smallest on" if size == sizes[0] else
                  f"from {size / 1e6:.3g} MB on")
         said.append(f"{names[0]} is faster than {names[1]} {where}")
@@ -78,12 +78,12 @@ def draw(options: argparse.Namespace, sizes: list[int], lines: dict[tuple[str, s
     codecs = sorted({codec for _, codec in lines}, key=lambda codec: (codec != "none", codec))
     slowest = lines["chain", "none"]
     unit = slowest[-1] / sizes[-1]  # of the longest raw chain, S/B but for a little
-    for (strategy, codec), seconds in lines.items():
-        if strategy == "chain_p2p" and codec == "none":
+    for (topology, codec), seconds in lines.items():
+        if topology == "chain_p2p" and codec == "none":
             continue  # without codecs it is the chain
         axes.plot([size / 1e6 for size in sizes], [time / (unit * size) for time, size in zip(seconds, sizes)],  # inf: a gap
-                  color=COLOURS.get(strategy), linestyle=STYLES[codecs.index(codec) % len(STYLES)],
-                  label=strategy if codec == "none" else f"{strategy}, {codec}")
+                  color=COLOURS.get(topology), linestyle=STYLES[codecs.index(codec) % len(STYLES)],
+                  label=topology if codec == "none" else f"{topology}, {codec}")
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(top=20)

@@ -113,7 +113,7 @@ class Predictor:
     def step_s(self, row: Row, plan: str, compute_s: float) -> float:
         reshard = ["reshard=16"] if plan == "zeropp" else []
         arguments = ", ".join(reshard + ([self.order] if self.order else []))
-        options = ["--profile", "v100_100g", "--plan", plan, "--schedule", f"fsdp({arguments})" if arguments else "fsdp"]
+        options = ["--profile", "v100-100g", "--plan", plan, "--schedule", f"fsdp({arguments})" if arguments else "fsdp"]
         return self.simulator.step_s(model_yaml(row.model, compute_s, "float16", checkpointing=True), dgx2(row.gbit_per_s),
                                      options)
 

@@ -33,7 +33,7 @@ ASSUMPTIONS = (
      "its documentation"),
     ("its messages", "the same times, but the ports are busy with bytes alone", "bulk: what waits goes together"),
     ("its network", "bandwidth and slow-down of the cluster's Ring rows", "the same machines"),
-    ("its codecs", "profile v100_100g × 900 GB/s ÷ the GPU's memory bandwidth",
+    ("its codecs", "profile v100-100g × 900 GB/s ÷ the GPU's memory bandwidth",
      "kernels wait for memory; bulk: launches in a busy stream"),
     ("BytePS(OSS-...)", "5 GB/s on the CPU (10 on aws), one codec thread, pieces of 4 MB",
      "middle of what generic CPU code reaches; faster host memory"),

@@ -44,7 +44,7 @@ say = command.speaker("validate_broadcast")
 class Way:
     """How a tensor is broadcast."""
 
-    topology: str  #: GLOO, or a strategy of ours
+    topology: str  #: GLOO, or a topology of ours
     codec: str = RAW
     dtype: str = "float32"
 

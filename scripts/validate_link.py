@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """How much of a link of known speed the executor uses: a raw ring among four ranks, beside plain gloo streams of as
-many bytes in the same run, on a network made of network namespaces on this machine (bench_executor, one process per
+many bytes in the same run, on a network made of network namespaces on this machine (bench_replay, one process per
 host). Needs a release build; without the right to make namespaces it says "skipped: ..." and exits with 0.
 """
 
@@ -35,7 +35,7 @@ def measure(options: argparse.Namespace, real_time: bool) -> str:
         network.shape(options.rate)
         json = () if options.json is None else ("--json", options.json.resolve())
         launcher = Launcher(options.tools.resolve(), network, real_time, timeout_s=500)
-        return launcher.run(options.ranks, "bench_executor", "--network", f"{options.rate}mbit", "--megabytes",
+        return launcher.run(options.ranks, "bench_replay", "--network", f"{options.rate}mbit", "--megabytes",
                             options.megabytes, "--rounds", options.rounds, *json)
 
 

@@ -42,7 +42,7 @@ Core::Core(const TaskGraph& task_graph, const TaskCosts& task_costs, const costs
   }
 }
 
-costs::LinkCosts Core::carrier_of(const Task& transfer) const {
+costs::LinkCosts Core::link_of(const Task& transfer) const {
   if (casync::is_of_group(transfer)) return network_of(transfer).link;
   if (transfer.kind == casync::Kind::kAllReduce) return works.ring();
   if (transfer.kind != casync::Kind::kSend) return cluster.link;
@@ -84,7 +84,7 @@ std::int64_t Core::drawn(TaskId id, std::int64_t work) const {
   const std::uint32_t nodes =
       casync::is_of_group(task) ? graph.groups[task.group].nodes : graph.nodes;
   const std::int64_t drawn = std::max(options.jitter->apply(work, options.draws, id),
-                                      std::min(work, works.wire(task, nodes, carrier_of(task))));
+                                      std::min(work, works.wire(task, nodes, link_of(task))));
   if (drawn > kLongest_ps) {
     report_too_long(task, graph.nodes, 1e-12 * static_cast<double>(drawn));
   }

@@ -135,7 +135,7 @@ struct Core {
     return casync::is_computation(task) ? computing.cores(task) : 1;
   }
   /// Link that carries a transfer: the slowest on its path.
-  costs::LinkCosts carrier_of(const Task& transfer) const;
+  costs::LinkCosts link_of(const Task& transfer) const;
   /// Work of a task that nominally takes `work`. Jitter never makes a link faster: bytes take at
   /// least their time at its rate, or `work` if a burst makes that less.
   std::int64_t jittered(TaskId id, std::int64_t work) const {
@@ -202,10 +202,10 @@ inline bool occupies_ports(const Task& task) {
 ///
 /// `kGroups`: of sharded schedules, whose collectives take turns on the networks of their groups.
 template <class Transfers, bool kGroups = false>
-class Engine {
+class EventEngine {
  public:
-  Engine(const TaskGraph& graph, const TaskCosts& costs, const costs::Cluster& cluster,
-         const Options& options)
+  EventEngine(const TaskGraph& graph, const TaskCosts& costs, const costs::Cluster& cluster,
+              const Options& options)
       : core_(graph, costs, cluster, options),
         transfers_(core_),
         turns_(cluster),

@@ -13,10 +13,10 @@ namespace hipress::sim {
 /// starts, and both its ports are busy until it has left.
 ///
 /// Two loops run by this rule: PortNetwork under the engine, for any graph and all that a cluster
-/// can have, and the planner's Timeline (planner/timing/timeline.hpp), whose state is a value that
-/// is copied, compared and continued. They share this rule, the costs (works.hpp) and the order of
-/// service (service_order.hpp). Their queues and events are their own: the engine's hold tasks of
-/// any graph, the Timeline's are part of its state.
+/// can have, and the planner's PatternSimulator (planner/timing/pattern_simulator.hpp), whose state
+/// is a value that is copied, compared and continued. They share this rule, the costs (works.hpp)
+/// and the order of service (service_order.hpp). Their queues and events are their own: the
+/// engine's hold tasks of any graph, the PatternSimulator's are part of its state.
 ///
 /// A port, of whatever make, has `busy`, `touched` and empty().
 class PortRule {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "sim/simulator.hpp"
 #include "sim/steady.hpp"

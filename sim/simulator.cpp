@@ -143,9 +143,9 @@ template <class Sends>
 Result simulate_in_order(const TaskGraph& graph, const TaskCosts& costs,
                          const costs::Cluster& cluster, const Options& options) {
   if (options.network == Network::kPort) {
-    return Engine<PortNetwork<Sends>>(graph, costs, cluster, options).run();
+    return EventEngine<PortNetwork<Sends>>(graph, costs, cluster, options).run();
   }
-  return Engine<FairNetwork<Sends>>(graph, costs, cluster, options).run();
+  return EventEngine<FairNetwork<Sends>>(graph, costs, cluster, options).run();
 }
 
 }  // namespace
@@ -158,7 +158,7 @@ Result simulate(const TaskGraph& graph, const TaskCosts& costs, const costs::Clu
           "network port has one port per node, but in this cluster messages pass links that nodes "
           "share (host_link, rack, slow_links, pairs of sites): take network fair");
   if (!graph.groups.empty()) {  // has no messages
-    return Engine<FairNetwork<SendsByReady>, true>(graph, costs, cluster, options).run();
+    return EventEngine<FairNetwork<SendsByReady>, true>(graph, costs, cluster, options).run();
   }
   if (options.transfer_order == TransferOrder::kNeed) {
     return simulate_in_order<SendsByNeed>(graph, costs, cluster, options);

@@ -83,7 +83,7 @@ std::optional<plans::ResolvedPlan> SweepPlans::make_anew(const PlanKey& key,
       .memory_bytes = static_cast<double>(io::available_memory()) /
                       static_cast<double>(io::usable_cores().size())};
   return make_(key.name, {.model = inputs_.model(point),
-                          .strategy = value(point, kTopology).text,
+                          .topology = value(point, kTopology).text,
                           .algorithm = algorithm(inputs_.spec, point),
                           .machines = machines,
                           .limits = {.evaluations = planning.evaluations}});
@@ -94,7 +94,7 @@ std::optional<plans::ResolvedPlan> SweepPlans::kept(const std::string& text,
   try {
     return plans::parse_plan_yaml(text, "kept plan",
                                   {.model = inputs_.model(point),
-                                   .strategy = value(point, kTopology).text,
+                                   .topology = value(point, kTopology).text,
                                    .nodes = nodes(point, Role::kPoint),
                                    .algorithm = algorithm(inputs_.spec, point),
                                    .trust = inputs_.spec.trust});
@@ -190,7 +190,7 @@ void SweepPlans::set_schedule(const Point& point, casync::Plan& plan) const {
 
 plans::ResolvedPlan SweepPlans::resolve(const Point& point, Role role) const {
   const plans::PlanContext context = {.model = inputs_.model(point),
-                                      .strategy = value(point, kTopology).text,
+                                      .topology = value(point, kTopology).text,
                                       .nodes = nodes(point, role),
                                       .algorithm = algorithm(inputs_.spec, point),
                                       .trust = inputs_.spec.trust};

@@ -10,7 +10,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "costs/cluster.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
@@ -48,14 +48,14 @@ AxisValue parse_text(const YamlNode& node) {
 AxisValue parse_topology(const YamlNode& node) {
   const std::string text = node.text();
   try {
-    const casync::Strategy& strategy = casync::find_strategy(text);
-    if (strategy.operation != casync::Operation::kMean) {
+    const casync::Topology& topology = casync::find_topology(text);
+    if (topology.operation != casync::Operation::kMean) {
       node.fail(
           fmt::format("sweeps are of gradients that are averaged, and {} broadcasts; take one "
                       "of {}, or plan broadcasts with hipress-plan `job` broadcast",
-                      strategy.name, casync::strategy_names(casync::Operation::kMean)));
+                      topology.name, casync::topology_names(casync::Operation::kMean)));
     }
-    return {std::string(strategy.name), std::nullopt, node.line()};
+    return {std::string(topology.name), std::nullopt, node.line()};
   } catch (const std::invalid_argument& error) {
     node.fail(error.what());
   }

@@ -33,7 +33,7 @@ struct DecodeItem {
 
 /// What does not depend on parameters' values.
 struct CodecTraits {
-  bool half_precision = false;  ///< fp16, bf16: strategies divide before they add
+  bool half_precision = false;  ///< fp16, bf16: topologies divide before they add
   /// With half precision: of what a message is an array, so that messages can be added as numbers.
   ValueType message_values = ValueType::kFloat32;
   int state_arrays = 0;         ///< per role: arrays that State needs (with error feedback on)
@@ -45,7 +45,7 @@ struct CodecTraits {
   bool additive = false;
   int stages = 1;  ///< messages of a gradient, each of which may depend on the means before it
   /// It does to a node's own gradient what an optimizer does, such as momentum: what comes out is
-  /// no mean of gradients, and only strategies that encode every node's gradient once can use it.
+  /// no mean of gradients, and only topologies that encode every node's gradient once can use it.
   bool own_optimizer = false;
 };
 

@@ -13,7 +13,7 @@
 #include "costs/levels.hpp"
 #include "io/error.hpp"
 #include "planner/advice/comparison.hpp"
-#include "planner/analysis/break_even.hpp"
+#include "planner/analysis/break_even_density.hpp"
 #include "planner/bound/bound.hpp"
 #include "planner/choices/choices.hpp"
 #include "planner/problem/budget.hpp"
@@ -206,7 +206,7 @@ std::optional<double> find_bound(const PreparedRequest& prepared, double of_sear
     return of_search_s > 0 ? std::optional(of_search_s) : std::nullopt;
   }
   const Problem& problem = prepared.problem;
-  if (const casync::Strategy* unknown = strategy_without_bound(choices_of(problem))) {
+  if (const casync::Topology* unknown = topology_without_bound(choices_of(problem))) {
     diagnostic = fmt::format(
         "topology {} says nothing of what it costs at the least: no lower bound", unknown->name);
     return std::nullopt;
@@ -233,8 +233,8 @@ void consider_dense(const PreparedRequest& prepared, Advice& advice) {
   if (!prepared.searches() || !advice.comparison.planned_s) return;
   if (!prepared.search.has_options) return;
   SearchResult& found = advice.found;
-  const std::optional<BreakEven> found_out =
-      break_even(*advice.problem, {found.plan, found.transfer_order, *advice.comparison.planned_s});
+  const std::optional<BreakEvenDensity> found_out = break_even_density(
+      *advice.problem, {found.plan, found.transfer_order, *advice.comparison.planned_s});
   if (!found_out) return;
   advice.analysis.dense = found_out->dense;
   const std::string& unknown = found_out->diagnostic;
@@ -347,7 +347,7 @@ void complete(const PreparedRequest& prepared, Advice& advice) {
                                     ? "interrupted after the search: passes had less time"
                                     : "interrupted: this is the best plan so far");
   }
-  if (prepared.searches()) found.plan = in_one_strategy(std::move(found.plan));
+  if (prepared.searches()) found.plan = in_one_topology(std::move(found.plan));
 }
 
 Advice advise(const PreparedRequest& prepared) {

@@ -70,7 +70,7 @@ class PreparedRequest {
 
 /// What came of a request. It points into the prepared request, which must outlive it.
 struct Advice {
-  SearchResult found;                ///< the plan, after passes and in one strategy
+  SearchResult found;                ///< the plan, after passes and in one topology
   double search_s = 0;               ///< that the searches took
   const Problem* problem = nullptr;  ///< that the plan is of: with GPUs at which level
   bool keeps_plan = false;  ///< the plan is what a framework runs: passes leave it as it is

@@ -82,8 +82,8 @@ void make_robust(const AnalysisOptions& options, const Problem& problem, const S
 
 /// Refuses a plan to compare with now rather than at the end.
 void require_readable(const std::string& path_or_name, const Problem& problem) {
-  if (problem.strategy != "best") {
-    read_plan(path_or_name, problem, problem.strategy, {});
+  if (problem.topology != "best") {
+    read_plan(path_or_name, problem, problem.topology, {});
   } else if (io::is_yaml_name(path_or_name)) {
     io::YamlNode::load(path_or_name);  // it may be for GPUs at either level
   } else {
@@ -128,23 +128,23 @@ void check(const AnalysisOptions& options, const Problem& problem, const SearchR
 }
 
 TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
-                    const std::string& strategy, std::optional<sim::TransferOrder> order) {
+                    const std::string& topology, std::optional<sim::TransferOrder> order) {
   plans::PlanContext context = {
-      .model = problem.model, .strategy = strategy, .nodes = problem.nodes};
+      .model = problem.model, .topology = topology, .nodes = problem.nodes};
   context.trust = problem.trust;
   if (!problem.algorithms.empty()) context.algorithm = first_lossy(problem.algorithms);
-  if (strategy == "best") {
+  if (topology == "best") {
     if (!io::is_yaml_name(path_or_name)) {
       throw io::InputError(fmt::format(
           "plan {} does not say its topology, as a plan YAML does: take `topology` PS or RING "
           "instead of BEST",
           io::quote(path_or_name)));
     }
-    context.strategy = "ps";  // unless the file says
+    context.topology = "ps";  // unless the file says
   }
   if (io::is_yaml_name(path_or_name)) {
     if (const auto topology = io::YamlNode::load(path_or_name).find("topology")) {
-      context.strategy = topology->text();
+      context.topology = topology->text();
     }
   }
   const bool is_named_plan =
@@ -152,11 +152,11 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
   const BaselineRow* const row = is_named_plan ? nullptr : find_baseline(path_or_name);
   if (row != nullptr && problem.machines != nullptr) {
     Problem simulated = problem;
-    simulated.strategy = row->strategy.empty() ? context.strategy : std::string(row->strategy);
+    simulated.topology = row->topology.empty() ? context.topology : std::string(row->topology);
     Baseline baseline = simulate_baseline(*row, simulated, *problem.machines);
     if (baseline.plan.decisions.empty()) {
       throw io::InputError(fmt::format("baseline {} cannot go by topology {} here: {}", row->name,
-                                       simulated.strategy, baseline.diagnostic));
+                                       simulated.topology, baseline.diagnostic));
     }
     return {.plan = std::move(baseline.plan), .transfer_order = baseline.transfer_order};
   }
@@ -219,7 +219,7 @@ Analysis analyse(const AnalysisOptions& options, const Problem& problem, const S
     within_budget("`compare`", options, problem, analysis, [&] {
       analysis.comparison = compare_plans(
           problem, analysis.plan,
-          read_plan(options.compare, problem, analysis.plan.plan.strategy, options.order));
+          read_plan(options.compare, problem, analysis.plan.plan.topology, options.order));
     });
   }
   return analysis;

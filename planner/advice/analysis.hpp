@@ -41,10 +41,10 @@ void check(const AnalysisOptions& options, const Problem& problem, const SearchR
            const Warn& warn);
 
 /// A plan file, or a plan's name, for the problem; the topology is the one that a plan YAML says,
-/// else `strategy`; io::InputError if that is "best". Its transfer order is `order` if given, else
+/// else `topology`; io::InputError if that is "best". Its transfer order is `order` if given, else
 /// the one that a plan YAML says, else ready.
 TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
-                    const std::string& strategy, std::optional<sim::TransferOrder> order);
+                    const std::string& topology, std::optional<sim::TransferOrder> order);
 
 /// What the search itself may spend: half of `limits` for a robust plan, since more searches
 /// follow.

@@ -72,7 +72,7 @@ SearchResult search_uncompressed(const Problem& problem, const Limits& limits) {
   raw.limits = limits;
   raw.limits.progress = {};
   SearchResult found = search_for(problem.schedule, "timeline").search(raw);
-  found.plan = in_one_strategy(std::move(found.plan));
+  found.plan = in_one_topology(std::move(found.plan));
   return found;
 }
 

@@ -141,7 +141,7 @@ void add_schedule(const PreparedRequest& prepared, const Advice& advice,
                                     changed(raw->plan.iteration_s, step_s),
                                     scenario.plan.schedule.gives_up()));
   } catch (const std::invalid_argument&) {
-    // The strategy has no such schedule.
+    // The topology has no such schedule.
   }
 }
 

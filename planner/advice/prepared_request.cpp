@@ -66,7 +66,7 @@ PreparedRequest::PreparedRequest(const Request& given, PlanForm its_form, const 
   read_machines();
   add_foreign_costs();
   check(request.analysis, problem, search, hooks.warn);
-  if (optimises() && problem.strategy == "best") other = OtherLevels::of(problem, diagnostics);
+  if (optimises() && problem.topology == "best") other = OtherLevels::of(problem, diagnostics);
 }
 
 double PreparedRequest::share_of_level() const { return other ? kShareOfLevels : 1; }

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/alternatives.hpp"
 #include "io/error.hpp"
 #include "io/processors.hpp"
@@ -47,9 +47,9 @@ Limits limits_of(const Request& request) {
           .jobs = request.jobs};
 }
 
-const casync::Strategy& find_topology(const std::string& name) {
+const casync::Topology& known_topology(const std::string& name) {
   try {
-    return casync::find_strategy(name);
+    return casync::find_topology(name);
   } catch (const std::invalid_argument& error) {
     throw io::InputError(fmt::format("{}, and BEST, which chooses among them", error.what()));
   }
@@ -119,17 +119,17 @@ std::string topology_of(const Request& request, const SearchRow& search) {
   std::string name = asked;
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (name != "best") {
-    const casync::Strategy& strategy = find_topology(asked);
-    if (strategy.operation == casync::Operation::kMean) return std::string(strategy.name);
+    const casync::Topology& topology = known_topology(asked);
+    if (topology.operation == casync::Operation::kMean) return std::string(topology.name);
     throw io::InputError(
         fmt::format("topology {} does not average gradients: take one of {}, or BEST",
-                    strategy.name, casync::strategy_names(casync::Operation::kMean)));
+                    topology.name, casync::topology_names(casync::Operation::kMean)));
   }
   if (!search.optimises) {
     throw io::InputError(fmt::format(
         "`topology` BEST compares simulated times, which search {} does not: take `search` "
         "timeline, or one of {}",
-        search.name, casync::strategy_names(casync::Operation::kMean)));
+        search.name, casync::topology_names(casync::Operation::kMean)));
   }
   return name;
 }
@@ -137,7 +137,7 @@ std::string topology_of(const Request& request, const SearchRow& search) {
 Problem problem_of(const Request& request, PlanForm form, const SearchRow& search,
                    const models::Model& model, const Warn& warn) {
   Problem problem = {.model = model,
-                     .strategy = topology_of(request, search),
+                     .topology = topology_of(request, search),
                      .nodes = request.nodes > 0 ? request.nodes : kDefaultNodes,
                      .algorithms = allowed_algorithms(request.algorithms)};
   problem.accuracy = parse_accuracy(request.accuracy);
@@ -165,7 +165,7 @@ Problem problem_of(const Request& request, PlanForm form, const SearchRow& searc
   problem.memory_bytes = request.memory_bytes;
   problem.activation_bytes = request.activation_bytes;
   problem.today = request.today;
-  if (kind_of(request.schedule) == JobKind::kSharding) problem.strategy = "allreduce";
+  if (kind_of(request.schedule) == JobKind::kSharding) problem.topology = "allreduce";
   problem.trust = request.trust;
   problem.trust.named = named_algorithms(request.algorithms);
   return problem;

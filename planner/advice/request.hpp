@@ -27,7 +27,7 @@ inline constexpr double kMaxUncertainty = 0.99;
 /// What is asked of the planner, in the words of whoever asks: names, files, quantities with units.
 struct Request {
   std::string input = "input.txt";  ///< what plans::read_input() and models::read_model() take
-  std::string topology = "PS";      ///< a row of casync::strategies(), or BEST
+  std::string topology = "PS";      ///< a row of casync::topologies(), or BEST
   bool topology_given = false;      ///< else a plan YAML says its own
   std::uint32_t nodes = 0;          ///< 0: the cluster file's, else 16, as SeCoPa.py's
   costs::MachineOptions machines;   ///< none named: those that SeCoPa was published with
@@ -73,7 +73,7 @@ void check(const Request& request);
 /// Which files can hold the plan: SeCoPa's text says no groups, orders and levels of GPUs.
 enum class PlanForm : std::uint8_t { kText, kYaml };
 
-/// The row of casync::strategies(), or "best"; io::InputError if the search cannot choose.
+/// The row of casync::topologies(), or "best"; io::InputError if the search cannot choose.
 std::string topology_of(const Request& request, const SearchRow& search);
 
 /// All algorithms that a list names: "powersgd(rank=1|2)" is short for one of each value. An error

@@ -24,13 +24,13 @@ struct Aspect {
   bool (*same)(const TimedPlan& a, const TimedPlan& b);
 };
 constexpr Aspect kAspects[] = {
-    {"topology", [](const TimedPlan& p) { return p.plan.strategy; },
-     [](TimedPlan& p, const TimedPlan& from) { p.plan.strategy = from.plan.strategy; },
-     [](const TimedPlan& a, const TimedPlan& b) { return a.plan.strategy == b.plan.strategy; }},
-    {"raw gradients", [](const TimedPlan& p) { return raw_strategy_of(p.plan); },
-     [](TimedPlan& p, const TimedPlan& from) { p.plan.raw_strategy = from.plan.raw_strategy; },
+    {"topology", [](const TimedPlan& p) { return p.plan.topology; },
+     [](TimedPlan& p, const TimedPlan& from) { p.plan.topology = from.plan.topology; },
+     [](const TimedPlan& a, const TimedPlan& b) { return a.plan.topology == b.plan.topology; }},
+    {"raw gradients", [](const TimedPlan& p) { return raw_topology_of(p.plan); },
+     [](TimedPlan& p, const TimedPlan& from) { p.plan.raw_topology = from.plan.raw_topology; },
      [](const TimedPlan& a, const TimedPlan& b) {
-       return a.plan.raw_strategy == b.plan.raw_strategy;
+       return a.plan.raw_topology == b.plan.raw_topology;
      }},
     {"bulk groups", [](const TimedPlan& p) { return describe(p.plan.bulk); },
      [](TimedPlan& p, const TimedPlan& from) { p.plan.bulk = from.plan.bulk; },

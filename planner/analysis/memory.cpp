@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "casync/layout.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "kernels/codec/codec.hpp"
 #include "planner/problem/problem.hpp"
 

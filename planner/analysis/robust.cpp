@@ -51,7 +51,7 @@ class Trial {
     });
   }
 
-  Spread spread() const {
+  ReplicaTimes spread() const {
     std::vector<double> sorted = times_s_;
     std::sort(sorted.begin(), sorted.end());
     const std::size_t count = sorted.size();

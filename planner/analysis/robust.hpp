@@ -29,7 +29,7 @@ Machines with_bandwidth(const Machines& machines, double factor);
 
 /// Iteration times over replicas, in seconds. The 90th percentile is the least of them that at
 /// least 90 % of the replicas do not exceed.
-struct Spread {
+struct ReplicaTimes {
   std::uint32_t replicas = 0;  ///< that were simulated
   double mean_s = 0, p50_s = 0, p90_s = 0;
 };
@@ -38,7 +38,7 @@ struct Spread {
 struct RobustCandidate {
   std::string name;  ///< "nominal", "all", "for -20 % bandwidth"
   TimedPlan plan;
-  Spread spread = {};
+  ReplicaTimes spread = {};
 };
 
 /// Candidates with their spreads, and the one to take.

@@ -109,8 +109,8 @@ std::string how_to_say(const Problem& problem, const Contender& rival) {
   if (rival.plan.plan.nodes != problem.nodes) {
     return fmt::format(" (N = {}: take `output` X.yaml)", rival.plan.plan.nodes);
   }
-  const bool topology = problem.strategy != "best" && rival.plan.plan.strategy != problem.strategy;
-  return topology ? " (take `topology` BEST)" : " (groups: take `output` X.yaml)";
+  const bool elsewhere = problem.topology != "best" && rival.plan.plan.topology != problem.topology;
+  return elsewhere ? " (take `topology` BEST)" : " (groups: take `output` X.yaml)";
 }
 
 /// Why nothing says how sure an advice is.
@@ -154,8 +154,8 @@ Verdict without_compression(const Problem& problem, const casync::Plan& plan,
                       why);
   };
   if (!comparison.compressed) {
-    return because(sends_raw_alone(problem.strategy) && !says_schedule(plan)
-                       ? problem.strategy + " compresses nothing"
+    return because(sends_raw_alone(problem.topology) && !says_schedule(plan)
+                       ? problem.topology + " compresses nothing"
                        : "no compression that is allowed is faster");
   }
   const Contender& best = *comparison.compressed;

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "planner/baselines/ddp.hpp"
 #include "planner/choices/choices.hpp"
@@ -16,7 +16,7 @@
 #include "planner/rules/secopa.hpp"
 #include "planner/search/greedy.hpp"
 #include "planner/timing/evaluator.hpp"
-#include "planner/timing/timeline.hpp"
+#include "planner/timing/pattern_simulator.hpp"
 #include "plans/plan_builder.hpp"
 #include "plans/plan_file.hpp"
 #include "sim/parallel.hpp"
@@ -35,13 +35,13 @@ constexpr std::array kOthers = {
                 .help = "PyTorch DDP: buckets of 25 MiB, all-reduced in their gradients' type",
                 .make = ddp,
                 .compresses = false,
-                .strategy = "allreduce",
+                .topology = "allreduce",
                 .title = "PyTorch DDP",
                 .is_default = true},
     BaselineRow{.name = "ddp_fp16",
                 .help = "PyTorch DDP with its fp16 hook",
                 .make = ddp_fp16,
-                .strategy = "allreduce",
+                .topology = "allreduce",
                 .algorithm = "fp16",
                 .title = "PyTorch DDP with its fp16 hook"},
     BaselineRow{.name = "ddp_powersgd",
@@ -49,7 +49,7 @@ constexpr std::array kOthers = {
                         "each bucket as "
                         "two groups",
                 .make = ddp_powersgd,
-                .strategy = "allreduce",
+                .topology = "allreduce",
                 .algorithm = kDdpPowerSgd,
                 .title = "PyTorch DDP with its PowerSGD hook"},
     BaselineRow{"none_grouped",
@@ -105,15 +105,15 @@ bool has_costs(const BaselineRow& baseline, const costs::Profile& profile) {
 
 }  // namespace
 
-std::vector<std::string> strategies_of(const Problem& problem, const BaselineRow& baseline) {
+std::vector<std::string> topologies_of(const Problem& problem, const BaselineRow& baseline) {
   if (problem.machines != nullptr && !has_costs(baseline, problem.machines->profile)) return {};
-  if (!baseline.strategy.empty()) return {std::string(baseline.strategy)};
-  std::vector<std::string> names = strategies_of(problem);
+  if (!baseline.topology.empty()) return {std::string(baseline.topology)};
+  std::vector<std::string> names = topologies_of(problem);
   if (baseline.compresses) {
     std::erase_if(names, sends_raw_alone);
-  } else if (problem.strategy == "best" && !has_half_precision(problem.model)) {
-    for (const casync::Strategy* strategy : casync::strategies_for(casync::Operation::kMean)) {
-      const std::string name(strategy->name);
+  } else if (problem.topology == "best" && !has_half_precision(problem.model)) {
+    for (const casync::Topology* topology : casync::topologies_for(casync::Operation::kMean)) {
+      const std::string name(topology->name);
       if (sends_raw_alone(name)) names.push_back(name);
     }
   }
@@ -131,16 +131,16 @@ std::vector<casync::Aggregation> ranked_rules(const Problem& problem, const casy
   Choices only = {.algorithms = plan.algorithms, .gradients = {}, .schemes = {}};
   for (const casync::Decision& decision : plan.decisions) only.gradients.push_back({decision});
   for (const casync::Aggregation& rule : bulk_rules(problem)) {
-    only.schemes.push_back({.strategy = plan.strategy, .bulk = rule});
+    only.schemes.push_back({.topology = plan.topology, .bulk = rule});
   }
   Evaluator evaluator(problem, only);
-  Timeline timeline;
+  PatternSimulator timeline;
   std::vector<std::pair<std::int64_t, std::uint32_t>> ranked;
-  std::vector<Schedule> known;
+  std::vector<PatternGraph> known;
   for (std::uint32_t scheme = 0; scheme < only.schemes.size(); ++scheme) {
     const Candidate candidate = {scheme, std::vector<std::uint16_t>(plan.decisions.size(), 0)};
-    Schedule schedule = evaluator.coarse(candidate);
-    if (std::ranges::find(known, schedule.units, &Schedule::units) != known.end()) continue;
+    PatternGraph schedule = evaluator.coarse(candidate);
+    if (std::ranges::find(known, schedule.units, &PatternGraph::units) != known.end()) continue;
     ranked.emplace_back(timeline.run(schedule), scheme);
     known.push_back(std::move(schedule));
   }
@@ -160,7 +160,7 @@ AffordableTime time_of(const Problem& problem, const casync::Plan& plan, sim::Tr
   }
 }
 
-/// What a baseline may be with one strategy, all of which are to be simulated.
+/// What a baseline may be with one topology, all of which are to be simulated.
 std::vector<casync::Plan> plans_of(const BaselineRow& row, const Problem& problem) {
   std::vector<casync::Plan> plans = {row.make(problem)};
   if (plans.front().decisions.empty()) return {};
@@ -205,8 +205,8 @@ double tasks_alone(const BaselineRow& row, const Problem& problem, const Machine
   double tasks = 0;
   Problem one = problem;
   one.machines = &machines;
-  for (const std::string& strategy : strategies_of(one, row)) {
-    one.strategy = strategy;
+  for (const std::string& topology : topologies_of(one, row)) {
+    one.topology = topology;
     tasks += simulated_tasks(problem.model, row.make(one), machines);
   }
   return tasks;
@@ -226,17 +226,17 @@ Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
   if (problem.transfer_order == OrderChoice::kNeed) best.transfer_order = sim::TransferOrder::kNeed;
   Problem one = problem;
   one.machines = &machines;
-  const std::vector<std::string> strategies = strategies_of(one, row);
-  if (strategies.empty()) {
+  const std::vector<std::string> topologies = topologies_of(one, row);
+  if (topologies.empty()) {
     best.diagnostic = !has_costs(row, machines.profile)
                           ? fmt::format("the profile has no costs of {}", row.algorithm)
-                      : row.by_formulas && !sends_raw_alone(problem.strategy)
-                          ? fmt::format("SeCoPa has no formulas for {}", problem.strategy)
-                      : row.strategy.empty() ? problem.strategy + " sends gradients as fp32"
+                      : row.by_formulas && !sends_raw_alone(problem.topology)
+                          ? fmt::format("SeCoPa has no formulas for {}", problem.topology)
+                      : row.topology.empty() ? problem.topology + " sends gradients as fp32"
                                              : "all-reduces gradients as fp32";
   }
-  for (const std::string& strategy : strategies) {
-    one.strategy = strategy;
+  for (const std::string& topology : topologies) {
+    one.topology = topology;
     for (casync::Plan& plan : plans_of(row, one)) {
       AffordableTime time = time_of(problem, plan, best.transfer_order, machines);
       if (best.plan.decisions.empty() ||
@@ -293,9 +293,9 @@ bool may_be_plan(const Problem& problem, const casync::Plan& plan) {
   }
   const bool grouped =
       plan.bulk.threshold_bytes > 0 || plan.batch.threshold_bytes > 0 || !plan.bulk_groups.empty();
-  const bool topology = problem.strategy == "best" ||
-                        (plan.strategy == problem.strategy && plan.raw_strategy.empty());
-  return allows(problem, plan) && topology && plan.nodes == problem.nodes &&
+  const bool goes_so = problem.topology == "best" ||
+                       (plan.topology == problem.topology && plan.raw_topology.empty());
+  return allows(problem, plan) && goes_so && plan.nodes == problem.nodes &&
          (!grouped || problem.grouping == Grouping::kAny);
 }
 

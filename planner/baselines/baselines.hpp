@@ -26,10 +26,10 @@ std::span<const BaselineRow> sharded_baselines();
 /// The row with that name, or null.
 const BaselineRow* find_baseline(std::string_view name);
 
-/// The strategies that the problem leaves for that baseline: with "best", the library's all-reduce
+/// The topologies that the problem leaves for that baseline: with "best", the library's all-reduce
 /// too where it compresses nothing; none where the problem's carries nothing compressed, or the
 /// profile lacks the baseline's own algorithm.
-std::vector<std::string> strategies_of(const Problem& problem, const BaselineRow& baseline);
+std::vector<std::string> topologies_of(const Problem& problem, const BaselineRow& baseline);
 
 struct Baseline {
   std::string_view name;
@@ -43,7 +43,7 @@ struct Baseline {
   const BaselineRow& row() const { return *find_baseline(name); }
 };
 
-/// One baseline with the strategy that is best for it, and its simulated iteration time.
+/// One baseline with the topology that is best for it, and its simulated iteration time.
 Baseline simulate_baseline(const BaselineRow& row, const Problem& problem,
                            const Machines& machines);
 

@@ -16,7 +16,7 @@ constexpr std::int64_t kBucketBytes = 25 << 20;
 
 casync::Plan in_buckets(const Problem& problem, const casync::Decision& decision) {
   casync::Plan plan = {
-      .strategy = "allreduce", .nodes = problem.nodes, .algorithms = {}, .decisions = {}};
+      .topology = "allreduce", .nodes = problem.nodes, .algorithms = {}, .decisions = {}};
   if (problem.machines) plan.gpus_per_node = problem.machines->cluster.gpus_per_node;
   plan.decisions.assign(problem.model.gradients.size(), decision);
   for (std::vector<std::uint32_t>& bucket : ddp_buckets(problem.model)) {

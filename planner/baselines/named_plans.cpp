@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "kernels/codec/codec.hpp"
 #include "planner/baselines/baselines.hpp"
@@ -34,7 +34,7 @@ bool contains(const Names& names, std::string_view name) {
 /// What is to be planned for a request; `on_link` is of SeCoPa's formulas.
 Problem problem_of(const PlanRequest& request, const costs::Profile& on_link) {
   Problem problem = {.model = request.model,
-                     .strategy = request.strategy,
+                     .topology = request.topology,
                      .nodes = request.machines.cluster.nodes,
                      .algorithms = {request.algorithm},
                      .profile = &on_link,
@@ -91,22 +91,22 @@ TimedPlan best_uncompressed(Problem problem) {
 
 TimedPlan best(const Problem& problem) {
   const TimedPlan raw = best_uncompressed(problem);
-  const bool nothing = sends_raw_alone(problem.strategy) && !may_compress(problem);
+  const bool nothing = sends_raw_alone(problem.topology) && !may_compress(problem);
   return nothing ? raw : fastest(problem, &raw);
 }
 
 plans::ResolvedPlan searched(std::string_view name, Problem problem) {
   problem.limits = share_of(problem.limits, 0.5);
   TimedPlan plan = name == kBest ? best(problem) : best_uncompressed(problem);
-  return resolved(in_one_strategy(std::move(plan.plan)), plan.transfer_order);
+  return resolved(in_one_topology(std::move(plan.plan)), plan.transfer_order);
 }
 
-/// With the strategy that is best for it, where there are several.
+/// With the topology that is best for it, where there are several.
 casync::Plan baseline_plan(const BaselineRow& row, const Problem& problem) {
-  const std::vector<std::string> strategies = strategies_of(problem, row);
-  if (strategies.size() == 1 && !row.grouped) {
+  const std::vector<std::string> topologies = topologies_of(problem, row);
+  if (topologies.size() == 1 && !row.grouped) {
     Problem one = problem;
-    one.strategy = strategies.front();
+    one.topology = topologies.front();
     if (!row.is_collective()) return row.make(one);
     std::optional<costs::Cluster> flat = as_collectives_see(*problem.machines);
     if (!flat) return row.make(one);
@@ -123,12 +123,12 @@ casync::Plan baseline_plan(const BaselineRow& row, const Problem& problem) {
 
 std::optional<plans::ResolvedPlan> named_plan(std::string_view name, const PlanRequest& request) {
   if (!is_named_plan(name)) return std::nullopt;
-  if (request.strategy != kBest &&
-      casync::find_strategy(request.strategy).operation != casync::Operation::kMean) {
+  if (request.topology != kBest &&
+      casync::find_topology(request.topology).operation != casync::Operation::kMean) {
     throw io::InputError(fmt::format(
         "plan {} averages gradients, and topology {} broadcasts: take none, an algorithm, or the "
         "YAML of hipress-plan `job` broadcast",
-        name, request.strategy));
+        name, request.topology));
   }
   const costs::Profile on_link =
       profile_on_link(request.machines.profile, request.machines.cluster.link);
@@ -181,9 +181,9 @@ plans::ResolvedPlan resolve_plan(const std::string& path_or_name, const plans::P
                                  const Machines& machines, std::int64_t evaluations) {
   std::optional<plans::ResolvedPlan> plan = named_plan(
       path_or_name, {.model = context.model,
-                     .strategy = context.strategy == kBest
+                     .topology = context.topology == kBest
                                      ? std::string(kBest)
-                                     : std::string(casync::find_strategy(context.strategy).name),
+                                     : std::string(casync::find_topology(context.topology).name),
                      .algorithm = context.algorithm,
                      .machines = machines,
                      .limits = {.evaluations = evaluations}});

@@ -16,7 +16,7 @@ namespace hipress::planner {
 /// What such a plan is made for. Everything must outlive the call.
 struct PlanRequest {
   const models::Model& model;
-  std::string strategy;   ///< a row of casync::strategies()
+  std::string topology;   ///< a row of casync::topologies()
   std::string algorithm;  ///< that baselines compress with, and plan best may
   const Machines& machines;
   Limits limits = {};  ///< of searches; in evaluations, the same request gives the same plan
@@ -41,7 +41,7 @@ inline constexpr std::string_view kBestUncompressed = "best_uncompressed";
 /// it, with half of the limits and with the other half without compression, in groups or not;
 /// "best_uncompressed": that other half; or any of all_baselines() but none, fp16 and
 /// all, which plans::resolve_plan() makes for whatever machines. None for other names, and for the
-/// names of files. io::InputError if there is no such plan with this strategy, or if it is too
+/// names of files. io::InputError if there is no such plan with this topology, or if it is too
 /// large to be simulated.
 std::optional<plans::ResolvedPlan> named_plan(std::string_view name, const PlanRequest& request);
 

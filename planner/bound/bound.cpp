@@ -7,7 +7,7 @@
 #include <limits>
 #include <memory>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "planner/bound/relaxation.hpp"
 #include "planner/bound/visits.hpp"
@@ -42,14 +42,14 @@ casync::Aggregation weaker(const casync::Aggregation& a, const casync::Aggregati
   return joined;
 }
 
-/// Schemes of one strategy and bulk threshold are bounded together, by the most that any lets join.
+/// Schemes of one topology and bulk threshold are bounded together, by the most that any lets join.
 std::vector<Family> families(const Choices& choices) {
   std::vector<Family> found;
   for (std::size_t i = 0; i < choices.schemes.size(); ++i) {
     const Scheme& scheme = choices.schemes[i];
     const auto same = std::find_if(found.begin(), found.end(), [&](const Family& family) {
-      return family.scheme.strategy == scheme.strategy &&
-             family.scheme.raw_strategy == scheme.raw_strategy &&
+      return family.scheme.topology == scheme.topology &&
+             family.scheme.raw_topology == scheme.raw_topology &&
              family.scheme.bulk.threshold_bytes == scheme.bulk.threshold_bytes;
     });
     if (same == found.end()) {
@@ -66,8 +66,9 @@ std::vector<Family> families(const Choices& choices) {
 /// Whether each scheme of the family is one plan: everything raw, by the library's all-reduce.
 bool is_all_reduced(const Family& family, const Choices& choices) {
   const Scheme& scheme = family.scheme;
-  const casync::Strategy& strategy = *casync::carriers(scheme.strategy, scheme.raw_strategy).raw;
-  return strategy.form == casync::Strategy::Form::kWhole &&
+  const casync::Topology& topology =
+      *casync::topologies_of(scheme.topology, scheme.raw_topology).raw;
+  return topology.form == casync::Topology::Form::kWhole &&
          std::ranges::all_of(choices.gradients, [](const std::vector<casync::Decision>& options) {
            return std::ranges::all_of(options, [](const casync::Decision& decision) {
              return decision.algorithm == casync::kRaw;
@@ -293,11 +294,11 @@ class BoundSearch {
 
 }  // namespace
 
-const casync::Strategy* strategy_without_bound(const Choices& choices) {
+const casync::Topology* topology_without_bound(const Choices& choices) {
   for (const Scheme& scheme : choices.schemes) {
-    const casync::Carriers carriers = casync::carriers(scheme.strategy, scheme.raw_strategy);
-    for (const casync::Strategy* strategy : {carriers.encoded, carriers.raw}) {
-      if (!strategy->has_bound()) return strategy;
+    const casync::TopologyPair pair = casync::topologies_of(scheme.topology, scheme.raw_topology);
+    for (const casync::Topology* topology : {pair.encoded, pair.raw}) {
+      if (!topology->has_bound()) return topology;
     }
   }
   return nullptr;
@@ -305,7 +306,7 @@ const casync::Strategy* strategy_without_bound(const Choices& choices) {
 
 Bound lower_bound(const models::Model& model, const Machines& machines, const Choices& choices,
                   const BoundLimits& limits) {
-  if (const casync::Strategy* const unknown = strategy_without_bound(choices)) {
+  if (const casync::Topology* const unknown = topology_without_bound(choices)) {
     throw io::InputError(
         fmt::format("topology {} says nothing of what it costs at the least, so there is no lower "
                     "bound on its plans",

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "models/model.hpp"
 #include "planner/choices/choices.hpp"
 #include "planner/timing/evaluation.hpp"
@@ -34,12 +34,12 @@ struct Bound {
   std::vector<std::uint16_t> options;
 };
 
-/// The first strategy of the schemes that says no terms for a bound; null: there is a bound.
-const casync::Strategy* strategy_without_bound(const Choices& choices);
+/// The first topology of the schemes that says no terms for a bound; null: there is a bound.
+const casync::Topology* topology_without_bound(const Choices& choices);
 
 /// No plan of `choices` is simulated faster on these machines, with their network. docs/bound.md
 /// has the proof. The same inputs give the same bound. io::InputError if the profile lacks an
-/// algorithm, and where strategy_without_bound().
+/// algorithm, and where topology_without_bound().
 Bound lower_bound(const models::Model& model, const Machines& machines, const Choices& choices,
                   const BoundLimits& limits = {});
 

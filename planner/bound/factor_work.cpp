@@ -38,7 +38,7 @@ void WorkMaker::require_stages(const costs::CodecCosts& codec, std::size_t stage
 }
 
 OptionWork WorkMaker::averaged(std::size_t place, const casync::Decision& decision,
-                               const Factors& factors, const casync::Strategy& strategy) {
+                               const Factors& factors, const casync::Topology& topology) {
   const StageTimes times = stage_times(factors, decision);
   OptionWork work;
   Relative chain;
@@ -46,7 +46,7 @@ OptionWork WorkMaker::averaged(std::size_t place, const casync::Decision& decisi
     work.codec.average += times.encodes[stage];
     work.codec.all += times.encodes[stage];
     const bool last = stage + 1 == factors.size();
-    const FactorOnItsWay factor = on_its_way(factors[stage], decision.partitions, strategy);
+    const FactorOnItsWay factor = on_its_way(factors[stage], decision.partitions, topology);
     add_factor(factor, work);
     // From its first encode on, no node goes on before all nodes have encoded the first factor.
     const double takes = last ? factor.first_to_end : factor.first_to_mean;
@@ -55,24 +55,24 @@ OptionWork WorkMaker::averaged(std::size_t place, const casync::Decision& decisi
   }
   work.codec.average += times.decode;
   work.codec.all += times.decode;
-  finish_stages(place, strategy, times, chain, work);
+  finish_stages(place, topology, times, chain, work);
   return work;
 }
 
-void WorkMaker::finish_stages(std::size_t place, const casync::Strategy& strategy,
+void WorkMaker::finish_stages(std::size_t place, const casync::Topology& topology,
                               const StageTimes& times, Relative& chain, OptionWork& work) const {
   work.port_head = times.encodes.front();
-  work.port_tail = times.decode + (is_whole(strategy) || nodes_ == 1 ? 0 : message_.latency());
+  work.port_tail = times.decode + (is_whole(topology) || nodes_ == 1 ? 0 : message_.latency());
   chain.after_first += times.decode;
   chain.after_last += times.decode;
   finish(place, chain, work);
 }
 
 WorkMaker::FactorOnItsWay WorkMaker::on_its_way(const FactorSums& factor, std::int64_t partitions,
-                                                const casync::Strategy& strategy) {
+                                                const casync::Topology& topology) {
   FactorOnItsWay way;
   if (nodes_ == 1) return way;
-  if (is_whole(strategy)) {
+  if (is_whole(topology)) {
     const std::int64_t bytes = factor.elements_in(1) * static_cast<std::int64_t>(sizeof(float));
     const double time = all_reduce_.time(bytes);
     way.work.collective = time;
@@ -81,7 +81,7 @@ WorkMaker::FactorOnItsWay WorkMaker::on_its_way(const FactorSums& factor, std::i
     return way;
   }
   const std::int64_t elements = factor.elements_in(partitions);
-  const Relative& raw = raw_relative(elements, partitions, strategy);
+  const Relative& raw = raw_relative(elements, partitions, topology);
   way.work = raw.work;
   const std::int64_t rounds = partitions / nodes_;
   for (Work* const on : {&way.work.port, &way.work.codec}) {
@@ -91,7 +91,7 @@ WorkMaker::FactorOnItsWay WorkMaker::on_its_way(const FactorSums& factor, std::i
   way.last_to_end = raw.after_last;
   const SliceCosts slice = costs_of(forms_[0], elements / partitions);
   const double gathered =
-      strategy.bound->gathered == nullptr ? 0 : strategy.bound->gathered(slice, wire_);
+      topology.bound->gathered == nullptr ? 0 : topology.bound->gathered(slice, wire_);
   // A node has the mean when all that it receives for that has come.
   const double received = way.work.port.all - port_limit(machines_).credit;
   way.first_to_mean = std::max(gathered, received + message_.latency());
@@ -99,12 +99,12 @@ WorkMaker::FactorOnItsWay WorkMaker::on_its_way(const FactorSums& factor, std::i
 }
 
 const WorkMaker::Relative& WorkMaker::raw_relative(std::int64_t elements, std::int64_t partitions,
-                                                   const casync::Strategy& strategy) {
+                                                   const casync::Topology& topology) {
   const auto key =
-      std::make_tuple(elements, casync::kRaw, static_cast<std::int32_t>(partitions), &strategy);
+      std::make_tuple(elements, casync::kRaw, static_cast<std::int32_t>(partitions), &topology);
   auto known = memo_.find(key);
   if (known == memo_.end()) {
-    known = memo_.emplace(key, relative(forms_[0], elements, partitions, strategy)).first;
+    known = memo_.emplace(key, relative(forms_[0], elements, partitions, topology)).first;
   }
   return known->second;
 }
@@ -118,10 +118,10 @@ void WorkMaker::add_factor(const FactorOnItsWay& factor, OptionWork& work) {
   work.collective += factor.work.collective;
 }
 
-double WorkMaker::stage_in_group(const FactorSums& factor, const casync::Strategy& strategy,
+double WorkMaker::stage_in_group(const FactorSums& factor, const casync::Topology& topology,
                                  bool last) const {
   if (nodes_ == 1) return 0;
-  if (is_whole(strategy)) {
+  if (is_whole(topology)) {
     return all_reduce_line_.a +
            all_reduce_line_.b * static_cast<double>(factor.mean_values) * sizeof(float);
   }
@@ -130,12 +130,12 @@ double WorkMaker::stage_in_group(const FactorSums& factor, const casync::Strateg
   slices.first = slices.last =
       costs_of_at_least(forms_[0], (factor.mean_values + nodes_ - 1) / nodes_);
   slices.total = slices.first;
-  if (last) return strategy.bound->chain(slices, wire_);
-  return strategy.bound->gathered == nullptr ? 0 : strategy.bound->gathered(slices.first, wire_);
+  if (last) return topology.bound->chain(slices, wire_);
+  return topology.bound->gathered == nullptr ? 0 : topology.bound->gathered(slices.first, wire_);
 }
 
 OptionWork WorkMaker::averaged_in_group(std::size_t place, const casync::Decision& decision,
-                                        const Factors& factors, const casync::Strategy& strategy,
+                                        const Factors& factors, const casync::Topology& topology,
                                         double share) {
   const StageTimes times = stage_times(factors, decision);
   const costs::CodecCosts& codec = codecs_[static_cast<std::size_t>(decision.algorithm)];
@@ -152,12 +152,12 @@ OptionWork WorkMaker::averaged_in_group(std::size_t place, const casync::Decisio
   double coded = part(times.decode, codec.decode_stages);
   for (std::size_t stage = 0; stage < factors.size(); ++stage) {
     coded += part(times.encodes[stage], codec.stages[stage]);
-    const double takes = stage_in_group(factors[stage], strategy, stage + 1 == factors.size());
+    const double takes = stage_in_group(factors[stage], topology, stage + 1 == factors.size());
     chain.after_first += times.encodes[stage] + takes;
-    chain.after_last += times.encodes[stage] + (stage > 0 || is_whole(strategy) ? takes : 0);
+    chain.after_last += times.encodes[stage] + (stage > 0 || is_whole(topology) ? takes : 0);
     if (nodes_ == 1) continue;
     const auto bytes = static_cast<double>(factors[stage].mean_values) * sizeof(float);
-    if (is_whole(strategy)) {
+    if (is_whole(topology)) {
       const double time = share * all_reduce_line_.a + all_reduce_line_.b * bytes;
       work.collective += time;
       if (all_reduces_load_ports()) work.port.average += time;
@@ -167,11 +167,11 @@ OptionWork WorkMaker::averaged_in_group(std::size_t place, const casync::Decisio
     coded += (n_ - 1) * ((batches ? 0 : share * add.a) +
                          add.b * static_cast<double>(factors[stage].mean_values) / n_);
     const Line& host = message_.between_hosts();
-    work.host += n_ * crossings_of(*strategy.bound) * (share * host.a + host.b * bytes / n_);
+    work.host += n_ * crossings_of(*topology.bound) * (share * host.a + host.b * bytes / n_);
   }
   work.port.all = work.port.average;
   work.codec.average = work.codec.all = coded;
-  finish_stages(place, strategy, times, chain, work);
+  finish_stages(place, topology, times, chain, work);
   return work;
 }
 

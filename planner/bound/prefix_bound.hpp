@@ -44,7 +44,7 @@ class PrefixBound {
   /// Options of the gradient at a place in the order of backward.
   const std::vector<PrefixOption>& options(std::size_t place) const { return options_[place]; }
   /// All gradients, each with some option.
-  const Schedule& any() const { return any_; }
+  const PatternGraph& any() const { return any_; }
 
   /// A chosen option joins the prefix; and leaves it.
   void push(const PrefixOption& option);
@@ -80,7 +80,7 @@ class PrefixBound {
   Evaluator& evaluator_;
   const ReadyTimes& ready_;
   const std::uint32_t scheme_;
-  Schedule any_;
+  PatternGraph any_;
   std::uint32_t nodes_ = 1;
   std::vector<std::vector<PrefixOption>> options_;  // by place
   std::map<const Pattern*, std::shared_ptr<const StepTails>> tails_;

@@ -41,17 +41,17 @@ SliceCosts WorkMaker::total(std::int64_t count, const SliceCosts& first, const S
 OptionWork WorkMaker::alone(std::size_t place, const casync::Decision& decision) {
   const std::uint32_t g = ready_.order[place];
   const std::int64_t elements = model_.gradients[g].elements;
-  const casync::Strategy& strategy = strategy_of(decision);
+  const casync::Topology& topology = topology_of(decision);
   const Form& form = forms_[form_of(decision)];
   const Factors factors = factors_of(form.algorithm, model_.gradients[g]);
-  if (!factors.empty()) return averaged(place, decision, factors, strategy);
-  if (strategy.form == casync::Strategy::Form::kWhole) {
+  if (!factors.empty()) return averaged(place, decision, factors, topology);
+  if (topology.form == casync::Topology::Form::kWhole) {
     return all_reduced(place, elements * static_cast<std::int64_t>(sizeof(float)));
   }
-  const auto key = std::make_tuple(elements, decision.algorithm, decision.partitions, &strategy);
+  const auto key = std::make_tuple(elements, decision.algorithm, decision.partitions, &topology);
   auto known = memo_.find(key);
   if (known == memo_.end()) {
-    known = memo_.emplace(key, relative(form, elements, decision.partitions, strategy)).first;
+    known = memo_.emplace(key, relative(form, elements, decision.partitions, topology)).first;
   }
   OptionWork work = known->second.work;
   finish(place, known->second, work);
@@ -59,8 +59,8 @@ OptionWork WorkMaker::alone(std::size_t place, const casync::Decision& decision)
 }
 
 WorkMaker::Relative WorkMaker::relative(const Form& form, std::int64_t elements,
-                                        std::int64_t partitions, const casync::Strategy& strategy) {
-  const casync::BoundTerms& terms = *strategy.bound;
+                                        std::int64_t partitions, const casync::Topology& topology) {
+  const casync::BoundTerms& terms = *topology.bound;
   const std::int64_t longest = casync::slice(elements, partitions, 0).elements;
   const std::int64_t count = (elements + longest - 1) / longest;
   const std::int64_t shortest = elements - (count - 1) * longest;
@@ -157,12 +157,12 @@ double WorkMaker::busiest(const OptionWork& work, const Slices& slices) const {
 OptionWork WorkMaker::in_group(std::size_t place, const casync::Decision& decision, double share) {
   const std::uint32_t g = ready_.order[place];
   const std::int64_t elements = model_.gradients[g].elements;
-  const casync::Strategy& strategy = strategy_of(decision);
+  const casync::Topology& topology = topology_of(decision);
   const Form& form = forms_[form_of(decision)];
   const Factors factors = factors_of(form.algorithm, model_.gradients[g]);
-  if (!factors.empty()) return averaged_in_group(place, decision, factors, strategy, share);
+  if (!factors.empty()) return averaged_in_group(place, decision, factors, topology, share);
   OptionWork work;
-  if (strategy.form == casync::Strategy::Form::kWhole) {
+  if (topology.form == casync::Topology::Form::kWhole) {
     const std::int64_t bytes = elements * static_cast<std::int64_t>(sizeof(float));
     work = all_reduced(place, bytes);
     work.local = 2 * local_slope() * static_cast<double>(bytes);
@@ -188,7 +188,7 @@ OptionWork WorkMaker::in_group(std::size_t place, const casync::Decision& decisi
   };
   const SliceCosts own = part(share);
   const Line& host = message_.between_hosts();
-  const casync::BoundTerms& terms = *strategy.bound;
+  const casync::BoundTerms& terms = *topology.bound;
   work.host = n_ * crossings_of(terms) * (share * host.a + host.b * form.bytes_per_element * slice);
   Slices shares;  // of the group's N slices
   shares.count = nodes_;

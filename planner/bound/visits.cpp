@@ -92,7 +92,7 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
                        Groups groups)
     : ready_(ready),
       model_(model),
-      carriers_(casync::carriers(scheme.strategy, scheme.raw_strategy)),
+      pair_(casync::topologies_of(scheme.topology, scheme.raw_topology)),
       forms_(forms_of(machines, choices.algorithms, ready)),
       message_(LeastMessage(machines).line()),
       nodes_(machines.cluster.nodes),
@@ -119,7 +119,7 @@ VisitBound::VisitBound(const models::Model& model, const Machines& machines, con
       PatternKey key = {.elements = elements(place),
                         .partitions = decision.partitions,
                         .algorithm = decision.algorithm,
-                        .strategy = &carriers_.of(algorithm),
+                        .topology = &pair_.of(algorithm),
                         .fidelity = Fidelity::kWhole};
       if (i < alone) key.factors = factors_of(algorithm, model.gradients[ready.order[place]]);
       if (i >= alone) key.partitions = static_cast<std::int32_t>(nodes_);
@@ -161,7 +161,7 @@ VisitBound::Option VisitBound::of_least(std::size_t place, const OptionWork& lea
 
 bool VisitBound::is_affordable(const PatternKey& key) const {
   const bool encoded = key.algorithm != casync::kRaw && key.factors.empty();
-  const double carried = key.partitions * key.strategy->tasks_per_partition(nodes_, encoded);
+  const double carried = key.partitions * key.topology->tasks_per_partition(nodes_, encoded);
   const auto factors = static_cast<double>(key.factors.size());
   const double expected = factors == 0 ? carried : factors * carried + nodes_ * (1 + factors);
   return expected <= kMaxStepsOfOption && steps_ + static_cast<std::size_t>(expected) <= kMaxSteps;
@@ -251,9 +251,9 @@ const VisitBound::Option* VisitBound::whole_group(std::int8_t algorithm, std::in
   const PatternKey key = {.elements = without_padding,
                           .partitions = static_cast<std::int32_t>(nodes_),
                           .algorithm = algorithm,
-                          .strategy = &carriers_.of(form.algorithm),
+                          .topology = &pair_.of(form.algorithm),
                           .fidelity = Fidelity::kWhole};
-  const bool whole = key.strategy->form == casync::Strategy::Form::kWhole;
+  const bool whole = key.topology->form == casync::Topology::Form::kWhole;
   if (whole || is_additive(form.algorithm) || joins_batches(key) || !is_affordable(key))
     return nullptr;
   Pattern pattern = book_.find(key);

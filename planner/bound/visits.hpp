@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "casync/layout.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "planner/bound/costs.hpp"
 #include "planner/bound/ready_times.hpp"
 #include "planner/bound/rule_groups.hpp"
@@ -107,7 +107,7 @@ class VisitBound {
 
   const ReadyTimes& ready_;
   const models::Model& model_;
-  const casync::Carriers carriers_;
+  const casync::TopologyPair pair_;
   const std::vector<Form> forms_;  // 1 + algorithm
   const Line message_;
   const std::uint32_t nodes_;

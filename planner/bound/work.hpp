@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "casync/strategy_model.hpp"
+#include "casync/topology_model.hpp"
 
 namespace hipress::planner {
 

@@ -12,7 +12,7 @@ WorkMaker::WorkMaker(const models::Model& model, const Machines& machines, const
       machines_(machines),
       choices_(choices),
       scheme_(scheme),
-      carriers_(casync::carriers(scheme.strategy, scheme.raw_strategy)),
+      pair_(casync::topologies_of(scheme.topology, scheme.raw_topology)),
       ready_(ready),
       message_(machines),
       all_reduce_(machines),

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "casync/factors.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "models/model.hpp"
 #include "planner/bound/costs.hpp"
 #include "planner/bound/ready_times.hpp"
@@ -33,8 +33,8 @@ class WorkMaker {
   static std::size_t form_of(const casync::Decision& decision) {
     return static_cast<std::size_t>(decision.algorithm + 1);
   }
-  const casync::Strategy& strategy_of(const casync::Decision& decision) const {
-    return carriers_.of(forms_[form_of(decision)].algorithm);
+  const casync::Topology& topology_of(const casync::Decision& decision) const {
+    return pair_.of(forms_[form_of(decision)].algorithm);
   }
   bool batched(std::int64_t elements) const {
     return elements * static_cast<std::int64_t>(sizeof(float)) < scheme_.batch.threshold_bytes;
@@ -64,9 +64,9 @@ class WorkMaker {
   /// every node's next encode waits for its mean. Who serves a factor's partitions depends on the
   /// other gradients, so every node counts with what the one with least of it has.
   OptionWork averaged(std::size_t place, const casync::Decision& decision, const Factors& factors,
-                      const casync::Strategy& strategy);
-  static bool is_whole(const casync::Strategy& strategy) {
-    return strategy.form == casync::Strategy::Form::kWhole;
+                      const casync::Topology& topology);
+  static bool is_whole(const casync::Topology& topology) {
+    return topology.form == casync::Topology::Form::kWhole;
   }
 
   /// What a factor loads resources with, and how long it takes until some node, or the last, has
@@ -79,9 +79,9 @@ class WorkMaker {
     double last_to(bool last) const { return last ? last_to_end : last_to_mean; }
   };
   FactorOnItsWay on_its_way(const FactorSums& factor, std::int64_t partitions,
-                            const casync::Strategy& strategy);
+                            const casync::Topology& topology);
   const Relative& raw_relative(std::int64_t elements, std::int64_t partitions,
-                               const casync::Strategy& strategy);
+                               const casync::Topology& topology);
   static void add_factor(const FactorOnItsWay& factor, OptionWork& work);
   /// It takes no credit from bursts, which comes back meanwhile.
   bool all_reduces_load_ports() const {
@@ -89,10 +89,10 @@ class WorkMaker {
   }
   void finish(std::size_t place, const Relative& relative, OptionWork& work) const;
   /// The same where the last means of factors are decoded behind the chain.
-  void finish_stages(std::size_t place, const casync::Strategy& strategy, const StageTimes& times,
+  void finish_stages(std::size_t place, const casync::Topology& topology, const StageTimes& times,
                      Relative& chain, OptionWork& work) const;
   Relative relative(const Form& form, std::int64_t elements, std::int64_t partitions,
-                    const casync::Strategy& strategy);
+                    const casync::Topology& topology);
   double chain(const Slices& slices, const casync::BoundTerms& terms) const;
   /// From the ready time of the node that is last.
   double chain_of_last(const Slices& slices, const casync::BoundTerms& terms) const;
@@ -112,12 +112,12 @@ class WorkMaker {
   OptionWork in_group(std::size_t place, const casync::Decision& decision, double share);
   /// From a group's first encode of a factor, of which a member has this part, until some node, or
   /// with the last factor the last node, has its mean.
-  double stage_in_group(const FactorSums& factor, const casync::Strategy& strategy,
+  double stage_in_group(const FactorSums& factor, const casync::Topology& topology,
                         bool last) const;
   /// The same of a group that factors stand for, whose costs are linear: what grows with the
   /// members' sizes is their own. It takes at least as long as one with this gradient alone.
   OptionWork averaged_in_group(std::size_t place, const casync::Decision& decision,
-                               const Factors& factors, const casync::Strategy& strategy,
+                               const Factors& factors, const casync::Topology& topology,
                                double share);
   /// A slice of so many elements or more.
   SliceCosts costs_of_at_least(const Form& form, std::int64_t elements) const;
@@ -128,7 +128,7 @@ class WorkMaker {
   const Machines& machines_;
   const Choices& choices_;
   const Scheme& scheme_;
-  const casync::Carriers carriers_;
+  const casync::TopologyPair pair_;
   const ReadyTimes& ready_;
   const LeastMessage message_;
   const LeastAllReduce all_reduce_;
@@ -141,12 +141,12 @@ class WorkMaker {
   std::vector<Form> forms_;                       // raw, then the algorithms
   std::vector<std::vector<double>> group_sizes_;  // by form and place
   bool by_speed_ = false;
-  std::map<std::tuple<std::int64_t, std::int8_t, std::int32_t, const casync::Strategy*>, Relative>
+  std::map<std::tuple<std::int64_t, std::int8_t, std::int32_t, const casync::Topology*>, Relative>
       memo_;
 };
 
 /// The least work of every option of every gradient, by place in the order of backward, in plans
-/// of one scheme, whose strategies have bound terms. Gradients that may be in a bulk group have
+/// of one scheme, whose topologies have bound terms. Gradients that may be in a bulk group have
 /// options for that too. InputError if the profile lacks an algorithm.
 std::vector<std::vector<OptionWork>> least_work(const models::Model& model,
                                                 const Machines& machines, const Choices& choices,

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "casync/folding.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "kernels/codec/algorithm_list.hpp"
 #include "planner/bound/costs.hpp"
@@ -38,21 +38,21 @@ std::int64_t most_chunks(std::int64_t elements) {
   return std::min(divided_up(elements, casync::kSliceWord), plans::kMaxPartitions);
 }
 
-/// Broadcasts with one strategy and one algorithm, in any number of chunks.
+/// Broadcasts with one topology and one algorithm, in any number of chunks.
 class Candidates {
  public:
-  Candidates(const BroadcastProblem& problem, const std::string& strategy,
+  Candidates(const BroadcastProblem& problem, const std::string& topology,
              const std::string& algorithm)
       : problem_(problem),
-        strategy_(casync::find_strategy(strategy)),
+        topology_(casync::find_topology(topology)),
         message_(problem.machines),
         wire_{.nodes = static_cast<double>(problem.machines.cluster.nodes),
               .latency = message_.latency(),
               .burst = message_.burst()} {
-    choice_.strategy = strategy;
+    choice_.topology = topology;
     choice_.algorithm = algorithm;
     const plans::PlanContext context = {
-        .model = problem.model, .strategy = strategy, .nodes = problem.machines.cluster.nodes};
+        .model = problem.model, .topology = topology, .nodes = problem.machines.cluster.nodes};
     plans::PlanBuilder builder(context);
     for (std::size_t g = 0; g < problem.model.gradients.size(); ++g) {
       builder.decide(g, algorithm.empty() ? casync::kRaw : builder.algorithm(algorithm), 1);
@@ -198,7 +198,7 @@ class Candidates {
   }
 
   double spread(const Slices& slices) const {
-    return strategy_.spread == nullptr ? 0 : std::max(0.0, strategy_.spread(slices, wire_));
+    return topology_.spread == nullptr ? 0 : std::max(0.0, topology_.spread(slices, wire_));
   }
 
   /// Picoseconds that no broadcast takes less than: each tensor's own, and what the root sends of
@@ -232,7 +232,7 @@ class Candidates {
   }
 
   const BroadcastProblem& problem_;
-  const casync::Strategy& strategy_;
+  const casync::Topology& topology_;
   const LeastMessage message_;
   const casync::Wire wire_;
   casync::Plan plan_;
@@ -273,10 +273,10 @@ void require_slices(const std::vector<std::string>& algorithms) {
   }
 }
 
-std::vector<std::string> strategies_of(const BroadcastProblem& problem) {
-  if (!problem.strategies.empty()) return problem.strategies;
+std::vector<std::string> topologies_of(const BroadcastProblem& problem) {
+  if (!problem.topologies.empty()) return problem.topologies;
   std::vector<std::string> names;
-  for (const casync::Strategy* row : casync::strategies_for(casync::Operation::kBroadcast)) {
+  for (const casync::Topology* row : casync::topologies_for(casync::Operation::kBroadcast)) {
     if (!row->recodes) names.emplace_back(row->name);
   }
   return names;
@@ -330,8 +330,8 @@ BroadcastResult plan_broadcast(const BroadcastProblem& problem) {
   algorithms.insert(algorithms.end(), problem.algorithms.begin(), problem.algorithms.end());
   std::vector<std::unique_ptr<Candidates>> all;
   for (const std::string& algorithm : algorithms) {
-    for (const std::string& strategy : strategies_of(problem)) {
-      all.push_back(std::make_unique<Candidates>(problem, strategy, algorithm));
+    for (const std::string& topology : topologies_of(problem)) {
+      all.push_back(std::make_unique<Candidates>(problem, topology, algorithm));
     }
   }
   std::vector<std::size_t> order(all.size());

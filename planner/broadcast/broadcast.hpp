@@ -9,7 +9,7 @@
 #include "models/model.hpp"
 #include "planner/timing/evaluation.hpp"
 
-/// Plans of broadcasts: by which strategy, with which codec, and in how many chunks the tensors of
+/// Plans of broadcasts: by which topology, with which codec, and in how many chunks the tensors of
 /// a root reach all other nodes.
 namespace hipress::planner {
 
@@ -18,8 +18,8 @@ struct BroadcastProblem {
   const models::Model& model;  ///< all tensors ready at once (plans::as_parameters())
   const Machines& machines;    ///< of at least two nodes
   std::uint32_t root = 0;
-  /// Rows of casync::strategies() to try; empty: all broadcasts that encode once, at the root.
-  std::vector<std::string> strategies = {};
+  /// Rows of casync::topologies() to try; empty: all broadcasts that encode once, at the root.
+  std::vector<std::string> topologies = {};
   std::vector<std::string> algorithms = {};  ///< to try beside raw
   /// Chunks of the largest tensor; none: the planner looks for the best number.
   std::optional<std::int32_t> chunks = {};
@@ -28,10 +28,10 @@ struct BroadcastProblem {
   std::int64_t evaluations = INT64_MAX;
 };
 
-/// The best chunk count for one strategy and algorithm. With several tensors it counts the chunks
+/// The best chunk count for one topology and algorithm. With several tensors it counts the chunks
 /// of the largest one; the others are cut into chunks of the same length.
 struct BroadcastChoice {
-  std::string strategy;
+  std::string topology;
   std::string algorithm;  ///< empty: raw
   std::int64_t chunks = 0;
   std::int64_t chunk_elements = 0;  ///< elements of every chunk but the last
@@ -44,17 +44,17 @@ struct BroadcastChoice {
 struct BroadcastResult {
   casync::Plan plan;
   BroadcastChoice best;
-  std::vector<BroadcastChoice> choices;  ///< one per strategy and algorithm, raw first
+  std::vector<BroadcastChoice> choices;  ///< one per topology and algorithm, raw first
   bool proven = true;                    ///< no other choice that the problem allows is faster
 };
 
-/// The fastest plan. For each strategy and algorithm, chunk counts are simulated in the order of
-/// their estimated times. A count is left out if its lower bound (casync::Strategy::spread) is no
+/// The fastest plan. For each topology and algorithm, chunk counts are simulated in the order of
+/// their estimated times. A count is left out if its lower bound (casync::Topology::spread) is no
 /// less than the best time until then. The plan is therefore the fastest of all, unless the
 /// evaluations or the machines' budget run out first.
 ///
 /// InputError for a root that is no node, a single node, more chunks than can hold 32 elements
-/// each, a strategy that does not broadcast, an algorithm without costs in the profile, and a
+/// each, a topology that does not broadcast, an algorithm without costs in the profile, and a
 /// budget that ends before anything was simulated.
 BroadcastResult plan_broadcast(const BroadcastProblem& problem);
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "casync/factors.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "planner/rules/alone.hpp"
 #include "plans/plan_builder.hpp"
@@ -69,7 +69,7 @@ std::int8_t as_it_is(std::vector<casync::Algorithm>& algorithms, const models::G
   return cast.empty() ? casync::kRaw : index_of(algorithms, std::string(cast));
 }
 
-/// What a strategy that sends_raw_alone() can carry compressed: factors.
+/// What a topology that sends_raw_alone() can carry compressed: factors.
 void add_whole(const Problem& problem, Choices& choices) {
   if (problem.nodes == 1) return;
   for (const std::string& name : problem.algorithms) {
@@ -137,24 +137,24 @@ std::vector<sim::TransferOrder> orders(const Problem& problem) {
   return {sim::TransferOrder::kReady};
 }
 
-/// How gradients may travel: a strategy for all, or, where it may be chosen, one for compressed
+/// How gradients may travel: a topology for all, or, where it may be chosen, one for compressed
 /// gradients and the library's all-reduce for raw ones. The library's alone is the latter with
-/// everything raw. With a strategy of encoded messages alone, raw ones may go by any other.
+/// everything raw. With a topology of encoded messages alone, raw ones may go by any other.
 struct Ways {
-  std::string strategy, raw_strategy;
+  std::string topology, raw_topology;
 };
 
 std::vector<Ways> ways(const Problem& problem) {
   std::vector<Ways> found;
-  for (const std::string& strategy : strategies_of(problem)) found.push_back({strategy, ""});
-  if (problem.strategy != "best" || problem.nodes == 1) return found;
-  using Form = casync::Strategy::Form;
-  for (const std::string& strategy : strategies_of(problem)) {
-    const casync::Strategy& row = casync::find_strategy(strategy);
-    for (const casync::Strategy* raw : casync::strategies_for(casync::Operation::kMean)) {
+  for (const std::string& topology : topologies_of(problem)) found.push_back({topology, ""});
+  if (problem.topology != "best" || problem.nodes == 1) return found;
+  using Form = casync::Topology::Form;
+  for (const std::string& topology : topologies_of(problem)) {
+    const casync::Topology& row = casync::find_topology(topology);
+    for (const casync::Topology* raw : casync::topologies_for(casync::Operation::kMean)) {
       const bool other =
           row.form == Form::kEncoded && raw->form == Form::kAny && raw->name != row.dense;
-      if (raw->form == Form::kWhole || other) found.push_back({strategy, std::string(raw->name)});
+      if (raw->form == Form::kWhole || other) found.push_back({topology, std::string(raw->name)});
     }
   }
   return found;
@@ -166,8 +166,8 @@ std::vector<Scheme> make_schemes(const Problem& problem) {
     for (const casync::Aggregation& bulk : bulk_rules(problem)) {
       for (const Ways& way : ways(problem)) {
         for (const sim::TransferOrder order : orders(problem)) {
-          schemes.push_back({.strategy = way.strategy,
-                             .raw_strategy = way.raw_strategy,
+          schemes.push_back({.topology = way.topology,
+                             .raw_topology = way.raw_topology,
                              .bulk = bulk,
                              .batch = batch,
                              .transfer_order = order});
@@ -207,12 +207,12 @@ bool folded_only(const Problem& problem) {
 
 Choices make_choices(const Problem& problem) {
   Choices choices;
-  if (sends_raw_alone(problem.strategy)) {
+  if (sends_raw_alone(problem.topology)) {
     if (has_half_precision(problem.model)) {
       throw io::InputError(fmt::format(
           "`topology` {} sends gradients as fp32, but the model has some of half precision: take "
           "PS, RING or BEST",
-          problem.strategy));
+          problem.topology));
     }
     choices.gradients.assign(problem.model.gradients.size(), {casync::Decision{}});
     add_whole(problem, choices);
@@ -237,9 +237,9 @@ Choices make_choices(const Problem& problem) {
       }
     }
   }
-  for (const std::string& strategy : strategies_of(problem)) {
+  for (const std::string& topology : topologies_of(problem)) {
     Problem one = problem;
-    one.strategy = strategy;
+    one.topology = topology;
     for (const BaselineRow& baseline : baselines()) {
       add_baseline(problem, baseline.make(one), choices);
     }
@@ -255,11 +255,11 @@ Choices make_choices(const Problem& problem) {
 casync::Plan make_plan(const Problem& problem, const Choices& choices, std::size_t scheme,
                        std::span<const std::uint16_t> options) {
   const Scheme& chosen = choices.schemes.at(scheme);
-  casync::Plan plan = {.strategy = chosen.strategy,
+  casync::Plan plan = {.topology = chosen.topology,
                        .nodes = problem.nodes,
                        .algorithms = choices.algorithms,
                        .decisions = {},
-                       .raw_strategy = chosen.raw_strategy,
+                       .raw_topology = chosen.raw_topology,
                        .bulk = chosen.bulk,
                        .batch = chosen.batch};
   if (problem.machines) plan.gpus_per_node = problem.machines->cluster.gpus_per_node;

@@ -15,8 +15,8 @@ namespace hipress::planner {
 
 /// How a whole plan is laid out, apart from its gradients' decisions.
 struct Scheme {
-  std::string strategy;            ///< a row of casync::strategies()
-  std::string raw_strategy = {};   ///< empty: `strategy` too
+  std::string topology;            ///< a row of casync::topologies()
+  std::string raw_topology = {};   ///< empty: `topology` too
   casync::Aggregation bulk = {};   ///< threshold 0: off
   casync::Aggregation batch = {};  ///< threshold 0: off
   sim::TransferOrder transfer_order = sim::TransferOrder::kReady;
@@ -37,10 +37,10 @@ struct Choices {
 /// for an algorithm with stages by its smallest factor, and N; besides it may be what a baseline
 /// decides for it, so that every baseline of the problem's algorithms is one of the plans. Where
 /// folded_only(), other K than multiples of N are left out, those of the baselines too. Schemes are
-/// all combinations of the problem's strategies, bulk and batch rules (off, and thresholds with
-/// waits of some shares of backward) and transfer orders. Strategy "best": ps and ring, and
+/// all combinations of the problem's topologies, bulk and batch rules (off, and thresholds with
+/// waits of some shares of backward) and transfer orders. Topology "best": ps and ring, and
 /// allgather where an algorithm is sparse, for raw gradients that one or the library's all-reduce.
-/// A strategy that sends_raw_alone(): everything raw, or compressed in stages.
+/// A topology that sends_raw_alone(): everything raw, or compressed in stages.
 Choices make_choices(const Problem& problem);
 
 /// Problem::choices of it.

@@ -12,7 +12,7 @@ namespace hipress::planner {
 /// encoded on its way, and by rank.
 struct Coarseness {
   int place = 0;          ///< 0: nothing
-  int encodings = 0;      ///< casync::Strategy::encodings; of factors, which travel raw, 1
+  int encodings = 0;      ///< casync::Topology::encodings; of factors, which travel raw, 1
   int negative_rank = 0;  ///< of algorithms that have one: a higher rank keeps more
   auto operator<=>(const Coarseness&) const = default;
 };

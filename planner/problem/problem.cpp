@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "kernels/codec/codec.hpp"
 #include "plans/plan_builder.hpp"
 
@@ -34,36 +34,36 @@ bool allows(const Problem& problem, const casync::Plan& plan) {
   return true;
 }
 
-std::vector<std::string> strategies_of(const Problem& problem) {
-  if (problem.strategy != "best") return {problem.strategy};
+std::vector<std::string> topologies_of(const Problem& problem) {
+  if (problem.topology != "best") return {problem.topology};
   const bool sparse = std::ranges::any_of(problem.algorithms, [](const std::string& name) {
     return kernels::make_codec(name)->traits().sparse;
   });
   std::vector<std::string> names;
-  for (const casync::Strategy* strategy : casync::strategies_for(casync::Operation::kMean)) {
-    using Form = casync::Strategy::Form;
-    const bool may = strategy->form == Form::kAny || (sparse && strategy->form == Form::kEncoded);
-    if (may) names.emplace_back(strategy->name);
+  for (const casync::Topology* topology : casync::topologies_for(casync::Operation::kMean)) {
+    using Form = casync::Topology::Form;
+    const bool may = topology->form == Form::kAny || (sparse && topology->form == Form::kEncoded);
+    if (may) names.emplace_back(topology->name);
   }
   return names;
 }
 
-bool sends_raw_alone(const std::string& strategy) {
-  return strategy != "best" &&
-         casync::find_strategy(strategy).form == casync::Strategy::Form::kWhole;
+bool sends_raw_alone(const std::string& topology) {
+  return topology != "best" &&
+         casync::find_topology(topology).form == casync::Topology::Form::kWhole;
 }
 
-std::string raw_strategy_of(const casync::Plan& plan) {
-  return std::string(casync::carriers(plan.strategy, plan.raw_strategy).raw->name);
+std::string raw_topology_of(const casync::Plan& plan) {
+  return std::string(casync::topologies_of(plan.topology, plan.raw_topology).raw->name);
 }
 
-casync::Plan in_one_strategy(casync::Plan plan) {
+casync::Plan in_one_topology(casync::Plan plan) {
   const bool compresses = std::any_of(
       plan.decisions.begin(), plan.decisions.end(),
       [](const casync::Decision& decision) { return decision.algorithm != casync::kRaw; });
-  if (compresses || plan.raw_strategy.empty()) return plan;
-  plan.strategy = std::exchange(plan.raw_strategy, {});
-  if (sends_raw_alone(plan.strategy)) plan.decisions.assign(plan.decisions.size(), {});
+  if (compresses || plan.raw_topology.empty()) return plan;
+  plan.topology = std::exchange(plan.raw_topology, {});
+  if (sends_raw_alone(plan.topology)) plan.decisions.assign(plan.decisions.size(), {});
   return plan;
 }
 
@@ -89,7 +89,7 @@ bool is_additive(const std::string& algorithm) {
 std::string refusal(const Problem& problem, const models::Gradient& gradient,
                     const casync::Algorithm& algorithm) {
   if (!algorithm.is_additive()) {
-    return sends_raw_alone(problem.strategy) ? problem.strategy + " adds gradients as they travel"
+    return sends_raw_alone(problem.topology) ? problem.topology + " adds gradients as they travel"
                                              : "";
   }
   if (problem.machines != nullptr && problem.machines->cluster.gpus_per_node > 1) {
@@ -101,7 +101,7 @@ std::string refusal(const Problem& problem, const models::Gradient& gradient,
 bool may_compress(const Problem& problem) {
   if (problem.nodes == 1 || problem.algorithms.empty()) return false;
   if (kind_of(problem.schedule) == JobKind::kSharding) return true;
-  return !sends_raw_alone(problem.strategy) ||
+  return !sends_raw_alone(problem.topology) ||
          std::any_of(problem.algorithms.begin(), problem.algorithms.end(), is_additive);
 }
 

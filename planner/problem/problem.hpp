@@ -54,9 +54,9 @@ inline constexpr double kTolerance = 0.005;
 /// What is to be planned.
 struct Problem {
   const models::Model& model;
-  /// A row of casync::strategies(); "best": all of them, also one for what is compressed and
+  /// A row of casync::topologies(); "best": all of them, also one for what is compressed and
   /// another for what is raw
-  std::string strategy = "ps";
+  std::string topology = "ps";
   std::uint32_t nodes = 16;
   std::vector<std::string> algorithms;      ///< the ones a plan may use: "onebit", "tbq(tau=0.25)"
   const costs::Profile* profile = nullptr;  ///< of SeCoPa's formulas; null: the published costs
@@ -86,15 +86,15 @@ bool allows(const Problem& problem, const models::Gradient& gradient, const std:
 /// Whether the plan sends all of its gradients so, or raw.
 bool allows(const Problem& problem, const casync::Plan& plan);
 
-/// The strategies that a problem leaves to choose from for compressed gradients: "best" has those
+/// The topologies that a problem leaves to choose from for compressed gradients: "best" has those
 /// of encoded messages alone only where an algorithm's are sparse.
-std::vector<std::string> strategies_of(const Problem& problem);
+std::vector<std::string> topologies_of(const Problem& problem);
 
-/// Whether the strategy, a row of casync::strategies() or "best", can carry nothing but raw values:
+/// Whether the topology, a row of casync::topologies() or "best", can carry nothing but raw values:
 /// gradients that are not compressed, and factors.
-bool sends_raw_alone(const std::string& strategy);
+bool sends_raw_alone(const std::string& topology);
 
-/// Whether a gradient is not fp32, so that a strategy that sends_raw_alone() cannot carry it.
+/// Whether a gradient is not fp32, so that a topology that sends_raw_alone() cannot carry it.
 bool has_half_precision(const models::Model& model);
 
 /// The algorithm of that name sends factors of whole gradients, which are averaged.
@@ -108,11 +108,11 @@ std::string refusal(const Problem& problem, const models::Gradient& gradient,
 bool may_compress(const Problem& problem);
 
 /// How the plan's raw gradients travel.
-std::string raw_strategy_of(const casync::Plan& plan);
+std::string raw_topology_of(const casync::Plan& plan);
 
-/// The same plan, said as one of a single strategy where it compresses nothing and raw gradients
-/// have a strategy of their own.
-casync::Plan in_one_strategy(casync::Plan plan);
+/// The same plan, said as one of a single topology where it compresses nothing and raw gradients
+/// have a topology of their own.
+casync::Plan in_one_topology(casync::Plan plan);
 
 /// The algorithm that a search for lossy compression uses: the first of `names` that is no mere
 /// cast to half precision, or the first if all are. `names` must not be empty.

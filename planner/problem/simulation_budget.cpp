@@ -39,7 +39,7 @@ void SimulationBudget::restart() {
   reserve_s_ = 0;
 }
 
-std::string SimulationBudget::objection(double tasks, Engine engine) const {
+std::string SimulationBudget::objection(double tasks, SimulationKind engine) const {
   const double needed_s = tasks * task_s_[static_cast<std::size_t>(engine)];
   const double left = left_s();
   if (needed_s <= left) return {};
@@ -48,7 +48,7 @@ std::string SimulationBudget::objection(double tasks, Engine engine) const {
                      io::format_duration(needed_s, 2), io::format_duration(std::max(left, 0.0), 2));
 }
 
-void SimulationBudget::note(double tasks, Engine engine, double seconds) {
+void SimulationBudget::note(double tasks, SimulationKind engine, double seconds) {
   if (tasks >= kTimedTasks) task_s_[static_cast<std::size_t>(engine)] = seconds / tasks;
 }
 

@@ -12,7 +12,7 @@ namespace hipress::planner {
 
 /// What simulates a plan on the network asked for. Of a folded graph, messages of one node alone
 /// share links, so a task takes less than where those of all nodes do.
-enum class Engine : std::uint8_t { kPatterns, kPort, kFairFolded, kFair };
+enum class SimulationKind : std::uint8_t { kPatterns, kPort, kFairFolded, kFair };
 inline constexpr std::size_t kEngines = 4;
 
 /// How long simulations may go on until a command ends. What would take longer is not begun, and
@@ -26,10 +26,10 @@ class SimulationBudget {
 
   /// Why a simulation of so many tasks should not begin, or empty: "it would take about 20s, for
   /// which the budget leaves 3s".
-  std::string objection(double tasks, Engine engine) const;
+  std::string objection(double tasks, SimulationKind engine) const;
 
   /// Takes note of how long a simulation took.
-  void note(double tasks, Engine engine, double seconds);
+  void note(double tasks, SimulationKind engine, double seconds);
 
   /// Keeps so many seconds of the end for what comes last, until this is called again.
   void reserve(double seconds) { reserve_s_ = seconds; }

@@ -17,7 +17,7 @@ casync::Plan named_plan(const std::string& name, const Problem& problem) {
   return plans::resolve_plan(
              nothing && name != "fp16" ? "none" : name,
              {.model = problem.model,
-              .strategy = problem.strategy,
+              .topology = problem.topology,
               .nodes = problem.nodes,
               .algorithm = nothing ? std::string("fp16") : first_lossy(problem.algorithms)})
       .plan;
@@ -32,7 +32,7 @@ casync::Plan fp16(const Problem& problem) { return named_plan("fp16", problem); 
 casync::Plan all(const Problem& problem) { return named_plan("all", problem); }
 casync::Plan threshold(const Problem& problem) { return named_plan("threshold:262144", problem); }
 casync::Plan secopa(const Problem& problem) {
-  const bool decides = !of_slices(problem.algorithms).empty() && secopa_knows(problem.strategy);
+  const bool decides = !of_slices(problem.algorithms).empty() && secopa_knows(problem.topology);
   return decides ? search_secopa(problem).plan : none(problem);
 }
 

@@ -15,16 +15,16 @@ struct BaselineRow {
   std::string_view help;
   /// Without decisions: it makes no sense on these machines, or is what another row makes.
   casync::Plan (*make)(const Problem& problem);
-  bool compresses = true;  ///< else a strategy that sends_raw_alone() can carry it too
+  bool compresses = true;  ///< else a topology that sends_raw_alone() can carry it too
   /// That it has whatever the problem's is; empty: the problem's.
-  std::string_view strategy = {};
+  std::string_view topology = {};
   /// As `make` decides, with the bulk groups that suit it best.
   bool grouped = false;
   /// That it compresses with whatever the problem's are; empty: with none but these.
   std::string_view algorithm = {};
   /// `make` simulates many plans.
   bool searches = false;
-  /// By SeCoPa's formulas: only strategies with formulas can carry it (secopa_knows()).
+  /// By SeCoPa's formulas: only topologies with formulas can carry it (secopa_knows()).
   bool by_formulas = false;
   JobKind kind = JobKind::kAveraging;  ///< of jobs that it is for
   /// "FSDP2 by default": in sentences, of what a framework runs as it is; empty: none does.
@@ -33,7 +33,7 @@ struct BaselineRow {
   bool is_default = false;
 
   /// A library's own, whose nodes are GPUs: as_collectives_see().
-  bool is_collective() const { return !strategy.empty(); }
+  bool is_collective() const { return !topology.empty(); }
   /// A library's collectives serve all kinds of jobs.
   bool is_for(JobKind job) const {
     return kind == job || (kind == JobKind::kAveraging && is_collective());

@@ -21,7 +21,7 @@ namespace {
 /// Cost of one gradient with partitions of x elements each. Terms are added in the order written,
 /// so that plans equal the published ones to the byte.
 struct Formula {
-  std::string_view strategy;
+  std::string_view topology;
   bool by_steps;  ///< what is sent costs the same a step for any N
   double (*raw)(const SecopaCosts& costs, int nodes, double x);
   double (*compressed)(const SecopaCosts& costs, int nodes, int partitions, double x);
@@ -57,13 +57,13 @@ constexpr std::array kFormulas = {Formula{"ps", false, ps_raw, ps_compressed},
                                   Formula{"ring", true, ring_raw, ring_compressed},
                                   Formula{"allgather", true, ring_raw, allgather_compressed}};
 
-const Formula& find_formula(std::string_view strategy) {
-  const auto found = std::ranges::find(kFormulas, strategy, &Formula::strategy);
+const Formula& find_formula(std::string_view topology) {
+  const auto found = std::ranges::find(kFormulas, topology, &Formula::topology);
   if (found != kFormulas.end()) return *found;
   std::vector<std::string_view> names;
-  for (const Formula& formula : kFormulas) names.push_back(formula.strategy);
+  for (const Formula& formula : kFormulas) names.push_back(formula.topology);
   throw io::InputError(fmt::format("search secopa has formulas for {}, not for {}",
-                                   fmt::join(names, " and "), io::quote(strategy)));
+                                   fmt::join(names, " and "), io::quote(topology)));
 }
 
 /// All K are tried up to this one; of larger ones the powers of two, and N.
@@ -97,10 +97,10 @@ std::vector<std::string> diagnostics_of(const Problem& problem) {
     diagnostics.push_back(
         fmt::format("of more than {} partitions, only powers of two and N were tried", kMaxOfAll));
   }
-  if (find_formula(problem.strategy).by_steps) {
+  if (find_formula(problem.topology).by_steps) {
     if (!interpolation.empty()) {
       diagnostics.push_back(
-          "topology " + problem.strategy +
+          "topology " + problem.topology +
           " costs the same a message with any number of nodes: nothing was interpolated or "
           "extrapolated");
     }
@@ -117,13 +117,13 @@ std::vector<std::string> diagnostics_of(const Problem& problem) {
 
 }  // namespace
 
-bool secopa_knows(std::string_view strategy) {
-  return std::ranges::find(kFormulas, strategy, &Formula::strategy) != kFormulas.end();
+bool secopa_knows(std::string_view topology) {
+  return std::ranges::find(kFormulas, topology, &Formula::topology) != kFormulas.end();
 }
 
-SecopaChoice choose(const SecopaCosts& costs, std::string_view strategy, std::uint32_t nodes,
+SecopaChoice choose(const SecopaCosts& costs, std::string_view topology, std::uint32_t nodes,
                     std::int64_t elements) {
-  const Formula& formula = find_formula(strategy);
+  const Formula& formula = find_formula(topology);
   const int count = static_cast<int>(nodes);
   if (count == 1) return {};
   const auto size = static_cast<double>(elements);
@@ -143,7 +143,7 @@ SearchResult search_secopa(const Problem& problem) {
         fmt::join(problem.algorithms, ", ")));
   }
   const std::string& name = first_lossy(names);
-  const plans::PlanContext context = {problem.model, problem.strategy, problem.nodes, name};
+  const plans::PlanContext context = {problem.model, problem.topology, problem.nodes, name};
   plans::PlanBuilder builder(context);
   const SecopaCosts costs = problem.nodes == 1 ? SecopaCosts{}
                             : problem.profile
@@ -153,7 +153,7 @@ SearchResult search_secopa(const Problem& problem) {
   for (std::size_t g = 0; g < problem.model.gradients.size(); ++g) {
     const std::int64_t elements = problem.model.gradients[g].elements;
     const auto [known, is_new] = choices.try_emplace(elements);
-    if (is_new) known->second = choose(costs, problem.strategy, problem.nodes, elements);
+    if (is_new) known->second = choose(costs, problem.topology, problem.nodes, elements);
     const SecopaChoice& choice = known->second;
     builder.decide(g, choice.compress ? builder.algorithm(name) : casync::kRaw, choice.partitions);
   }

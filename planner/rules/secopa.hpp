@@ -17,14 +17,14 @@ struct SecopaChoice {
   double cost = 0;
 };
 
-/// Whether there are formulas for a strategy.
-bool secopa_knows(std::string_view strategy);
+/// Whether there are formulas for a topology.
+bool secopa_knows(std::string_view topology);
 
-/// SeCoPa's decision for one gradient of `elements` among `nodes`, by the formulas for `strategy`
+/// SeCoPa's decision for one gradient of `elements` among `nodes`, by the formulas for `topology`
 /// (io::InputError for one without): the K of 1 … N (of those above 2^14, the powers of
 /// two and N) with the least cost, the first of equals, raw and compressed; compressed only if that
 /// is strictly cheaper. One node has nobody to send to: raw, K = 1.
-SecopaChoice choose(const SecopaCosts& costs, std::string_view strategy, std::uint32_t nodes,
+SecopaChoice choose(const SecopaCosts& costs, std::string_view topology, std::uint32_t nodes,
                     std::int64_t elements);
 
 /// Plans each gradient alone by SeCoPa's published cost model, with the published costs or, if the

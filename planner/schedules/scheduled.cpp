@@ -87,7 +87,7 @@ std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double toleran
 
 StateMemory memory_of_schedule(const Problem& problem, const casync::Schedule& schedule) {
   casync::Plan plan = {
-      .strategy = "allreduce", .nodes = problem.nodes, .algorithms = {}, .decisions = {}};
+      .topology = "allreduce", .nodes = problem.nodes, .algorithms = {}, .decisions = {}};
   plan.decisions.resize(problem.model.gradients.size());
   plan.schedule = schedule;
   if (kind_of(schedule) == JobKind::kSharding) {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "planner/bound/bound.hpp"
 #include "planner/bound/relaxation.hpp"
@@ -64,7 +64,7 @@ class Simulations {
   const Problem& problem_;
   const Choices& choices_;
   Evaluator evaluator_;
-  Timeline timeline_;
+  PatternSimulator timeline_;
   std::optional<Recording> base_;
   std::int64_t count_ = 0;
 };
@@ -129,9 +129,9 @@ class BranchAndBound {
   /// factors: its all-reduces of later ones wait for those of the gradients that follow.
   bool has_prefixes(std::uint32_t scheme) const {
     const Scheme& plans = choices_.schemes[scheme];
-    const casync::Strategy& raw = *casync::carriers(plans.strategy, plans.raw_strategy).raw;
+    const casync::Topology& raw = *casync::topologies_of(plans.topology, plans.raw_topology).raw;
     return simulations_.timed_by_units({scheme, {}}) && plans.bulk.threshold_bytes == 0 &&
-           !(raw.form == casync::Strategy::Form::kWhole && has_factors());
+           !(raw.form == casync::Topology::Form::kWhole && has_factors());
   }
 
   bool has_factors() const {
@@ -282,7 +282,7 @@ Optimum find_optimum(const Problem& problem, const Choices& choices) {
 
 SearchResult search_exhaustive(const Problem& problem) {
   const Choices choices = exhaustive_choices(problem);
-  if (const casync::Strategy* const unknown = strategy_without_bound(choices)) {
+  if (const casync::Topology* const unknown = topology_without_bound(choices)) {
     throw io::InputError(
         fmt::format("topology {} says nothing of what it costs at the least, so search exhaustive "
                     "cannot rule plans out: take `search` timeline",

@@ -18,7 +18,7 @@ namespace {
 /// All that a fragment may be sent as: raw, and each algorithm that the plan can say, which it is
 /// given, in each number of partitions.
 std::vector<casync::Decision> options_of_fragments(const Problem& problem, casync::Plan& plan) {
-  if (sends_raw_alone(plan.strategy)) return {};
+  if (sends_raw_alone(plan.topology)) return {};
   for (const std::string& name : of_slices(problem.algorithms)) {
     const auto has = [&](const casync::Algorithm& one) { return one.name == name; };
     if (std::ranges::none_of(plan.algorithms, has)) plan.algorithms.push_back(algorithm(name));
@@ -50,7 +50,7 @@ class FragmentSearch {
         budget_(problem.limits) {}
 
   SearchResult run() {
-    for (const std::string& strategy : strategies_of(problem_)) start_in(strategy);
+    for (const std::string& topology : topologies_of(problem_)) start_in(topology);
     if (!best_) throw io::InputError(refusal_);
     improve();
     return {.plan = std::move(best_->plan),
@@ -67,7 +67,7 @@ class FragmentSearch {
 
   bool has_time() const { return !budget_.interrupted() && budget_.share() < 1; }
 
-  /// None where the strategy cannot carry the plan, or there is no time left to simulate it.
+  /// None where the topology cannot carry the plan, or there is no time left to simulate it.
   std::optional<double> step_s(const casync::Plan& plan) {
     try {
       budget_.count(1);
@@ -93,12 +93,12 @@ class FragmentSearch {
   }
 
   /// Rules in the order of what they give up.
-  void start_in(const std::string& strategy) {
-    Problem in_strategy = problem_;
-    in_strategy.strategy = strategy;
+  void start_in(const std::string& topology) {
+    Problem in_topology = problem_;
+    in_topology.topology = topology;
     const auto try_rule = [&](casync::Plan (*rule)(const Problem&)) {
       if (best_ && !has_time()) return;
-      casync::Plan plan = rule(in_strategy);
+      casync::Plan plan = rule(in_topology);
       plan.schedule = problem_.schedule;
       plan.gpus_per_node = problem_.machines->cluster.gpus_per_node;
       consider(std::move(plan));
@@ -107,8 +107,8 @@ class FragmentSearch {
     if (problem_.algorithms.empty()) return;
     const bool halves = std::ranges::find(problem_.algorithms, "fp16") != problem_.algorithms.end();
     if (halves) try_rule(rules::fp16);
-    if (sends_raw_alone(strategy)) return;
-    if (strategy == "ps" || strategy == "ring") try_rule(rules::secopa);
+    if (sends_raw_alone(topology)) return;
+    if (topology == "ps" || topology == "ring") try_rule(rules::secopa);
     try_rule(rules::all);
   }
 

@@ -9,11 +9,11 @@
 namespace hipress::planner {
 
 /// The fastest plan that a local search finds for a schedule of local updates. It begins with the
-/// best of the rules none, fp16, SeCoPa's and all, each tried with every strategy of the problem.
+/// best of the rules none, fp16, SeCoPa's and all, each tried with every topology of the problem.
 /// Fragment by fragment it then takes another algorithm or number of partitions if that makes a
 /// step shorter by more than the problem's tolerance, until the problem's limits are reached.
 ///
-/// io::InputError where no strategy can carry the schedule.
+/// io::InputError where no topology can carry the schedule.
 SearchResult search_fragments(const Problem& problem);
 
 /// Plans that send the gradient's fragment otherwise, all else as in `plan`.

@@ -65,7 +65,7 @@ Candidate greedy_candidate(const Problem& problem, Evaluator& evaluator, std::ui
     }
     return gradients[a].ready_s > gradients[b].ready_s;
   });
-  Timeline timeline;
+  PatternSimulator timeline;
   Recording base = timeline.record(schedule());
   ++evaluations;
   for (const std::uint32_t g : order) {

@@ -166,8 +166,8 @@ class Walk {
   Best& best_;
   Visited& visited_;
   const Limits& limits_;
-  Timeline timeline_;
-  Schedule prefix_;
+  PatternSimulator timeline_;
+  PatternGraph prefix_;
   Candidate candidate_;                       // the prefix, and anything behind it
   std::vector<std::uint32_t> factors_;        // Task::gradient of the next factor, after each unit
   std::size_t number_ = 0;                    // of the part
@@ -305,7 +305,7 @@ bool PrefixSearch::improve(Candidate& best, std::int64_t& time, const Limits& li
   Visited visited;
   Walk first(bound_, ready_, scheme_, shared, visited, limits);
   std::vector<Part> parts(1);
-  parts.front().state = Timeline::beginning(bound_.any().representatives);
+  parts.front().state = PatternSimulator::beginning(bound_.any().representatives);
   for (std::size_t place = 0; place + 1 < gradients && parts.size() < kParts; ++place) {
     std::vector<Part> divided;
     for (const Part& part : parts) first.divide(part, divided);

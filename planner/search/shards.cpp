@@ -43,7 +43,7 @@ class ShardSearch {
       : problem_(problem),
         table_(problem.schedule.timetable(problem.model)),
         budget_(problem.limits) {
-    plan_.strategy = "allreduce";  // a library's collectives
+    plan_.topology = "allreduce";  // a library's collectives
     plan_.nodes = problem.nodes;
     plan_.decisions.resize(problem.model.gradients.size());
     plan_.gathers.assign(problem.model.gradients.size(), casync::kRaw);
@@ -221,7 +221,7 @@ std::string refusal_of_nodes(const Problem& problem, const casync::Schedule& sch
   try {
     const GpuProblem gpus(problem);
     casync::Plan plan{
-        .strategy = "allreduce", .nodes = gpus.problem().nodes, .algorithms = {}, .decisions = {}};
+        .topology = "allreduce", .nodes = gpus.problem().nodes, .algorithms = {}, .decisions = {}};
     plan.decisions.resize(problem.model.gradients.size());
     plan.schedule = schedule;
     const casync::Layout layout = casync::make_layout(problem.model, plan);

@@ -61,9 +61,9 @@ std::vector<Candidate> thresholds(const StartContext& context) {
 std::vector<Candidate> of_baselines(const StartContext& context) {
   std::vector<Candidate> candidates;
   Problem problem = context.problem;
-  problem.strategy = context.choices.schemes[context.scheme].strategy;
+  problem.topology = context.choices.schemes[context.scheme].topology;
   for (const BaselineRow& baseline : baselines()) {
-    if (baseline.compresses && sends_raw_alone(problem.strategy)) continue;
+    if (baseline.compresses && sends_raw_alone(problem.topology)) continue;
     const casync::Plan plan = baseline.make(problem);
     Candidate candidate = first_options(context);
     for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
@@ -115,7 +115,7 @@ std::vector<Candidate> prices(const StartContext& context) {
 std::vector<Candidate> of_bound(const StartContext& context) {
   Choices choices = context.choices;
   choices.schemes = {context.choices.schemes[context.scheme]};
-  if (strategy_without_bound(choices)) return {};
+  if (topology_without_bound(choices)) return {};
   const Bound bound = lower_bound(context.problem.model, *context.problem.machines, choices);
   if (bound.options.empty()) return {};
   return {{context.scheme, bound.options}};

@@ -55,7 +55,8 @@ class TimelineSearch {
         draws_(problem.limits.seed),
         search_share_(problem.machines->network == sim::Network::kPort ? kSearchShare
                                                                        : kOwnSearchShare),
-        timelines_(std::max(1u, problem.limits.jobs), Timeline([this] { return stops(); })) {
+        timelines_(std::max(1u, problem.limits.jobs),
+                   PatternSimulator([this] { return stops(); })) {
     evaluator_.set_stop([this] { return stops(); });
   }
   TimelineSearch(const TimelineSearch&) = delete;
@@ -89,14 +90,14 @@ class TimelineSearch {
 
   // ---- simulating ----
 
-  Schedule schedule(Detail detail, const Candidate& candidate) {
+  PatternGraph schedule(Detail detail, const Candidate& candidate) {
     return detail == Detail::kCoarse ? evaluator_.coarse(candidate) : evaluator_.exact(candidate);
   }
 
   /// Times of candidates up to `limit`; beyond, kNever.
   std::vector<std::int64_t> times(Detail detail, const std::vector<Candidate>& candidates,
                                   std::int64_t limit, const Recording* base) {
-    std::vector<Schedule> schedules;
+    std::vector<PatternGraph> schedules;
     for (const Candidate& candidate : candidates) schedules.push_back(schedule(detail, candidate));
     std::vector<std::int64_t> result(candidates.size());
     sim::run_parallel(candidates.size(), problem_.limits.jobs, [&](std::size_t i, unsigned job) {
@@ -335,7 +336,7 @@ class TimelineSearch {
     return steps_of(evaluator_.exact(candidate)) <= kMaxExactSteps;
   }
 
-  static std::size_t steps_of(const Schedule& schedule) {
+  static std::size_t steps_of(const PatternGraph& schedule) {
     std::size_t steps = 0;
     for (const PlacedUnit& unit : schedule.units) steps += unit.pattern->count();
     return steps;
@@ -508,8 +509,8 @@ class TimelineSearch {
   Evaluator evaluator_;
   const Neighbourhoods neighbourhoods_;
   Neighbourhoods::Draws draws_;
-  const double search_share_;        // of the budget, after which search on network port is over
-  std::vector<Timeline> timelines_;  // one per job
+  const double search_share_;  // of the budget, after which search on network port is over
+  std::vector<PatternSimulator> timelines_;  // one per job
   std::vector<Found> starts_;
   std::vector<Found> pool_;  // the best first
   std::vector<Candidate> for_any_network_;

@@ -196,10 +196,10 @@ AffordableTime affordable_iteration(const models::Model& model, const casync::Pl
                          : seconds_of(how.scenario, how.fold, graph);
   };
   if (!machines.budget) return {simulate(), how.diagnostic};
-  const Engine engine = from_patterns ? Engine::kPatterns
-                        : on_port     ? Engine::kPort
-                        : how.folds   ? Engine::kFairFolded
-                                      : Engine::kFair;
+  const SimulationKind engine = from_patterns ? SimulationKind::kPatterns
+                                : on_port     ? SimulationKind::kPort
+                                : how.folds   ? SimulationKind::kFairFolded
+                                              : SimulationKind::kFair;
   if (const std::string why = machines.budget->objection(how.tasks, engine); !why.empty()) {
     return {std::nullopt, fmt::format("not simulated: about {:.0e} tasks, {}", how.tasks, why)};
   }

@@ -48,24 +48,24 @@ Evaluator::Evaluator(const Problem& problem, const Choices& choices)
     first_option_.push_back(first_option_.back() + options.size());
   }
   for (const Scheme& scheme : choices.schemes) {
-    carriers_.push_back(casync::carriers(scheme.strategy, scheme.raw_strategy));
+    pair_.push_back(casync::topologies_of(scheme.topology, scheme.raw_topology));
   }
-  for (std::uint32_t scheme = 0; scheme < carriers_.size(); ++scheme) {
+  for (std::uint32_t scheme = 0; scheme < pair_.size(); ++scheme) {
     options_fold_.push_back(!folded_only(problem) || do_options_fold(scheme));
   }
 }
 
 bool Evaluator::has_coarse(std::uint32_t scheme) const {
-  return carriers_[scheme].encoded->has_coarse() && carriers_[scheme].raw->has_coarse();
+  return pair_[scheme].encoded->has_coarse() && pair_[scheme].raw->has_coarse();
 }
 
-Schedule Evaluator::coarse(const Candidate& candidate) {
+PatternGraph Evaluator::coarse(const Candidate& candidate) {
   if (!has_coarse(candidate.scheme)) return exact(candidate);
   lay_out(candidate);
   return schedule(candidate, Fidelity::kCoarse);
 }
 
-Schedule Evaluator::exact(const Candidate& candidate) {
+PatternGraph Evaluator::exact(const Candidate& candidate) {
   lay_out(candidate);
   const bool fold = folded_only(problem_) ||
                     std::all_of(units_.begin(), units_.end(),
@@ -73,19 +73,19 @@ Schedule Evaluator::exact(const Candidate& candidate) {
   return schedule(candidate, fold && problem_.nodes > 1 ? Fidelity::kFolded : Fidelity::kWhole);
 }
 
-Schedule Evaluator::whole(const Candidate& candidate) {
+PatternGraph Evaluator::whole(const Candidate& candidate) {
   lay_out(candidate);
   return schedule(candidate, Fidelity::kWhole);
 }
 
-Schedule Evaluator::folded(const Candidate& candidate) {
+PatternGraph Evaluator::folded(const Candidate& candidate) {
   lay_out(candidate);
   return schedule(candidate, Fidelity::kFolded);
 }
 
 bool Evaluator::folds(const Unit& unit, std::uint32_t scheme) const {
   if (!folds_at_least_bounded(unit.decision, scheme)) return false;
-  const bool whole = strategy_of(unit.decision, scheme)->form == casync::Strategy::Form::kWhole;
+  const bool whole = topology_of(unit.decision, scheme)->form == casync::Topology::Form::kWhole;
   return whole || !unit.factors.empty() ||
          unit.elements % (casync::kSliceWord * unit.decision.partitions) == 0;
 }
@@ -93,9 +93,9 @@ bool Evaluator::folds(const Unit& unit, std::uint32_t scheme) const {
 /// With every slice as long as the first.
 bool Evaluator::folds_at_least_bounded(const casync::Decision& decision,
                                        std::uint32_t scheme) const {
-  const casync::Strategy* strategy = strategy_of(decision, scheme);
-  return strategy->rotates &&
-         (strategy->form == casync::Strategy::Form::kWhole ||
+  const casync::Topology* topology = topology_of(decision, scheme);
+  return topology->rotates &&
+         (topology->form == casync::Topology::Form::kWhole ||
           decision.partitions % static_cast<std::int64_t>(problem_.nodes) == 0);
 }
 
@@ -107,8 +107,8 @@ bool Evaluator::do_options_fold(std::uint32_t scheme) const {
   });
 }
 
-Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
-  Schedule schedule;
+PatternGraph Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
+  PatternGraph schedule;
   schedule.representatives = fidelity == Fidelity::kWhole ? problem_.nodes : 1;
   schedule.compute_end = compute_end_;
   schedule.transfer_order = choices_.schemes[candidate.scheme].transfer_order;
@@ -132,12 +132,12 @@ Schedule Evaluator::schedule(const Candidate& candidate, Fidelity fidelity) {
 
 PatternKey Evaluator::key(std::int64_t elements, const casync::Decision& decision,
                           const Factors& factors, std::uint32_t scheme, Fidelity fidelity) const {
-  const casync::Strategy* strategy = strategy_of(decision, scheme);
-  const bool whole = strategy->form == casync::Strategy::Form::kWhole;
+  const casync::Topology* topology = topology_of(decision, scheme);
+  const bool whole = topology->form == casync::Topology::Form::kWhole;
   return {.elements = elements,
           .partitions = whole ? 1 : decision.partitions,
           .algorithm = decision.algorithm,
-          .strategy = strategy,
+          .topology = topology,
           .fidelity = fidelity,
           .factors = factors};
 }
@@ -152,7 +152,7 @@ const Pattern& Evaluator::pattern(const Unit& unit, std::uint32_t scheme, Fideli
 const Pattern& Evaluator::pattern_of_gradient(std::uint32_t g, std::uint16_t option,
                                               std::uint32_t scheme, Fidelity fidelity) {
   const casync::Decision& decision = choices_.gradients[g][option];
-  std::vector<const Pattern*>& known = singles_[{strategy_of(decision, scheme), fidelity}];
+  std::vector<const Pattern*>& known = singles_[{topology_of(decision, scheme), fidelity}];
   if (known.empty()) known.resize(first_option_.back(), nullptr);
   const Pattern*& entry = known[first_option_[g] + option];
   if (!entry) {
@@ -246,14 +246,14 @@ void Evaluator::group(const Candidate& candidate) {
 std::int64_t folded_iteration(const models::Model& model, const casync::Plan& plan,
                               const Machines& machines, sim::TransferOrder order) {
   const Problem problem = {.model = model,
-                           .strategy = plan.strategy,
+                           .topology = plan.topology,
                            .nodes = plan.nodes,
                            .algorithms = {},
                            .machines = &machines};
   Choices only = {.algorithms = plan.algorithms,
                   .gradients = {},
-                  .schemes = {{.strategy = plan.strategy,
-                               .raw_strategy = plan.raw_strategy,
+                  .schemes = {{.topology = plan.topology,
+                               .raw_topology = plan.raw_topology,
                                .bulk = plan.bulk,
                                .transfer_order = order}}};
   sim::predict_sizes(machines.profile, only.algorithms);
@@ -261,7 +261,7 @@ std::int64_t folded_iteration(const models::Model& model, const casync::Plan& pl
   const Candidate candidate = {0, std::vector<std::uint16_t>(plan.decisions.size(), 0)};
   Evaluator evaluator(problem, only);
   evaluator.set_stop(stop_of(machines));
-  return Timeline(stop_of(machines)).run(evaluator.folded(candidate));
+  return PatternSimulator(stop_of(machines)).run(evaluator.folded(candidate));
 }
 
 }  // namespace hipress::planner

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "casync/layout.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "planner/choices/choices.hpp"
-#include "planner/timing/timeline.hpp"
+#include "planner/timing/pattern_simulator.hpp"
 
 namespace hipress::planner {
 
@@ -22,10 +22,10 @@ struct Candidate {
 };
 
 /// Whether nodes with the same tasks take the same time for them on network port, and nothing slows
-/// a transfer but other transfers of its link. Timeline then simulates all that happens.
+/// a transfer but other transfers of its link. PatternSimulator then simulates all that happens.
 bool nodes_are_alike(const costs::Cluster& cluster);
 
-/// Makes a candidate's Schedule, which Timeline simulates. Fidelities:
+/// Makes a candidate's PatternGraph, which PatternSimulator simulates. Fidelities:
 ///  - coarse: a rough pattern per gradient, quick and for any candidate;
 ///  - whole: every task of every node;
 ///  - folded: one node stands for all, and every slice is as long as the first.
@@ -42,16 +42,16 @@ class Evaluator {
   bool has_exact() const { return exact_; }
 
   /// For any candidate. Not to be called by two threads at once.
-  Schedule coarse(const Candidate& candidate);
+  PatternGraph coarse(const Candidate& candidate);
   /// For candidates that can_be_exact(): folded if the whole graph and the folded one take the same
   /// time, or if the problem is folded_only(); else whole.
   /// Valid until the next trim(). Not to be called by two threads at once.
-  Schedule exact(const Candidate& candidate);
+  PatternGraph exact(const Candidate& candidate);
   /// As exact(), and never folded.
-  Schedule whole(const Candidate& candidate);
+  PatternGraph whole(const Candidate& candidate);
   /// As exact(), and always folded; the candidate's graph must be foldable at least with every
   /// slice as long as the first.
-  Schedule folded(const Candidate& candidate);
+  PatternGraph folded(const Candidate& candidate);
   /// Where the problem is folded_only(), no option of the scheme may have nodes differ: baselines,
   /// and plans that are given, may have other K than multiples of N.
   bool can_be_exact(const Candidate& candidate) const {
@@ -83,7 +83,7 @@ class Evaluator {
     casync::Decision decision;
     Factors factors = {};  ///< that stand for it
   };
-  Schedule schedule(const Candidate& candidate, Fidelity fidelity);
+  PatternGraph schedule(const Candidate& candidate, Fidelity fidelity);
   void lay_out(const Candidate& candidate);
   void group(const Candidate& candidate);
   /// What a gradient sends with an algorithm, as far as the rule for bulk groups sees it.
@@ -104,9 +104,9 @@ class Evaluator {
                                      Fidelity fidelity);
   PatternKey key(std::int64_t elements, const casync::Decision& decision, const Factors& factors,
                  std::uint32_t scheme, Fidelity fidelity) const;
-  const casync::Strategy* strategy_of(const casync::Decision& decision,
+  const casync::Topology* topology_of(const casync::Decision& decision,
                                       std::uint32_t scheme) const {
-    return &carriers_[scheme].of(casync::algorithm_at(choices_.algorithms, decision.algorithm));
+    return &pair_[scheme].of(casync::algorithm_at(choices_.algorithms, decision.algorithm));
   }
 
   const Problem& problem_;
@@ -118,14 +118,14 @@ class Evaluator {
   std::vector<std::uint32_t> round_;          // per place
   std::vector<casync::Groupable> groupable_;  // per place, with the candidate's algorithms
   std::int64_t compute_end_ = 0;
-  std::vector<casync::Carriers> carriers_;  // per scheme
+  std::vector<casync::TopologyPair> pair_;  // per scheme
   std::vector<bool> options_fold_;          // per scheme, where they have to
   std::vector<Unit> units_;                 // of the candidate at hand
   std::vector<std::optional<Sent>> sent_;   // by gradient and, raw first, algorithm
   const Candidate* candidate_ = nullptr;
   std::vector<std::size_t> first_option_;  // per gradient: its first place in what follows
-  /// Of gradients on their own, by strategy and fidelity; null: not looked up yet.
-  std::map<std::pair<const casync::Strategy*, Fidelity>, std::vector<const Pattern*>> singles_;
+  /// Of gradients on their own, by topology and fidelity; null: not looked up yet.
+  std::map<std::pair<const casync::Topology*, Fidelity>, std::vector<const Pattern*>> singles_;
 };
 
 /// The time in ps that a plan's iteration takes on network port, folded with every slice as long as

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "sim/service_order.hpp"
 
@@ -125,7 +125,7 @@ OneUnit unit_of(const PatternKey& key, const std::vector<casync::Algorithm>& alg
                 const costs::Cluster& cluster) {
   OneUnit one;
   one.model.gradients.push_back({.name = "unit", .elements = key.elements});
-  one.plan = {.strategy = std::string(key.strategy->name),
+  one.plan = {.topology = std::string(key.topology->name),
               .nodes = cluster.nodes,
               .gpus_per_node = cluster.gpus_per_node,
               .algorithms = algorithms,
@@ -159,7 +159,7 @@ class CoarseDraft final : public casync::CoarsePattern {
         nodes_(machines.cluster.nodes),
         gpus_(machines.cluster.gpus_per_node) {}
 
-  /// The strategy must have a coarse pattern.
+  /// The topology must have a coarse pattern.
   Pattern take() {
     if (!key_.factors.empty()) return averaged();
     const casync::CoarseCosts unit = costs_of(key_.elements, algorithm_);
@@ -168,10 +168,10 @@ class CoarseDraft final : public casync::CoarsePattern {
     const Step local = {.work = works_.of({.amount = bytes, .kind = Kind::kLocalReduce}),
                         .resource = Resource::kLocal};
     if (gpus_ > 1) start = {draft_.add(local, {})};
-    if (nodes_ > 1 && key_.strategy->form == casync::Strategy::Form::kWhole) {
+    if (nodes_ > 1 && key_.topology->form == casync::Topology::Form::kWhole) {
       return all_reduced(start, local, bytes);
     }
-    if (nodes_ > 1) ends = key_.strategy->coarse(*this, unit, start);
+    if (nodes_ > 1) ends = key_.topology->coarse(*this, unit, start);
     if (gpus_ > 1) draft_.add(local, ends.empty() ? start : ends);
     return finish(std::move(draft_));
   }
@@ -211,7 +211,7 @@ class CoarseDraft final : public casync::CoarsePattern {
     return unit;
   }
 
-  /// An encode and the raw strategy's phases for each factor, and a decode.
+  /// An encode and the raw topology's phases for each factor, and a decode.
   Pattern averaged() {
     const std::vector<casync::Factor> factors = as_factors(key_.factors);
     const auto code = [&](Kind kind, std::size_t stage, const casync::StepIds& after) {
@@ -228,8 +228,8 @@ class CoarseDraft final : public casync::CoarsePattern {
       ends = {code(Kind::kEncode, stage, ends)};
       if (nodes_ == 1) continue;
       const std::int64_t elements = key_.factors[stage].elements_in(key_.partitions);
-      if (key_.strategy->form != casync::Strategy::Form::kWhole) {
-        ends = key_.strategy->coarse(*this, costs_of(elements, nullptr), ends);
+      if (key_.topology->form != casync::Topology::Form::kWhole) {
+        ends = key_.topology->coarse(*this, costs_of(elements, nullptr), ends);
         continue;
       }
       const Task task = {.amount = elements * static_cast<std::int64_t>(sizeof(float)),

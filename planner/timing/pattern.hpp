@@ -20,7 +20,7 @@
 ///
 /// A plan changes in one gradient from one candidate to the next, so expanding a whole graph for
 /// each is mostly repetition. A *pattern* is the tasks of one unit (a gradient or bulk group) of
-/// some size, algorithm, K and strategy, without computation, with their work in picoseconds; it is
+/// some size, algorithm, K and topology, without computation, with their work in picoseconds; it is
 /// made once and used wherever such a unit occurs. It has the tasks of the unit's factors, too.
 namespace hipress::planner {
 
@@ -82,12 +82,12 @@ struct PatternKey {
   std::int64_t elements = 0;
   std::int32_t partitions = 1;
   std::int8_t algorithm = casync::kRaw;
-  const casync::Strategy* strategy = nullptr;
+  const casync::Topology* topology = nullptr;
   Fidelity fidelity = Fidelity::kCoarse;
-  Factors factors = {};  ///< that stand for the unit; `strategy` is theirs
+  Factors factors = {};  ///< that stand for the unit; `topology` is theirs
 
   auto tie() const {
-    return std::tie(elements, partitions, algorithm, strategy, fidelity, factors);
+    return std::tie(elements, partitions, algorithm, topology, fidelity, factors);
   }
   bool operator<(const PatternKey& other) const { return tie() < other.tie(); }
 };

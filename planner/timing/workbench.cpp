@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "plans/plan_builder.hpp"
 
@@ -56,8 +56,8 @@ std::vector<std::vector<std::uint32_t>> regrouped(const casync::Plan& original,
 bool same_plan(const TimedPlan& a, const TimedPlan& b) {
   const casync::Plan& x = a.plan;
   const casync::Plan& y = b.plan;
-  return a.transfer_order == b.transfer_order && x.strategy == y.strategy &&
-         x.raw_strategy == y.raw_strategy && x.bulk == y.bulk && x.batch == y.batch &&
+  return a.transfer_order == b.transfer_order && x.topology == y.topology &&
+         x.raw_topology == y.raw_topology && x.bulk == y.bulk && x.batch == y.batch &&
          x.bulk_groups == y.bulk_groups &&
          std::equal(x.algorithms.begin(), x.algorithms.end(), y.algorithms.begin(),
                     y.algorithms.end(),
@@ -81,9 +81,9 @@ std::string describe_option(const models::Model& model, const casync::Plan& plan
       casync::algorithm_at(plan.algorithms, decision.algorithm);
   const std::string name =
       plans::is_raw(model.gradients[g], plan, decision) ? "raw" : algorithm->name;
-  const bool by_raw_strategy = algorithm == nullptr || algorithm->is_additive();
-  if (by_raw_strategy && sends_raw_alone(raw_strategy_of(plan))) {
-    return fmt::format("{}, {}", name, raw_strategy_of(plan));
+  const bool by_raw_topology = algorithm == nullptr || algorithm->is_additive();
+  if (by_raw_topology && sends_raw_alone(raw_topology_of(plan))) {
+    return fmt::format("{}, {}", name, raw_topology_of(plan));
   }
   return fmt::format("{}, K = {}", name, decision.partitions);
 }
@@ -104,8 +104,8 @@ Coarseness coarseness_of(const models::Gradient& gradient, const casync::Plan& p
   if (plans::is_raw(gradient, plan, decision)) return {};
   const casync::Algorithm& algorithm =
       plan.algorithms[static_cast<std::size_t>(decision.algorithm)];
-  const casync::Carriers carriers = casync::carriers(plan.strategy, plan.raw_strategy);
-  return order.given_up(algorithm.name, carriers.encodings_of(algorithm, plan.nodes));
+  const casync::TopologyPair pair = casync::topologies_of(plan.topology, plan.raw_topology);
+  return order.given_up(algorithm.name, pair.encodings_of(algorithm, plan.nodes));
 }
 
 namespace {
@@ -152,15 +152,15 @@ Candidate Workbench::add(const TimedPlan& timed) {
     }
     candidate.options.push_back(place_of(choices_.gradients[g], decision));
   }
-  Scheme scheme = {.strategy = plan.strategy,
-                   .raw_strategy = plan.raw_strategy,
+  Scheme scheme = {.topology = plan.topology,
+                   .raw_topology = plan.raw_topology,
                    .bulk = plan.bulk,
                    .batch = plan.batch,
                    .transfer_order = timed.transfer_order};
   const Scheme& first = choices_.schemes.front();
-  if (sends_raw_alone(scheme.strategy) && !sends_raw_alone(first.strategy)) {
-    scheme.raw_strategy =
-        std::exchange(scheme.strategy, first.strategy);  // so other options can be
+  if (sends_raw_alone(scheme.topology) && !sends_raw_alone(first.topology)) {
+    scheme.raw_topology =
+        std::exchange(scheme.topology, first.topology);  // so other options can be
   }
   const auto found = std::find(choices_.schemes.begin(), choices_.schemes.end(), scheme);
   candidate.scheme = static_cast<std::uint32_t>(found - choices_.schemes.begin());
@@ -181,27 +181,27 @@ TimedPlan Workbench::timed(const Candidate& candidate, double iteration_s) const
 
 Coarseness Workbench::coarseness_of(std::size_t g, std::uint16_t option) const {
   const Scheme& scheme = choices_.schemes[plan_.scheme];
-  const casync::Plan only = {.strategy = scheme.strategy,
+  const casync::Plan only = {.topology = scheme.topology,
                              .nodes = problem_.nodes,
                              .algorithms = choices_.algorithms,
                              .decisions = {},
-                             .raw_strategy = scheme.raw_strategy};
+                             .raw_topology = scheme.raw_topology};
   return planner::coarseness_of(problem_.model.gradients[g], only, choices_.gradients[g][option],
                                 problem_.accuracy);
 }
 
 std::string Workbench::describe(std::size_t g, std::uint16_t option) const {
   const Scheme& scheme = choices_.schemes[plan_.scheme];
-  casync::Plan only = {.strategy = scheme.strategy,
+  casync::Plan only = {.topology = scheme.topology,
                        .algorithms = choices_.algorithms,
                        .decisions = {},
-                       .raw_strategy = scheme.raw_strategy};
+                       .raw_topology = scheme.raw_topology};
   only.decisions.resize(g + 1);
   only.decisions[g] = choices_.gradients[g][option];
   return describe_option(problem_.model, only, g);
 }
 
-Schedule Workbench::schedule(const Candidate& candidate) {
+PatternGraph Workbench::schedule(const Candidate& candidate) {
   return exact_ ? evaluator_->exact(candidate) : evaluator_->coarse(candidate);
 }
 

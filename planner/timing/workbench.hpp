@@ -90,7 +90,7 @@ class Workbench {
 
  private:
   Candidate add(const TimedPlan& plan);
-  Schedule schedule(const Candidate& candidate);
+  PatternGraph schedule(const Candidate& candidate);
   bool affords_exact(const Candidate& candidate);
 
   const Problem& problem_;
@@ -99,7 +99,7 @@ class Workbench {
   Candidate plan_;
   std::vector<Candidate> others_;
   std::optional<Evaluator> evaluator_;  // of the choices as they are at last
-  Timeline timeline_;
+  PatternSimulator timeline_;
   Candidate base_candidate_;
   Recording base_;
   bool exact_ = false;  // estimates are

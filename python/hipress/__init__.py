@@ -1,7 +1,7 @@
 """Plans compressed gradient synchronisation, predicts it, and trains with it.
 
     import hipress
-    print(hipress.plan("vgg19", profile="v100_100g", nnodes=8, output="plan.yaml"))
+    print(hipress.plan("vgg19", profile="v100-100g", nnodes=8, output="plan.yaml"))
     model = torch.nn.parallel.DistributedDataParallel(model)
     hipress.attach(model, plan="plan.yaml")
 

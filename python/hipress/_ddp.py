@@ -348,7 +348,7 @@ class Job:
         engines: List[Engine] = []
         try:
             ranks.exchange(lambda: engines.append(Engine(
-                wish.gradients, ranks.numbers, plan=same["plan"], strategy=same["topology"], algorithm=same["algorithm"],
+                wish.gradients, ranks.numbers, plan=same["plan"], topology=same["topology"], algorithm=same["algorithm"],
                 timeout_s=same["timeout"], silence_s=same["silence"], seed=same["seed"], device=wish.device,
                 group_bytes=_GROUP_BYTES, **options)))
         except BaseException:

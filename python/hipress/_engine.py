@@ -99,7 +99,7 @@ def _described(gradients: Sequence[Gradient]) -> Tuple[Any, Any]:
 
 class Engine:
     """Averages gradients over ranks. All ranks make it together, of equal gradients and options; a gradient's place in the list
-    is its number. Options are those of hipress_options: rank, ranks, plan, strategy, algorithm, transport, rendezvous, network,
+    is its number. Options are those of hipress_options: rank, ranks, plan, topology, algorithm, transport, rendezvous, network,
     job, secret, timeout_s, silence_s, seed, device, fragments. Errors call ranks by their `numbers`; None: by their places."""
 
     def __init__(self, gradients: Sequence[Gradient], numbers: Optional[Numbers] = None, **options: Any) -> None:

@@ -40,7 +40,7 @@ class COptions(ctypes.Structure):
     """hipress_options."""
 
     _fields_ = [("bytes", ctypes.c_size_t), ("rank", ctypes.c_int), ("ranks", ctypes.c_int), ("plan", ctypes.c_char_p),
-                ("strategy", ctypes.c_char_p), ("algorithm", ctypes.c_char_p), ("transport", ctypes.c_char_p),
+                ("topology", ctypes.c_char_p), ("algorithm", ctypes.c_char_p), ("transport", ctypes.c_char_p),
                 ("rendezvous", ctypes.c_char_p), ("network", ctypes.c_char_p), ("job", ctypes.c_char_p),
                 ("secret", ctypes.c_char_p), ("secret_bytes", ctypes.c_size_t), ("timeout_s", ctypes.c_double),
                 ("seed", ctypes.c_uint64), ("device", ctypes.c_int), ("store", ctypes.POINTER(CStore)),

@@ -121,7 +121,7 @@ def raw_job(setup, system, nodes, calibration):
 def casync_job(setup, system, nodes, calibration):
     """What waits goes together: a kernel costs its memory traffic and a launch in a busy stream, and the overhead of a
     message delays it but keeps no port busy."""
-    codec, merge = read_codec("v100_100g", system.algorithm, setup.cluster)
+    codec, merge = read_codec("v100-100g", system.algorithm, setup.cluster)
     model = setup.stretched(calibration.slowdown)
     gradients = collect(summed_locally(model.gradients, calibration.local_s_per_byte), BULK_BYTES)
     return Job(system.topology, nodes, model.forward_s, gradients, calibration.bandwidth, "secopa", system.algorithm,

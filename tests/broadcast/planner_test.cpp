@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "costs/cluster.hpp"
 #include "io/error.hpp"
 #include "planner/broadcast/broadcast.hpp"
@@ -45,11 +45,11 @@ costs::Profile profile_of(double encode_s, double decode_s) {
   return profile;
 }
 
-/// The least time over all chunk counts, strategy and algorithm as given.
-double least_of_all(const BroadcastProblem& problem, const std::string& strategy,
+/// The least time over all chunk counts, topology and algorithm as given.
+double least_of_all(const BroadcastProblem& problem, const std::string& topology,
                     const std::string& algorithm) {
   const plans::PlanContext context = {
-      .model = problem.model, .strategy = strategy, .nodes = problem.machines.cluster.nodes};
+      .model = problem.model, .topology = topology, .nodes = problem.machines.cluster.nodes};
   const std::int64_t elements = problem.model.gradients[0].elements;
   double least_s = 1e9;
   for (std::int32_t chunks = 1; chunks <= (elements + 31) / 32; ++chunks) {
@@ -99,19 +99,19 @@ TEST_CASE("the planner's chunk count is the best of all") {
       .model = model,
       .machines = machines,
       .root = nodes - 1,
-      .strategies = {"chain", "binomial", "scatter_allgather", "chain_p2p"},
+      .topologies = {"chain", "binomial", "scatter_allgather", "chain_p2p"},
       .algorithms = {"onebit"}};
   double least_s = 1e9;
-  for (const std::string& strategy : problem.strategies) {
-    CAPTURE(elements, nodes, encode_s, strategy);
-    const double least_of_strategy_s =
-        std::min(least_of_all(problem, strategy, ""), least_of_all(problem, strategy, "onebit"));
+  for (const std::string& topology : problem.topologies) {
+    CAPTURE(elements, nodes, encode_s, topology);
+    const double least_of_topology_s =
+        std::min(least_of_all(problem, topology, ""), least_of_all(problem, topology, "onebit"));
     BroadcastProblem one = problem;
-    one.strategies = {strategy};
+    one.topologies = {topology};
     const BroadcastResult found = planner::plan_broadcast(one);
     CHECK(found.proven);
-    CHECK(found.best.seconds == least_of_strategy_s);
-    least_s = std::min(least_s, least_of_strategy_s);
+    CHECK(found.best.seconds == least_of_topology_s);
+    least_s = std::min(least_s, least_of_topology_s);
   }
   const BroadcastResult found = planner::plan_broadcast(problem);
   REQUIRE(found.choices.size() == 8);
@@ -148,16 +148,16 @@ TEST_CASE("the bound holds on clusters of other kinds, and so the best count is 
       .model = model,
       .machines = machines,
       .root = 2,
-      .strategies = {"chain", "binomial", "scatter_allgather", "chain_p2p"},
+      .topologies = {"chain", "binomial", "scatter_allgather", "chain_p2p"},
       .algorithms = {"onebit"}};
-  for (const std::string& strategy : problem.strategies) {
-    CAPTURE(strategy);
+  for (const std::string& topology : problem.topologies) {
+    CAPTURE(topology);
     BroadcastProblem one = problem;
-    one.strategies = {strategy};
+    one.topologies = {topology};
     const BroadcastResult found = planner::plan_broadcast(one);
     CHECK(found.proven);
     CHECK(found.best.seconds ==
-          std::min(least_of_all(problem, strategy, ""), least_of_all(problem, strategy, "onebit")));
+          std::min(least_of_all(problem, topology, ""), least_of_all(problem, topology, "onebit")));
   }
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("a large tensor needs few simulations") {
   const Machines machines = {.profile = profile,
                              .cluster = costs::cluster_from_profile(profile, 8)};
   const BroadcastResult found =
-      planner::plan_broadcast({.model = model, .machines = machines, .strategies = {"chain"}});
+      planner::plan_broadcast({.model = model, .machines = machines, .topologies = {"chain"}});
   CHECK(found.best.proven);
   CHECK(found.best.simulations <= 3);
   CHECK(found.best.chunks == Approx(554).epsilon(0.03));
@@ -184,7 +184,7 @@ TEST_CASE("a search that is cut short says so") {
                              .cluster = costs::cluster_from_profile(profile, 5)};
   const BroadcastResult found = planner::plan_broadcast({.model = model,
                                                          .machines = machines,
-                                                         .strategies = {"binomial", "chain"},
+                                                         .topologies = {"binomial", "chain"},
                                                          .evaluations = 1});
   CHECK(found.choices.size() == 1);  // nothing is known of the other
   CHECK(found.best.simulations == 1);
@@ -199,9 +199,9 @@ TEST_CASE("small tensors go by a tree, large ones by a chain", "[slow]") {
   const Machines machines = {.profile = profile,
                              .cluster = costs::cluster_from_profile(profile, 16)};
   const models::Model small = tensors({100}), large = tensors({10'000'000});
-  CHECK(planner::plan_broadcast({.model = small, .machines = machines}).best.strategy ==
+  CHECK(planner::plan_broadcast({.model = small, .machines = machines}).best.topology ==
         "binomial");
-  CHECK(planner::plan_broadcast({.model = large, .machines = machines}).best.strategy == "chain");
+  CHECK(planner::plan_broadcast({.model = large, .machines = machines}).best.topology == "chain");
 }
 
 TEST_CASE("the tensors of a model are cut into chunks of one length") {
@@ -210,7 +210,7 @@ TEST_CASE("the tensors of a model are cut into chunks of one length") {
   const Machines machines = {.profile = profile,
                              .cluster = costs::cluster_from_profile(profile, 4)};
   const BroadcastResult found =
-      planner::plan_broadcast({.model = model, .machines = machines, .strategies = {"chain"}});
+      planner::plan_broadcast({.model = model, .machines = machines, .topologies = {"chain"}});
   const std::int64_t length = found.best.chunk_elements;
   for (std::size_t g = 0; g < model.gradients.size(); ++g) {
     const std::int64_t elements = model.gradients[g].elements;
@@ -220,7 +220,7 @@ TEST_CASE("the tensors of a model are cut into chunks of one length") {
   for (const std::int32_t chunks : {1, 5000}) {
     CHECK(found.best.seconds <
           planner::plan_broadcast(
-              {.model = model, .machines = machines, .strategies = {"chain"}, .chunks = chunks})
+              {.model = model, .machines = machines, .topologies = {"chain"}, .chunks = chunks})
               .best.seconds);
   }
 }
@@ -251,7 +251,7 @@ TEST_CASE("messages that vary with the data are as long as the profile's sample 
                                .cluster = costs::cluster_from_profile(profile, 4)};
     return planner::plan_broadcast({.model = model,
                                     .machines = machines,
-                                    .strategies = {"chain"},
+                                    .topologies = {"chain"},
                                     .algorithms = {"lossless"}})
         .best;
   };

@@ -21,14 +21,14 @@ Json json_of(const ToolRun& run) {
 }  // namespace
 
 TEST_CASE_METHOD(Workplace, "a broadcast is planned, simulated and replayed", "[tool]") {
-  const std::string strategy =
+  const std::string topology =
       GENERATE("chain", "binomial", "scatter_allgather", "chain_p2p", "best");
   const std::string algorithm = GENERATE("none", "onebit");
-  CAPTURE(strategy, algorithm);
+  CAPTURE(topology, algorithm);
   const Json plan =
       json_of(run("hipress-plan --job broadcast --bytes 100kB --nnodes 4 --root 2 "
                   "--output b.yaml --json --topology " +
-                  strategy + " --algorithm " + algorithm));
+                  topology + " --algorithm " + algorithm));
   CHECK(plan.at("operation") == "broadcast");
   CHECK(plan.at("root") == 2);
   CHECK(plan.at("output") == "b.yaml");

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 
 namespace hipress::casync {
 
@@ -26,11 +26,11 @@ inline models::Model model_of(std::vector<std::int64_t> sizes) {
 }
 
 /// One decision for all gradients.
-inline Plan plan_of(const std::string& strategy, std::uint32_t nodes, std::int8_t algorithm,
+inline Plan plan_of(const std::string& topology, std::uint32_t nodes, std::int8_t algorithm,
                     std::int32_t partitions, std::size_t gradients = 1,
                     bool half_precision = false) {
   Plan plan;
-  plan.strategy = strategy;
+  plan.topology = topology;
   plan.nodes = nodes;
   plan.algorithms = {half_bytes(half_precision)};
   plan.decisions.assign(gradients, {algorithm, partitions});

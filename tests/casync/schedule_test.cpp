@@ -31,8 +31,8 @@ models::Model layered(int layers) {
 }
 
 Plan planned(const std::string& schedule, const models::Model& model,
-             const std::string& strategy = "ring", std::uint32_t nodes = 2) {
-  Plan plan = plan_of(strategy, nodes, kRaw, static_cast<int>(nodes), model.gradients.size());
+             const std::string& topology = "ring", std::uint32_t nodes = 2) {
+  Plan plan = plan_of(topology, nodes, kRaw, static_cast<int>(nodes), model.gradients.size());
   plan.schedule = Schedule::parse(schedule);
   return plan;
 }
@@ -159,11 +159,11 @@ TEST_CASE("fragments take turns, strided or as neighbours") {
 
 TEST_CASE("a schedule of one step and one fragment is ddp") {
   const models::Model model = layered(4);
-  for (const char* strategy : {"ps", "ring", "allreduce"}) {
+  for (const char* topology : {"ps", "ring", "allreduce"}) {
     for (const int iterations : {1, 2, 5}) {
-      const TaskGraph ddp = expand_back_to_back(model, planned("ddp", model, strategy), iterations);
+      const TaskGraph ddp = expand_back_to_back(model, planned("ddp", model, topology), iterations);
       const TaskGraph local =
-          expand_back_to_back(model, planned("local(steps=1)", model, strategy), iterations);
+          expand_back_to_back(model, planned("local(steps=1)", model, topology), iterations);
       CHECK(ddp.edges.columns == local.edges.columns);
       CHECK(ddp.edges.starts == local.edges.starts);
       REQUIRE(ddp.tasks() == local.tasks());
@@ -332,10 +332,10 @@ TEST_CASE("shards in messages are gathered into units of their own") {
   REQUIRE(layout.parameters.size() == 4);
   for (const auto& [forward, backward] : layout.parameters) {
     CHECK(layout.is_parameters(forward));
-    CHECK(layout.units[backward].strategy->name == "ring_gather");
+    CHECK(layout.units[backward].topology->name == "ring_gather");
     CHECK(layout.units[backward].partitions == 4);
   }
-  CHECK(layout.units[layout.order[0]].strategy->name == "ring_reduce_scatter");
+  CHECK(layout.units[layout.order[0]].topology->name == "ring_reduce_scatter");
   const TaskGraph graph = expand_to_run(model, plan);
   check(graph);
   CHECK(graph.groups.empty());
@@ -366,10 +366,10 @@ TEST_CASE("shards in messages are gathered into units of their own") {
 
 TEST_CASE("plans of any kind follow a schedule") {
   const models::Model model = layered(4);
-  for (const char* strategy : {"ps", "ring", "allreduce"}) {
+  for (const char* topology : {"ps", "ring", "allreduce"}) {
     for (const int gpus : {1, 4}) {
       for (const bool pipelining : {true, false}) {
-        Plan plan = planned("local(steps=6, fragments=2, overlap=2)", model, strategy, 3);
+        Plan plan = planned("local(steps=6, fragments=2, overlap=2)", model, topology, 3);
         plan.gpus_per_node = static_cast<std::uint32_t>(gpus);
         plan.pipelining = pipelining;
         plan.batch.threshold_bytes = pipelining ? 1 << 20 : 0;

@@ -84,20 +84,20 @@ TEST_CASE("what would make a group too large starts the next") {
   CHECK(groups_of(make_layout(small_ones(), plan)).empty());  // of one are none
 }
 
-TEST_CASE("compressed and raw gradients, and those of other strategies, are grouped apart") {
+TEST_CASE("compressed and raw gradients, and those of other topologies, are grouped apart") {
   Plan plan = bulk_plan();
   plan.decisions[4].algorithm = plan.decisions[1].algorithm = kRaw;
   CHECK(groups_of(make_layout(small_ones(), plan)) == std::vector<Members>{{4, 1}, {5, 3, 0}});
-  plan.raw_strategy = "allreduce";
+  plan.raw_topology = "allreduce";
   const Layout layout = make_layout(small_ones(), plan);
-  CHECK(layout.units[6].strategy->name == "allreduce");
+  CHECK(layout.units[6].topology->name == "allreduce");
   CHECK(layout.units[6].partitions == 1);
-  CHECK(layout.units[7].strategy->name == "ring");
+  CHECK(layout.units[7].topology->name == "ring");
 }
 
 TEST_CASE("half-precision gradients that a library sums are grouped as raw ones are") {
   Plan plan = bulk_plan();
-  plan.strategy = "allreduce";
+  plan.topology = "allreduce";
   plan.algorithms = {half_bytes(true)};
   plan.decisions[2].algorithm = kRaw;
   plan.bulk_groups = {{0, 1}};
@@ -155,14 +155,14 @@ TEST_CASE("impossible layouts are refused with the culprit's name") {
     CHECK_THROWS_WITH(make_layout(model, plan),
                       Contains("gradient 'g3' cannot be in a bulk group with gradient 'g4'"));
   }
-  SECTION("a strategy that does not compress") {
-    plan.strategy = "allreduce";
+  SECTION("a topology that does not compress") {
+    plan.topology = "allreduce";
     CHECK_THROWS_WITH(make_layout(model, plan),
                       Contains("gradient 'g0' is compressed with half, but allreduce adds") &&
                           Contains("fp16, bf16") && Contains("take ps or ring"));
   }
-  SECTION("an unknown strategy of raw gradients") {
-    plan.raw_strategy = "mesh";
+  SECTION("an unknown topology of raw gradients") {
+    plan.raw_topology = "mesh";
     CHECK_THROWS_WITH(make_layout(model, plan), Contains("unknown topology 'mesh'"));
   }
 }

@@ -279,10 +279,10 @@ std::pair<models::Model, Plan> random_plan(std::uint32_t seed) {
   plan.batch.threshold_bytes = below(2) * below(20000);
   maybe_wait(plan.bulk);
   maybe_wait(plan.batch);
-  if (below(2) == 0) plan.raw_strategy = "allreduce";
+  if (below(2) == 0) plan.raw_topology = "allreduce";
   plan.pipelining = below(2) == 0;
   if (below(4) == 0) {
-    plan.strategy = "allreduce";
+    plan.topology = "allreduce";
     plan.algorithms = {half_bytes(true)};
   }
   return {model, plan};
@@ -313,7 +313,7 @@ TEST_CASE("the tasks of a graph are counted before it is made") {
     plan.gpus_per_node = 1 + seed % 2;
     CHECK(whole_tasks(model, plan) == expand(model, plan).tasks());
     for (Decision& decision : plan.decisions) decision.algorithm = kRaw;
-    plan.strategy = "allreduce";
+    plan.topology = "allreduce";
     CHECK(whole_tasks(model, plan) == expand(model, plan).tasks());
   }
   // 2^48 elements in as many slices as they can have on 2^20 nodes.

@@ -40,9 +40,9 @@ models::Model matrices(const std::vector<std::pair<std::int64_t, std::int64_t>>&
   return model;
 }
 
-Plan staged_plan(const models::Model& model, const std::string& strategy, std::uint32_t nodes,
+Plan staged_plan(const models::Model& model, const std::string& topology, std::uint32_t nodes,
                  std::int32_t partitions) {
-  Plan plan = plan_of(strategy, nodes, 0, partitions, model.gradients.size());
+  Plan plan = plan_of(topology, nodes, 0, partitions, model.gradients.size());
   plan.algorithms = {two_factors()};
   return plan;
 }
@@ -60,12 +60,12 @@ std::vector<std::set<TaskId>> ancestors(const TaskGraph& graph) {
 }
 
 TEST_CASE("each stage waits for the mean of the stage before it, and the decode for the last") {
-  const std::string strategy = GENERATE("ps", "ring", "allreduce");
+  const std::string topology = GENERATE("ps", "ring", "allreduce");
   const std::uint32_t nodes = GENERATE(1u, 2u, 3u);
   const auto partitions = static_cast<std::int32_t>(GENERATE(1, 3));
-  CAPTURE(strategy, nodes, partitions);
+  CAPTURE(topology, nodes, partitions);
   const models::Model model = matrices({{100, 60}});
-  const TaskGraph graph = expand_to_run(model, staged_plan(model, strategy, nodes, partitions));
+  const TaskGraph graph = expand_to_run(model, staged_plan(model, topology, nodes, partitions));
   check(graph);
   const std::vector<std::set<TaskId>> before = ancestors(graph);
   std::vector<std::vector<TaskId>> encodes(2);
@@ -128,9 +128,9 @@ TEST_CASE("a factor holds its members' messages one after the other, and slices 
 }
 
 TEST_CASE("simulated factors are as long as in the mean over steps, with the same tasks") {
-  const std::string strategy = GENERATE("ps", "ring", "allreduce");
+  const std::string topology = GENERATE("ps", "ring", "allreduce");
   const models::Model model = matrices({{100, 60}, {500, 40}});
-  Plan plan = staged_plan(model, strategy, 4, 4);
+  Plan plan = staged_plan(model, topology, 4, 4);
   plan.algorithms[0].stages = [](std::span<const std::int64_t> shape) {
     const std::int64_t longest = 4 * std::max(shape[0], shape[1]) * kRank;
     return std::vector<Algorithm::Factor>{
@@ -191,10 +191,10 @@ TEST_CASE("all-reduces of later stages take turns with those of the next gradien
 }
 
 TEST_CASE("a folded graph holds one node's share of factors and stages") {
-  const std::string strategy = GENERATE("ps", "ring", "allreduce");
-  CAPTURE(strategy);
+  const std::string topology = GENERATE("ps", "ring", "allreduce");
+  CAPTURE(topology);
   const models::Model model = matrices({{100, 60}, {33, 70}, {20, 20}});
-  Plan plan = staged_plan(model, strategy, 4, 8);
+  Plan plan = staged_plan(model, topology, 4, 8);
   plan.bulk_groups = {{0, 2}};
   REQUIRE(foldable(model, plan).kind == Foldability::kExact);
   const TaskGraph whole = expand(model, plan);
@@ -204,14 +204,14 @@ TEST_CASE("a folded graph holds one node's share of factors and stages") {
   CHECK(whole_tasks(folded) == whole.tasks());
   CHECK(whole_tasks(model, plan) == static_cast<double>(whole.tasks()));
   plan.decisions[1].partitions = 3;
-  if (strategy != "allreduce") CHECK(foldable(model, plan).kind == Foldability::kImpossible);
+  if (topology != "allreduce") CHECK(foldable(model, plan).kind == Foldability::kImpossible);
 }
 
 TEST_CASE("stages go with batches, without pipelining, and back to back") {
-  const std::string strategy = GENERATE("ps", "ring", "allreduce");
-  CAPTURE(strategy);
+  const std::string topology = GENERATE("ps", "ring", "allreduce");
+  CAPTURE(topology);
   const models::Model model = matrices({{100, 60}, {33, 70}, {20, 20}});
-  Plan plan = staged_plan(model, strategy, 3, 3);
+  Plan plan = staged_plan(model, topology, 3, 3);
   const TaskGraph twice = expand_back_to_back(model, plan, 2);
   check(twice);
   CHECK(twice.tasks() == 2 * expand(model, plan).tasks() + 2 * 3 * (3 - 1));  // Forward, in three

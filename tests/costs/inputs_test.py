@@ -98,16 +98,16 @@ class Inputs(unittest.TestCase):
     # ---- machines ----
 
     def test_short_forms_predict_what_a_cluster_file_does(self):
-        common = ("--input", "vgg19", "--profile", "v100_100g", "--json")
+        common = ("--input", "vgg19", "--profile", "v100-100g", "--json")
         short, file = (json.loads(self.simulate(*common, *words).stdout) for words in (SHORT, ("--cluster", "c25.yaml")))
         for timing in ("simulation_s", "tasks_per_s"):
             del short[timing], file[timing]
         self.assertEqual(short, file)
 
     def test_reports_name_profile_links_and_compute_time(self):
-        line = ("profile v100_100g (derived), 8 nodes × 4 GPUs, links 25 Gbit/s + 20us latency + 20us overhead, "
+        line = ("profile v100-100g (derived), 8 nodes × 4 GPUs, links 25 Gbit/s + 20us latency + 20us overhead, "
                 "GPUs 250 GB/s; compute ")
-        done = self.simulate("--input", "vgg19", "--profile", "v100_100g", *SHORT)
+        done = self.simulate("--input", "vgg19", "--profile", "v100-100g", *SHORT)
         self.assertIn(line, done.stdout)
         self.assertNotIn("no --profile was given", done.stdout)
         self.assertIn("GPUs of a node are taken to be joined at 250GB/s", done.stderr)
@@ -147,8 +147,8 @@ class Inputs(unittest.TestCase):
             done = self.simulate("--input", "vgg19", "--nnodes", "2", "--json", "--profile", *words)
             return json.loads(done.stdout)["iteration_s"], done.stderr
 
-        base, _ = encode_s("v100_100g")
-        scaled, diagnostic = encode_s("v100_100g", "--scale-kernels", "1.8TB/s")
+        base, _ = encode_s("v100-100g")
+        scaled, diagnostic = encode_s("v100-100g", "--scale-kernels", "1.8TB/s")
         self.assertLess(scaled, base)
         self.assertIn("scaled from 900GB/s to 1.8TB/s", diagnostic)
         done = self.plan("--input", "m.txt", "--nnodes", "2", "--profile", "own.yaml", "--algorithm", "fp16")

@@ -28,27 +28,27 @@ std::string refusal(const MachineOptions& options) {
 TEST_CASE("what lies in the current folder is no default profile") {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder.path("sosp21"));
-  folder.file("v100_100g", "no profile");
+  folder.file("v100-100g", "no profile");
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(folder.path(""));
   const Profile usual = load({}, 0, 16).profile;
-  const Profile named = load({.profile = "v100_100g"}, 0, 16).profile;
-  const std::string as_path = refusal({.profile = "./v100_100g"});
+  const Profile named = load({.profile = "v100-100g"}, 0, 16).profile;
+  const std::string as_path = refusal({.profile = "./v100-100g"});
   const std::string as_folder = refusal({.profile = "./sosp21"});
   std::filesystem::current_path(before);
   CHECK(usual.name == "sosp21");
-  CHECK(named.name == "v100_100g");
-  CHECK_THAT(as_path, Contains("./v100_100g"));
+  CHECK(named.name == "v100-100g");
+  CHECK_THAT(as_path, Contains("./v100-100g"));
   CHECK_THAT(as_folder, Contains("./sosp21: is a folder"));
 }
 
 TEST_CASE("short forms say what a cluster file says") {
   const TemporaryFolder folder;
   MachineOptions file;
-  file.profile = "v100_100g";
+  file.profile = "v100-100g";
   file.cluster = folder.file("c25.yaml", kClusterFile);
   const LoadedMachines from_file = load(file, 0, 16);
-  const MachineOptions words = {.profile = "v100_100g",
+  const MachineOptions words = {.profile = "v100-100g",
                                 .bandwidth = "25Gbps",
                                 .latency = "20us",
                                 .overhead = "20us",
@@ -63,7 +63,7 @@ TEST_CASE("short forms say what a cluster file says") {
   CHECK(machines.warnings.empty());
   REQUIRE(from_file.warnings.size() == 1);
   CHECK_THAT(from_file.warnings[0],
-             Contains("c25.yaml:4: link replaces what profile v100_100g has: bandwidth 25 Gbit/s "
+             Contains("c25.yaml:4: link replaces what profile v100-100g has: bandwidth 25 Gbit/s "
                       "instead of 76.5 Gbit/s, overhead 20us instead of 97.66us, latency 20us"));
   REQUIRE(machines.diagnostics.size() == 1);
   CHECK(machines.diagnostics[0] ==
@@ -153,8 +153,8 @@ TEST_CASE("a cluster's link without the share of its rate that the profile allow
 }
 
 TEST_CASE("kernels are scaled from the bandwidth that they were measured at") {
-  const Profile before = read_profile("v100_100g");
-  const LoadedMachines machines = load({.profile = "v100_100g", .scale_kernels = "1.8TB/s"}, 4, 16);
+  const Profile before = read_profile("v100-100g");
+  const LoadedMachines machines = load({.profile = "v100-100g", .scale_kernels = "1.8TB/s"}, 4, 16);
   const Profile& after = machines.profile;
   // 900 GB/s to twice as many: what comes on top of the launch takes half as long.
   const auto half = [](const Curve& slow, const Curve& fast) {
@@ -171,9 +171,9 @@ TEST_CASE("kernels are scaled from the bandwidth that they were measured at") {
     half(codec.decode_add, after.codecs.at(name).decode_add);
   }
   CHECK(after.link == before.link);
-  CHECK(after.name == "v100_100g with kernels scaled to 1.8TB/s");
+  CHECK(after.name == "v100-100g with kernels scaled to 1.8TB/s");
   CHECK(machines.diagnostics ==
-        std::vector<std::string>{"kernels of profile v100_100g are scaled from 900GB/s to 1.8TB/s "
+        std::vector<std::string>{"kernels of profile v100-100g are scaled from 900GB/s to 1.8TB/s "
                                  "of memory bandwidth; what launches cost stays"});
 }
 
@@ -225,23 +225,23 @@ TEST_CASE("stages are scaled less their launches") {
 
 TEST_CASE("an edit of the memory bandwidth alone is warned of, and scaled to when asked") {
   const TemporaryFolder folder;
-  std::string text = io::read_file(io::data_file("profiler/profiles/v100_100g.yaml"));
+  std::string text = io::read_file(io::data_file("profiler/profiles/v100-100g.yaml"));
   const std::string line = "  memory_bandwidth: 900GB/s";
   text.replace(text.find(line), line.size(), "  memory_bandwidth: 1.8TB/s");
   const std::string path = folder.file("mine.yaml", text);
   const LoadedMachines edited = load({.profile = path}, 4, 16);
   CHECK(edited.warnings ==
         std::vector<std::string>{
-            "profile v100_100g: hardware.memory_bandwidth 1.8TB/s has no effect, since the "
+            "profile v100-100g: hardware.memory_bandwidth 1.8TB/s has no effect, since the "
             "costs of kernels are for 900GB/s (kernels.measured_at): `scale_kernels` scales them "
             "to it"});
-  CHECK(edited.profile.merge == read_profile("v100_100g").merge);
+  CHECK(edited.profile.merge == read_profile("v100-100g").merge);
   const LoadedMachines scaled =
       load({.profile = path, .scale_kernels = std::string(kAsHardware)}, 4, 16);
   CHECK(scaled.warnings.empty());
   CHECK(scaled.profile.merge ==
-        load({.profile = "v100_100g", .scale_kernels = "1.8TB/s"}, 4, 16).profile.merge);
-  CHECK_THAT(load({.profile = "v100_100g", .scale_kernels = "900GB/s"}, 4, 16).warnings.at(0),
+        load({.profile = "v100-100g", .scale_kernels = "1.8TB/s"}, 4, 16).profile.merge);
+  CHECK_THAT(load({.profile = "v100-100g", .scale_kernels = "900GB/s"}, 4, 16).warnings.at(0),
              Contains("`scale_kernels` has no effect"));
 }
 

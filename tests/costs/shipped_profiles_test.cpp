@@ -24,7 +24,7 @@ void check_against(const Curve& curve, double bytes_per_element, const Profile& 
 }
 
 std::vector<std::string> shipped_profiles() {
-  std::vector<std::string> names = {"sosp21", "v100_100g"};
+  std::vector<std::string> names = {"sosp21", "v100-100g"};
   for (const std::string gpu : {"a100", "b200", "h100", "h200"}) {
     for (const std::string gbit_s : {"10", "25", "100", "200", "400"}) {
       names.push_back(gpu + "-" + gbit_s + "g");
@@ -72,8 +72,8 @@ TEST_CASE("a starter profile says that it is an estimate, and is as wide as one"
         Approx(9e-6 + 12.125 * (1 << 20) / (0.8 * 3350e9)).epsilon(1e-4));
 }
 
-TEST_CASE("what v100_100g lists are the estimates of the algorithms' rows") {
-  const Profile profile = read_profile("v100_100g");
+TEST_CASE("what v100-100g lists are the estimates of the algorithms' rows") {
+  const Profile profile = read_profile("v100-100g");
   for (const auto& [name, costs] : profile.codecs) {
     if (!costs.stages.empty() || name == "lossless") continue;  // which memory does not limit
     CAPTURE(name);
@@ -165,7 +165,7 @@ std::map<std::string, std::map<int, double>> published_ring_iterations() {
   return iterations;
 }
 
-TEST_CASE("v100_100g's bandwidth is the one that its notes derive") {
+TEST_CASE("v100-100g's bandwidth is the one that its notes derive") {
   // fp32 MiB of the models that the cluster 'aws' ran (bert is BERT-large there).
   const std::map<std::string, double> mebibytes = {{"vgg19", 548.05},   {"bert", 1282.60},
                                                    {"ugatit", 2558.75}, {"lstm", 327.97},
@@ -179,7 +179,7 @@ TEST_CASE("v100_100g's bandwidth is the one that its notes derive") {
     bytes += 0.5 * size * 1024 * 1024;
     seconds += iterations[model][32] - iterations[model][16];
   }
-  const Profile profile = read_profile("v100_100g");
+  const Profile profile = read_profile("v100-100g");
   CHECK(profile.link.bandwidth == Approx(bytes / seconds).epsilon(1e-4));
   CHECK(profile.link_rate == 100e9 / 8);
   CHECK(profile.link.bandwidth < profile.link_rate);

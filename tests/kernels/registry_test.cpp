@@ -26,7 +26,7 @@ TEST_CASE("the registry has the algorithms of the design, with their defaults") 
   }
 }
 
-TEST_CASE("only the casts ask strategies to divide before they add") {
+TEST_CASE("only the casts ask topologies to divide before they add") {
   for (const AlgorithmRow& row : algorithms()) {
     const bool cast = row.name == "fp16" || row.name == "bf16";
     CHECK(make_codec(row.name)->traits().half_precision == cast);

@@ -80,13 +80,13 @@ class BundleTest(unittest.TestCase):
     def test_all_that_the_check_of_gpus_runs_is_there(self):
         table = re.search(r"^steps=\((.*?)^\)", GPU_CHECK.read_text(), re.DOTALL | re.MULTILINE)[1]
         needs = {program for row in table.split("\n") if row.strip() for program in row.split("|")[2].split()}
-        self.assertIn("bench_executor", needs)
+        self.assertIn("bench_replay", needs)
         for program in needs - {"compute-sanitizer", "ncu", "python3"}:  # which the machine must have
             self.assertTrue((self.bundle / "bin" / program).exists(), program)
 
     def test_tests_run_with_nothing_installed(self):
         for program, tests in (("test_kernels", "draws are*,every length*"), ("test_replay", "a digest*"),
-                               ("bench_executor", "--version")):
+                               ("bench_replay", "--version")):
             with self.subTest(program):
                 done = self.in_root(self.tool(program), tests)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -26,7 +26,7 @@ Request counted(const std::string& topology) {
   request.input = "vgg19";
   request.topology = topology;
   request.nodes = 4;
-  request.machines.profile = "v100_100g";
+  request.machines.profile = "v100-100g";
   request.machines.bandwidth = "10Gbps";
   request.evaluations = 60;
   request.jobs = 1;

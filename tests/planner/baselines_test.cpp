@@ -34,7 +34,7 @@ struct SimpleMachines {
 
   Problem problem(const models::Model& model) const {
     return {.model = model,
-            .strategy = "ring",
+            .topology = "ring",
             .nodes = kNodes,
             .algorithms = {"onebit", "fp16"},
             .profile = &profile};

@@ -35,10 +35,10 @@ struct FourNodes {
     machines.cluster = costs::cluster_from_profile(profile, 4);
   }
 
-  Problem problem(const std::string& strategy, sim::Network network = sim::Network::kPort) {
+  Problem problem(const std::string& topology, sim::Network network = sim::Network::kPort) {
     machines.network = network;
     Problem problem = {.model = model,
-                       .strategy = strategy,
+                       .topology = topology,
                        .nodes = 4,
                        .algorithms = {"onebit", "fp16"},
                        .profile = &profile,
@@ -48,8 +48,8 @@ struct FourNodes {
   }
 
   /// What the search's plan for that topology takes.
-  double planned_s(const std::string& strategy) {
-    const Problem planned = problem(strategy);
+  double planned_s(const std::string& topology) {
+    const Problem planned = problem(topology);
     return simulated_iteration_s(model, search_timeline(planned).plan, machines);
   }
 
@@ -64,16 +64,16 @@ TEST_CASE("where kernels are slow, the best plan is the library's all-reduce of 
   FourNodes four({1'000'000}, 10e-6, 1e-3);
   for (const sim::Network network : {sim::Network::kPort, sim::Network::kFair}) {
     const Problem problem = four.problem("best", network);
-    const casync::Plan plan = in_one_strategy(search_timeline(problem).plan);
-    CHECK(plan.strategy == "allreduce");
-    CHECK(plan.raw_strategy.empty());
+    const casync::Plan plan = in_one_topology(search_timeline(problem).plan);
+    CHECK(plan.topology == "allreduce");
+    CHECK(plan.raw_topology.empty());
     CHECK(simulated_iteration_s(four.model, plan, four.machines) == Approx(6.09e-3).epsilon(1e-9));
     const double bound = lower_bound(four.model, four.machines, make_choices(problem)).seconds;
     CHECK(bound <= 6.09e-3);
     CHECK(bound >= 6.08e-3);
     const std::vector<Baseline> baselines = simulate_baselines(problem, four.machines);
     CHECK(baselines.front().name == "none");
-    CHECK(baselines.front().plan.strategy == "allreduce");
+    CHECK(baselines.front().plan.topology == "allreduce");
     CHECK(baselines.front().iteration_s.value() == Approx(6.09e-3).epsilon(1e-9));
   }
 }
@@ -85,7 +85,7 @@ TEST_CASE("a plan may send raw gradients by all-reduce, and compress others over
   FourNodes four({100, 3'200'000}, 1e-3, 1e-4);
   four.profile.all_reduce[4] = {{{0, 1e-4, 10e-9}}, 0};
   const SearchResult found = search_timeline(four.problem("best"));
-  CHECK(found.plan.raw_strategy == "allreduce");
+  CHECK(found.plan.raw_topology == "allreduce");
   CHECK(found.plan.decisions[0].algorithm == casync::kRaw);
   REQUIRE(found.plan.decisions[1].algorithm >= 0);
   CHECK(found.plan.algorithms[static_cast<std::size_t>(found.plan.decisions[1].algorithm)].name ==
@@ -112,14 +112,14 @@ TEST_CASE("with topology all-reduce nothing is compressed, and baselines that wo
   FourNodes four({1000, 1'000'000}, 10e-6, 1e-6);
   const Problem problem = four.problem("allreduce");
   const casync::Plan plan = search_timeline(problem).plan;
-  CHECK(plan.strategy == "allreduce");
+  CHECK(plan.topology == "allreduce");
   for (const casync::Decision& decision : plan.decisions) {
     CHECK(decision.algorithm == casync::kRaw);
   }
   for (const Baseline& baseline : simulate_baselines(problem, four.machines)) {
     CAPTURE(baseline.name);
     const BaselineRow& row = *find_baseline(baseline.name);
-    CHECK(baseline.iteration_s.has_value() == (!row.compresses || !row.strategy.empty()));
+    CHECK(baseline.iteration_s.has_value() == (!row.compresses || !row.topology.empty()));
     if (!baseline.iteration_s) CHECK_THAT(baseline.diagnostic, Contains("fp32"));
   }
 }
@@ -132,7 +132,7 @@ TEST_CASE("gradients of half precision keep off the all-reduce of fp32") {
   CHECK(search_timeline(problem).plan.decisions.size() == 2);
   for (const Baseline& baseline : simulate_baselines(problem, four.machines)) {
     CHECK(baseline.iteration_s.has_value());
-    CHECK((baseline.plan.strategy == "allreduce") == baseline.name.starts_with("ddp"));
+    CHECK((baseline.plan.topology == "allreduce") == baseline.name.starts_with("ddp"));
   }
 }
 
@@ -162,7 +162,7 @@ TEST_CASE("among all topologies, the exhaustive search finds the best, and no bo
           random.profile.all_reduce[2] = {{{0, 20e-6, 3 / random.profile.link.bandwidth}}, 0};
     }
     Problem problem = random.problem(sim::Network::kPort);
-    problem.strategy = "best";
+    problem.topology = "best";
     problem.algorithms = {"onebit", "fp16"};
     const Choices choices = exhaustive_choices(problem);
     CAPTURE(seed);
@@ -176,7 +176,7 @@ TEST_CASE("among all topologies, the exhaustive search finds the best, and no bo
     const double found = simulated_iteration_s(
         problem.model, search_timeline(problem, choices).plan, random.machines);
     CHECK(found <= best * 1.005);
-    by_all_reduce += !choices.schemes[optimum.candidate.scheme].raw_strategy.empty();
+    by_all_reduce += !choices.schemes[optimum.candidate.scheme].raw_topology.empty();
   }
   CHECK(by_all_reduce > 0);
   CHECK(by_all_reduce < 18);
@@ -276,7 +276,7 @@ TEST_CASE("where links in a node are no faster than those between, every GPU is 
 TEST_CASE_METHOD(Workplace, "text plans say how raw gradients go when they are replayed",
                  "[tool]") {
   const ToolRun done =
-      run("hipress-plan --input resnet50 --topology BEST --nnodes 4 --profile v100_100g "
+      run("hipress-plan --input resnet50 --topology BEST --nnodes 4 --profile v100-100g "
           "--evaluations 300 --network port --json");
   INFO(done.err);
   REQUIRE(done.status == 0);
@@ -286,7 +286,7 @@ TEST_CASE_METHOD(Workplace, "text plans say how raw gradients go when they are r
   const std::string topology = report.at("topology");
   if (by_all_reduce) CHECK_THAT(done.err, Contains("not measured"));
   const ToolRun replayed =
-      run("hipress-sim --input resnet50 --plan SeCoPaPlan.txt --nnodes 4 --profile v100_100g "
+      run("hipress-sim --input resnet50 --plan SeCoPaPlan.txt --nnodes 4 --profile v100-100g "
           "--network port --json --topology " +
           topology + (by_all_reduce && topology != "allreduce" ? " --raw-allreduce" : ""));
   REQUIRE(replayed.status == 0);

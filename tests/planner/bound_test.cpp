@@ -68,7 +68,7 @@ TEST_CASE("the bound of a single node is what coding takes") {
                         [](const auto& a, const auto& b) { return a.ready_s < b.ready_s; });
   const costs::CodecCosts& codec = machines.profile.codec("onebit");
   choices.schemes.resize(1);
-  choices.schemes.front() = {.strategy = "ps"};
+  choices.schemes.front() = {.topology = "ps"};
   CHECK(lower_bound(model, machines, choices).seconds >=
         Approx(computed + codec.encode(last.elements) + codec.decode(last.elements)));
 }

@@ -22,7 +22,7 @@ Request of_vgg19(const std::string& bandwidth) {
   request.input = "vgg19";
   request.topology = "RING";
   request.nodes = 4;
-  request.machines.profile = "v100_100g";
+  request.machines.profile = "v100-100g";
   request.machines.bandwidth = bandwidth;
   request.evaluations = kEvaluations;
   request.jobs = 1;

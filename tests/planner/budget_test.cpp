@@ -43,13 +43,13 @@ struct Large {
 
 TEST_CASE("a simulation that would take longer than what is left is not begun") {
   SimulationBudget budget(1, nullptr);
-  CHECK(budget.objection(1000, Engine::kFair).empty());
-  CHECK_THAT(budget.objection(1e9, Engine::kFair), Contains("for which the budget leaves"));
+  CHECK(budget.objection(1000, SimulationKind::kFair).empty());
+  CHECK_THAT(budget.objection(1e9, SimulationKind::kFair), Contains("for which the budget leaves"));
   // 2 s for 2e5 tasks are 10 us each, so 1e6 tasks are 10 s.
-  CHECK(budget.objection(1e5, Engine::kPort).empty());
-  budget.note(2e5, Engine::kPort, 2);
-  CHECK_THAT(budget.objection(1e6, Engine::kPort), Contains("about 10s"));
-  CHECK(budget.objection(1e5, Engine::kFair).empty());  // another engine
+  CHECK(budget.objection(1e5, SimulationKind::kPort).empty());
+  budget.note(2e5, SimulationKind::kPort, 2);
+  CHECK_THAT(budget.objection(1e6, SimulationKind::kPort), Contains("about 10s"));
+  CHECK(budget.objection(1e5, SimulationKind::kFair).empty());  // another engine
   CHECK_FALSE(budget.over());
   CHECK(SimulationBudget(0, nullptr).over());
 }
@@ -71,23 +71,23 @@ TEST_CASE("a budget lasts longer where the process has not had its time of a cor
 
 TEST_CASE("what is reserved is left until it is given back") {
   SimulationBudget budget(1000, nullptr);
-  CHECK(budget.objection(1e7, Engine::kFair).empty());  // some seconds
+  CHECK(budget.objection(1e7, SimulationKind::kFair).empty());  // some seconds
   budget.reserve(999);
-  CHECK_FALSE(budget.objection(1e7, Engine::kFair).empty());
+  CHECK_FALSE(budget.objection(1e7, SimulationKind::kFair).empty());
   CHECK_FALSE(budget.over());
   budget.reserve(2000);
   CHECK(budget.over());
   budget.reserve(0);
-  CHECK(budget.objection(1e7, Engine::kFair).empty());
+  CHECK(budget.objection(1e7, SimulationKind::kFair).empty());
   CHECK_FALSE(budget.over());
 }
 
 TEST_CASE("an interrupt leaves a second, however long the budget is") {
   std::atomic<bool> interrupted = false;
   const SimulationBudget budget(1e9, &interrupted);
-  CHECK(budget.objection(1e8, Engine::kFair).empty());  // 80 s
+  CHECK(budget.objection(1e8, SimulationKind::kFair).empty());  // 80 s
   interrupted = true;
-  CHECK(budget.objection(1e8, Engine::kFair) == "interrupted");
+  CHECK(budget.objection(1e8, SimulationKind::kFair) == "interrupted");
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!budget.over() && std::chrono::steady_clock::now() < deadline) ::usleep(10'000);
   CHECK(budget.over());
@@ -126,7 +126,7 @@ TEST_CASE("a simulation that runs is stopped when the budget is over") {
   Large large(256);
   large.machines.network = sim::Network::kFair;
   const casync::Plan plan =
-      plans::resolve_plan("none", {.model = large.model, .strategy = "ps", .nodes = 256}).plan;
+      plans::resolve_plan("none", {.model = large.model, .topology = "ps", .nodes = 256}).plan;
   sim::Scenario scenario = affordable_scenario(large.model, plan, large.machines).scenario;
   const casync::TaskGraph graph = sim::expand(scenario, casync::Folding::kFolded);
   int questions = 0;
@@ -139,7 +139,7 @@ TEST_CASE("a simulation that runs is stopped when the budget is over") {
 TEST_CASE("a graph that does not fit in memory is folded, or not simulated") {
   Large large(64);
   const casync::Plan plan =
-      plans::resolve_plan("all", {.model = large.model, .strategy = "ps", .nodes = 64}).plan;
+      plans::resolve_plan("all", {.model = large.model, .topology = "ps", .nodes = 64}).plan;
   const AffordableTime alone = affordable_iteration(large.model, plan, large.machines);
   REQUIRE(alone.iteration_s);
   // 64·63·3 messages and more make some 90000 tasks, of 64 alike nodes, of 84 bytes each.
@@ -159,7 +159,7 @@ TEST_CASE("costs whose sums 64 bits do not hold are refused, not wrapped around"
   }
   // 2^48 bytes at 300 MB/s take 9.4e5 s, which a task may, and a server takes 1023 of them.
   large.machines.cluster.link.bandwidth = large.machines.cluster.link.bandwidth_both_ways = 3e8;
-  const casync::Plan one = {.strategy = "ps",
+  const casync::Plan one = {.topology = "ps",
                             .nodes = 1 << 10,
                             .algorithms = {},
                             .decisions = {{casync::kRaw, 1}, {casync::kRaw, 1}, {casync::kRaw, 1}}};
@@ -175,7 +175,7 @@ TEST_CASE("bytes that 64 bits do not hold are refused, not wrapped around") {
   large.profile.merge = {};  // takes no time
   large.machines.cluster.link.bandwidth = large.machines.cluster.link.bandwidth_both_ways = 1e15;
   const casync::Plan plan = {
-      .strategy = "ps", .nodes = 8300, .algorithms = {}, .decisions = {{casync::kRaw, 1}}};
+      .topology = "ps", .nodes = 8300, .algorithms = {}, .decisions = {{casync::kRaw, 1}}};
   CHECK_THROWS_WITH(affordable_iteration(large.model, plan, large.machines),
                     Contains("more than 2^63 bytes"));
 }

@@ -16,7 +16,7 @@ using Catch::Contains;
 /// Equal gradients, all raw with K = N, on 100 Gbit/s.
 struct Instance {
   Instance(std::uint32_t nodes, std::size_t gradients, sim::Network network)
-      : profile(costs::read_profile("v100_100g")),
+      : profile(costs::read_profile("v100-100g")),
         machines{profile, costs::cluster_from_profile(profile, nodes), network} {
     for (std::size_t g = 0; g < gradients; ++g) {
       model.gradients.push_back({.name = fmt::format("g{}", g),

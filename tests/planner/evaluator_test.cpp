@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "planner/timing/workbench.hpp"
 #include "sim/folding.hpp"
@@ -51,7 +51,7 @@ Problem everything(RandomProblem& random) {
   Problem problem = random.problem(sim::Network::kPort);
   problem.grouping = Grouping::kAny;
   problem.transfer_order = OrderChoice::kBest;
-  problem.strategy = "best";
+  problem.topology = "best";
   return problem;
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("a plan that cannot be folded is estimated coarsely where whole graphs
   Machines machines = {*problem.profile, costs::cluster_from_profile(*problem.profile, 64),
                        sim::Network::kPort};
   Problem large = {.model = model,
-                   .strategy = "ps",
+                   .topology = "ps",
                    .nodes = 64,
                    .algorithms = problem.algorithms,
                    .profile = problem.profile,

@@ -194,7 +194,7 @@ TEST_CASE("an interrupted search returns a plan, and calls it proven only where 
 }
 
 TEST_CASE("three algorithms give eight options, and too many gradients are refused") {
-  const costs::Profile profile = costs::read_profile("v100_100g");
+  const costs::Profile profile = costs::read_profile("v100-100g");
   const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
   const auto problem = [&](const models::Model& model) {
     return Problem{.model = model,
@@ -215,7 +215,7 @@ TEST_CASE("three algorithms give eight options, and too many gradients are refus
 }
 
 TEST_CASE("an exhaustive search of eight gradients beats every baseline that it may choose") {
-  const costs::Profile profile = costs::read_profile("v100_100g");
+  const costs::Profile profile = costs::read_profile("v100-100g");
   const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
   const models::Model model = equal_gradients(8);
   const Problem problem = {.model = model,
@@ -252,7 +252,7 @@ TEST_CASE("hipress-plan --search exhaustive plans small models and refuses large
 }
 
 TEST_CASE("a model without gradients has one plan") {
-  const costs::Profile profile = costs::read_profile("v100_100g");
+  const costs::Profile profile = costs::read_profile("v100-100g");
   const Machines machines = {profile, costs::cluster_from_profile(profile, 4), sim::Network::kPort};
   models::Model model;
   model.forward_s = 1;

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "planner/analysis/compare.hpp"
 #include "planner/analysis/worth.hpp"
 #include "planner/search/timeline_search.hpp"
@@ -20,7 +20,7 @@ TimedPlan timed(const Problem& problem, casync::Plan plan) {
 
 casync::Plan one_decision(const Problem& problem, const casync::Decision& decision) {
   casync::Plan plan;
-  plan.strategy = problem.strategy;
+  plan.topology = problem.topology;
   plan.nodes = problem.nodes;
   for (const std::string& name : problem.algorithms) plan.algorithms.push_back(algorithm(name));
   plan.decisions.assign(problem.model.gradients.size(), decision);
@@ -69,7 +69,7 @@ TEST_CASE("runner-ups cost what a simulation with them says, and none is better 
 class TwoGradients {
  public:
   TwoGradients() {
-    random.strategy = "ps";
+    random.topology = "ps";
     random.model.gradients = {{.name = "early", .elements = 4096, .ready_s = 0.001},
                               {.name = "late", .elements = 4'096'000, .ready_s = 0.5}};
     set(1e9, 1e-6, 0, 1e-12);
@@ -154,7 +154,7 @@ TEST_CASE_METHOD(TwoGradients, "a plan's memory is that of its messages and resi
 
 TEST_CASE("a plan's memory counts what an all-reduce casts into") {
   const models::Model model = {.gradients = {{.name = "g", .elements = 1001}}};
-  casync::Plan plan = {.strategy = "allreduce",
+  casync::Plan plan = {.topology = "allreduce",
                        .nodes = 4,
                        .algorithms = {algorithm("fp16")},
                        .decisions = {{0, 1}}};
@@ -167,8 +167,8 @@ TEST_CASE("a plan's memory counts what an all-reduce casts into") {
 TEST_CASE("a plan's memory is the same folded and in batches") {
   const models::Model model = {
       .gradients = {{.name = "g", .elements = 4 * 320}, {.name = "h", .elements = 8 * 320}}};
-  for (const std::string strategy : {"ps", "ring"}) {
-    casync::Plan plan = {.strategy = strategy,
+  for (const std::string topology : {"ps", "ring"}) {
+    casync::Plan plan = {.topology = topology,
                          .nodes = 4,
                          .algorithms = {algorithm("onebit")},
                          .decisions = {{0, 4}, {0, 4}}};
@@ -292,9 +292,9 @@ TEST_CASE("what whole plans decide is compared too") {
   RandomProblem random(6, {.least_gradients = 6, .most_gradients = 10, .most_nodes = 4});
   const Problem problem = random.problem(sim::Network::kFair);
   casync::Plan plan = one_decision(problem, {0, 4});
-  plan.strategy = "ps";
+  plan.topology = "ps";
   const TimedPlan first = timed(problem, plan);
-  plan.strategy = "ring";
+  plan.topology = "ring";
   plan.bulk = {.threshold_bytes = 1 << 20};
   const TimedPlan second = timed(problem, plan);
   const PlanComparison comparison = compare_plans(problem, first, second);

@@ -13,7 +13,7 @@
 namespace hipress::planner {
 
 /// A random model of 4 to 12 gradients, two of which hold half of the bytes, on 2 to 16 nodes of a
-/// shipped profile (v100_100g and sosp21 in turn), over ps and ring in turn: the same for the same
+/// shipped profile (v100-100g and sosp21 in turn), over ps and ring in turn: the same for the same
 /// seed everywhere. The two are as likely to be ready first as last; raw communication takes 0.3
 /// to 10 times as long as backward.
 class FewLarge {
@@ -21,8 +21,8 @@ class FewLarge {
   FewLarge(std::uint64_t seed, sim::Network network, std::uint32_t most_gradients = 12,
            std::uint32_t most_nodes = 16)
       : draws_(seed),
-        profile_(costs::read_profile(seed % 2 == 0 ? "v100_100g" : "sosp21")),
-        strategy_(seed / 2 % 2 == 0 ? "ps" : "ring") {
+        profile_(costs::read_profile(seed % 2 == 0 ? "v100-100g" : "sosp21")),
+        topology_(seed / 2 % 2 == 0 ? "ps" : "ring") {
     const std::uint32_t nodes = 2 + below(most_nodes - 1);
     make_model(4 + below(most_gradients - 3), nodes);
     machines_.cluster = costs::cluster_from_profile(profile_, nodes);
@@ -34,7 +34,7 @@ class FewLarge {
   /// With hipress-plan's algorithms; points into this object.
   Problem problem() const {
     return {.model = model_,
-            .strategy = strategy_,
+            .topology = topology_,
             .nodes = machines_.cluster.nodes,
             .algorithms = {"onebit", "fp16"},
             .profile = &profile_,
@@ -42,7 +42,7 @@ class FewLarge {
   }
 
   std::string describe() const {
-    return profile_.name + " " + strategy_ + ", N " + std::to_string(machines_.cluster.nodes) +
+    return profile_.name + " " + topology_ + ", N " + std::to_string(machines_.cluster.nodes) +
            ", " + std::to_string(model_.gradients.size()) + " gradients";
   }
 
@@ -76,7 +76,7 @@ class FewLarge {
   std::mt19937_64 draws_;
   models::Model model_;
   costs::Profile profile_;
-  std::string strategy_;
+  std::string topology_;
   Machines machines_{profile_, {}};
 };
 

@@ -35,7 +35,7 @@ TimedPlan timed(const Problem& problem, casync::Plan plan) {
 /// Everything with the first algorithm, K = N.
 TimedPlan all_compressed(const Problem& problem) {
   casync::Plan plan;
-  plan.strategy = problem.strategy;
+  plan.topology = problem.topology;
   plan.nodes = problem.nodes;
   for (const std::string& name : problem.algorithms) plan.algorithms.push_back(algorithm(name));
   plan.decisions.assign(problem.model.gradients.size(),
@@ -267,9 +267,9 @@ TEST_CASE("a topology that encodes less often is taken within the tolerance", "[
     CAPTURE(seed);
     RandomProblem random(seed, kSmall);
     Problem problem = limited(random, sim::Network::kPort);
-    problem.strategy = "ring";
+    problem.topology = "ring";
     TimedPlan ring = timed(problem, search_timeline(problem).plan);
-    problem.strategy = "best";
+    problem.topology = "best";
     problem.tolerance = 0.4;
     Budget budget(problem.limits);
     const PassContext context = {problem, budget, 1};

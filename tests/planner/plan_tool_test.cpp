@@ -311,16 +311,16 @@ TEST_CASE_METHOD(PlanFixture, "option --json says whether a plan is proved to be
 TEST_CASE_METHOD(PlanFixture,
                  "with a profile, the baselines are shown, and the faster one is named", "[tool]") {
   const ToolRun done =
-      run("hipress-plan --nnodes 4 --profile v100_100g --network port --search secopa");
+      run("hipress-plan --nnodes 4 --profile v100-100g --network port --search secopa");
   CHECK(done.status == 0);
-  CHECK_THAT(done.out, Contains("profile v100_100g, network port") && Contains("none") &&
+  CHECK_THAT(done.out, Contains("profile v100-100g, network port") && Contains("none") &&
                            Contains("fp16") && Contains("threshold_262144") && Contains("secopa") &&
                            Contains("this plan"));
 }
 
 TEST_CASE_METHOD(PlanFixture, "search greedy writes the baseline of that name as it is", "[tool]") {
   const ToolRun done =
-      run("hipress-plan --nnodes 4 --profile v100_100g --network port --search greedy --json "
+      run("hipress-plan --nnodes 4 --profile v100-100g --network port --search greedy --json "
           "--budget 3");
   CHECK(done.status == 0);
   CHECK_THAT(done.err, Contains("--budget has no effect"));
@@ -343,7 +343,7 @@ TEST_CASE_METHOD(PlanFixture, "a cluster file sets nodes and links", "[tool]") {
   write("fast.yaml", "nodes: 4\nlink: {bandwidth: 400Gbps}\n");
   const auto predicted = [&](const std::string& cluster) {
     const ToolRun done =
-        run("hipress-plan --profile v100_100g --budget 0 --json --cluster " + cluster);
+        run("hipress-plan --profile v100-100g --budget 0 --json --cluster " + cluster);
     CHECK(done.status == 0);
     return nlohmann::json::parse(done.out).at("baselines").at("none").get<double>();
   };
@@ -516,14 +516,14 @@ nlohmann::json timeline_report(const Workplace& workplace, const std::string& ar
 }
 
 TEST_CASE_METHOD(PlanFixture, "a timeline plan replays as predicted", "[tool]") {
-  const std::string arguments = "--profile v100_100g --nnodes 4 --evaluations 600 --output ";
+  const std::string arguments = "--profile v100-100g --nnodes 4 --evaluations 600 --output ";
   for (const std::string plan : {"plan.yaml", "plan.txt"}) {
     CAPTURE(plan);
     const nlohmann::json report = timeline_report(*this, arguments + plan);
     CHECK(report.at("evaluations").get<int>() >= 500);  // some are kept for the end
     CHECK(report.at("evaluations").get<int>() < 700);
     const ToolRun replayed =
-        run("hipress-sim --input input.txt --nnodes 4 --profile v100_100g "
+        run("hipress-sim --input input.txt --nnodes 4 --profile v100-100g "
             "--network port --json --plan " +
             plan);
     REQUIRE(replayed.status == 0);
@@ -534,12 +534,12 @@ TEST_CASE_METHOD(PlanFixture, "a timeline plan replays as predicted", "[tool]") 
 
 TEST_CASE_METHOD(PlanFixture, "a plan YAML says the transfer order that it was made for",
                  "[tool]") {
-  const std::string arguments = "--profile v100_100g --nnodes 4 --evaluations 100 ";
+  const std::string arguments = "--profile v100-100g --nnodes 4 --evaluations 100 ";
   const nlohmann::json report =
       timeline_report(*this, arguments + "--transfer-order need --output plan.yaml");
   CHECK_THAT(read("plan.yaml"), Contains("transfer_order: need"));
   const ToolRun replayed =
-      run("hipress-sim --input input.txt --nnodes 4 --profile v100_100g --network port --json "
+      run("hipress-sim --input input.txt --nnodes 4 --profile v100-100g --network port --json "
           "--plan plan.yaml");
   REQUIRE(replayed.status == 0);
   CHECK(nlohmann::json::parse(replayed.out).at("iteration_s") ==
@@ -547,7 +547,7 @@ TEST_CASE_METHOD(PlanFixture, "a plan YAML says the transfer order that it was m
   // A plan to look at is for the order that it says, or that is asked for.
   const auto compared = [&](const std::string& more) {
     const ToolRun done =
-        run("hipress-plan --nnodes 4 --profile v100_100g --network port --plan "
+        run("hipress-plan --nnodes 4 --profile v100-100g --network port --plan "
             "plan.yaml --compare all " +
             more);
     REQUIRE(done.status == 0);
@@ -561,7 +561,7 @@ TEST_CASE_METHOD(PlanFixture, "a plan YAML says the transfer order that it was m
 
 TEST_CASE_METHOD(PlanFixture, "with a profile, the default search is timeline", "[tool]") {
   const ToolRun done =
-      run("hipress-plan --nnodes 4 --profile v100_100g --evaluations 50 "
+      run("hipress-plan --nnodes 4 --profile v100-100g --evaluations 50 "
           "--output plan.yaml");
   CHECK(done.status == 0);
   CHECK_THAT(read("plan.yaml"), Contains("search: timeline"));
@@ -637,7 +637,7 @@ TEST_CASE_METHOD(PlanFixture, "passes are listed, reported and left out on reque
   const ToolRun listed = run("hipress-plan --list-passes");
   CHECK(listed.status == 0);
   CHECK_THAT(listed.out, Contains("more_accurate ") && Contains("unused_algorithms "));
-  const std::string arguments = "--nnodes 4 --profile v100_100g --evaluations 300";
+  const std::string arguments = "--nnodes 4 --profile v100-100g --evaluations 300";
   const auto names = [&](const std::string& more) {
     const nlohmann::json passes = timeline_report(*this, arguments + more).at("passes");
     std::vector<std::string> found;
@@ -664,7 +664,7 @@ TEST_CASE_METHOD(PlanFixture, "passes are listed, reported and left out on reque
 TEST_CASE_METHOD(PlanFixture, "option --explain says why of every gradient, in text and JSON",
                  "[tool]") {
   const std::string arguments =
-      "hipress-plan --nnodes 4 --profile v100_100g --network port --evaluations 300 --explain ";
+      "hipress-plan --nnodes 4 --profile v100-100g --network port --evaluations 300 --explain ";
   const ToolRun text = run(arguments);
   REQUIRE(text.status == 0);
   CHECK_THAT(text.out, Contains("memory per node: residuals ") && Contains("runner-up") &&
@@ -722,7 +722,7 @@ TEST_CASE_METHOD(PlanFixture, "a plan YAML of another topology can be compared w
 TEST_CASE_METHOD(PlanFixture, "a robust plan's percentiles are given beside the nominal one's",
                  "[tool]") {
   const std::string arguments =
-      "--nnodes 4 --profile v100_100g --evaluations 200 --robust --replicas 12 --jitter "
+      "--nnodes 4 --profile v100-100g --evaluations 200 --robust --replicas 12 --jitter "
       "lognormal:0.1 --bandwidth-uncertainty 0.3 --json --network port";
   const auto robust = [&](const std::string& more) {
     const ToolRun done = run("hipress-plan " + arguments + more);

@@ -95,7 +95,7 @@ TEST_CASE("a gradient alone is bounded by what its servers' queues do in their o
   models::Model model;
   model.gradients.push_back({.name = "g", .elements = 4 * 32 * 1000, .ready_s = 1e-3});
   const Problem problem = {.model = model,
-                           .strategy = "ps",
+                           .topology = "ps",
                            .nodes = 4,
                            .algorithms = {"onebit"},
                            .profile = &profile,

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "planner/choices/choices.hpp"
 #include "planner/problem/problem.hpp"
 #include "planner/timing/evaluation.hpp"
@@ -61,7 +61,7 @@ class RandomInstance {
   const Choices& choices() const { return choices_; }
   Problem problem() const {
     return {.model = model_,
-            .strategy = choices_.schemes.front().strategy,
+            .topology = choices_.schemes.front().topology,
             .nodes = machines_->cluster.nodes,
             .algorithms = {"onebit", "fp16"},
             .profile = &profile_,
@@ -81,7 +81,7 @@ class RandomInstance {
   std::string describe(std::size_t scheme) const {
     const costs::Cluster& cluster = machines_->cluster;
     std::ostringstream text;
-    text << choices_.schemes[scheme].strategy << " raw '" << choices_.schemes[scheme].raw_strategy
+    text << choices_.schemes[scheme].topology << " raw '" << choices_.schemes[scheme].raw_topology
          << "' bulk " << choices_.schemes[scheme].bulk.threshold_bytes << " batch "
          << choices_.schemes[scheme].batch.threshold_bytes << " N " << cluster.nodes << " "
          << sim::to_string(machines_->network) << " gpus " << cluster.gpus_per_node << " cores "
@@ -223,8 +223,8 @@ class RandomInstance {
     const double backward = models::backward_s(model_);
     const std::size_t count = features.grouping ? 3 : 1;
     for (std::size_t i = 0; i < count; ++i) {
-      Scheme scheme = {.strategy = draws_.one_in(2) ? "ps" : "ring"};
-      if (all_reduce_) scheme.raw_strategy = "allreduce";
+      Scheme scheme = {.topology = draws_.one_in(2) ? "ps" : "ring"};
+      if (all_reduce_) scheme.raw_topology = "allreduce";
       if (draws_.one_in(2)) scheme.transfer_order = sim::TransferOrder::kNeed;
       if (features.grouping) {
         scheme.bulk = rule(backward);

@@ -44,7 +44,7 @@ class RandomProblem {
   Problem problem(sim::Network network) {
     machines.network = network;
     return {.model = model,
-            .strategy = strategy,
+            .topology = topology,
             .nodes = machines.cluster.nodes,
             .algorithms = {"onebit", "tbq", "fp16"},
             .profile = &profile,
@@ -54,7 +54,7 @@ class RandomProblem {
   models::Model model;
   costs::Profile profile;
   Machines machines{profile, {}};
-  std::string strategy;
+  std::string topology;
 
  private:
   std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(draws_() % bound); }
@@ -62,7 +62,7 @@ class RandomProblem {
   double between(double low, double high) { return low * std::pow(high / low, share()); }
 
   void make_machines(std::uint32_t nodes, std::int64_t elements, double backward_s) {
-    strategy = below(2) == 0 ? "ps" : "ring";
+    topology = below(2) == 0 ? "ps" : "ring";
     const double ratio = between(0.3, 10);  // raw communication to backward
     const double bytes = 8.0 * static_cast<double>(elements) * (nodes - 1) / nodes;
     const double bandwidth = bytes / (ratio * backward_s);

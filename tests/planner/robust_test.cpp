@@ -13,7 +13,7 @@ const RandomProblem::Range kSmall = {.most_gradients = 8, .most_nodes = 4};
 
 TimedPlan decide_all(const Problem& problem, const casync::Decision& decision) {
   casync::Plan plan;
-  plan.strategy = problem.strategy;
+  plan.topology = problem.topology;
   plan.nodes = problem.nodes;
   for (const std::string& name : problem.algorithms) plan.algorithms.push_back(algorithm(name));
   plan.decisions.assign(problem.model.gradients.size(), decision);

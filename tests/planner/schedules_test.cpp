@@ -33,7 +33,7 @@ sim::Scenario two_ends(models::Model model, const std::string& schedule,
                        double bandwidth = kGigabit) {
   sim::Scenario scenario;
   scenario.model = std::move(model);
-  scenario.plan = {.strategy = "ring",
+  scenario.plan = {.topology = "ring",
                    .nodes = 2,
                    .algorithms = {},
                    .decisions = std::vector<casync::Decision>(scenario.model.gradients.size(),
@@ -198,8 +198,8 @@ TEST_CASE("a period that is folded takes as long as that of all nodes") {
     scenario.plan.decisions.assign(8, {casync::kRaw, 8});
     scenario.cluster.host = {0, 1, 2, 3, 4, 5, 6, 7};
     scenario.cluster.compute_speed.assign(8, 1);
-    for (const char* strategy : {"ps", "ring"}) {
-      scenario.plan.strategy = strategy;
+    for (const char* topology : {"ps", "ring"}) {
+      scenario.plan.topology = topology;
       const auto whole = sim::expand(scenario, casync::Folding::kNone);
       const auto folded = sim::expand(scenario, casync::Folding::kFolded);
       CHECK(folded.tasks() * 8 == whole.tasks());

@@ -53,13 +53,13 @@ TEST_CASE("ring charges 2(N-1) sends, and N encodes and decodes if compressed") 
 
 TEST_CASE("the first of equal Ks wins, and of equal costs the raw one") {
   const SecopaCosts costs = {constant(0), constant(0), same(constant(7)), same(constant(7))};
-  for (const char* strategy : {"ps", "ring"}) {
-    CHECK(choose(costs, strategy, 8, 1000).partitions == 1);
-    CHECK_FALSE(choose(costs, strategy, 8, 1000).compress);
+  for (const char* topology : {"ps", "ring"}) {
+    CHECK(choose(costs, topology, 8, 1000).partitions == 1);
+    CHECK_FALSE(choose(costs, topology, 8, 1000).compress);
   }
 }
 
-TEST_CASE("one node compresses nothing, and other strategies have no formula") {
+TEST_CASE("one node compresses nothing, and other topologies have no formula") {
   CHECK_FALSE(choose({}, "ps", 1, 1 << 30).compress);
   CHECK(choose({}, "ring", 1, 1 << 30).partitions == 1);
   CHECK_THROWS_WITH(choose({}, "tree", 4, 1), Contains("tree") && Contains("ps and ring"));
@@ -171,11 +171,11 @@ TEST_CASE("the search uses the first algorithm that is no cast") {
 
 TEST_CASE("the search says where its costs come from") {
   const models::Model model = one_gradient(1000);
-  const auto diagnostics = [&](const std::string& strategy, std::uint32_t nodes,
+  const auto diagnostics = [&](const std::string& topology, std::uint32_t nodes,
                                const costs::Profile* profile) {
     std::string text;
     for (const std::string& diagnostic : search_secopa({.model = model,
-                                         .strategy = strategy,
+                                         .topology = topology,
                                          .nodes = nodes,
                                          .algorithms = {"onebit"},
                                          .profile = profile})

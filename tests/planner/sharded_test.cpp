@@ -52,7 +52,7 @@ struct Job {
   }
   Problem problem() const {
     return {.model = model,
-            .strategy = "best",
+            .topology = "best",
             .nodes = machines.cluster.nodes,
             .algorithms = {"int8block", "int4block"},
             .machines = &machines};
@@ -71,7 +71,7 @@ double step_of(const Problem& problem, const casync::Plan& plan) {
 Problem with(const GpuProblem& gpus, const casync::Schedule& schedule,
              const std::string& shards_by = "library") {
   Problem problem = gpus.problem();
-  problem.strategy = "allreduce";
+  problem.topology = "allreduce";
   problem.schedule = schedule;
   problem.shards_by = shards_by;
   return problem;
@@ -344,7 +344,7 @@ TEST_CASE("a schedule of a set that does not fit the nodes is left out") {
 TEST_CASE("memory is counted by schedule and optimizer") {
   const models::Model model = transformer(4, 1024, 1);
   const std::int64_t layer = 12 * 1024 * 1024, all = 4 * layer;  // parameters
-  casync::Plan plan{.strategy = "allreduce", .nodes = 8, .algorithms = {}, .decisions = {}};
+  casync::Plan plan{.topology = "allreduce", .nodes = 8, .algorithms = {}, .decisions = {}};
   plan.decisions.resize(model.gradients.size());
   const auto memory = [&](const char* schedule, const char* optimizer = "adamw") {
     plan.schedule = casync::Schedule::parse(schedule);
@@ -411,7 +411,7 @@ TEST_CASE("sharded plans are compared with FSDP2, FSDP1, HSDP and ZeRO++ as they
   CHECK(names_of(in_bf16) ==
         std::vector<std::string>{"fsdp2", "fsdp1", "fsdp1_post", "hsdp", "zeropp"});
   const GpuProblem gpus(job.problem());
-  casync::Plan raw = {.strategy = "allreduce", .nodes = 32, .algorithms = {}, .decisions = {}};
+  casync::Plan raw = {.topology = "allreduce", .nodes = 32, .algorithms = {}, .decisions = {}};
   raw.decisions.resize(job.model.gradients.size());
   raw.schedule = casync::Schedule::parse("fsdp");
   CHECK(in_bf16[0].iteration_s == step_of(gpus.problem(), raw));
@@ -456,7 +456,7 @@ struct Beside {
   std::vector<Baseline> baselines;
 
   casync::Plan raw(const char* schedule) const {
-    casync::Plan made = {.strategy = "allreduce", .nodes = 32, .algorithms = {}, .decisions = {}};
+    casync::Plan made = {.topology = "allreduce", .nodes = 32, .algorithms = {}, .decisions = {}};
     made.decisions.resize(problem.model.gradients.size());
     made.schedule = casync::Schedule::parse(schedule);
     return made;

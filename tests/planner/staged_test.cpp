@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "casync/folding.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "planner/baselines/baselines.hpp"
 #include "planner/baselines/ddp.hpp"
@@ -60,7 +60,7 @@ Problem everything(RandomMatrices& random, std::uint64_t seed, sim::Network netw
   Problem problem = random.problem(network);
   problem.grouping = Grouping::kAny;
   problem.transfer_order = OrderChoice::kBest;
-  problem.strategy = seed % 4 == 0 ? "allreduce" : "best";
+  problem.topology = seed % 4 == 0 ? "allreduce" : "best";
   return problem;
 }
 
@@ -149,7 +149,7 @@ void check_bound(std::uint64_t first, std::uint64_t last, int plans) {
         one.gradients[g] = {choices.gradients[g][candidate.options[g]]};
       }
       const Scheme& scheme = one.schemes.front();
-      CAPTURE(seed, i, scheme.strategy, scheme.raw_strategy, scheme.bulk.threshold_bytes,
+      CAPTURE(seed, i, scheme.topology, scheme.raw_topology, scheme.bulk.threshold_bytes,
               scheme.batch.threshold_bytes, problem.nodes);
       CHECK(bound <= time_s);
       CHECK(lower_bound(problem.model, *problem.machines, one).seconds <= time_s);
@@ -195,11 +195,11 @@ Gaps check_optima(std::uint64_t first, std::uint64_t count) {
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     RandomMatrices random(seed, {.least_gradients = 1, .most_gradients = 4, .most_nodes = 8});
     Problem problem = random.problem(seed % 4 == 3 ? sim::Network::kFair : sim::Network::kPort);
-    if (seed % 3 == 0) problem.strategy = "allreduce";
+    if (seed % 3 == 0) problem.topology = "allreduce";
     problem.algorithms = {"onebit", "powersgd(rank=1)", "powersgd(rank=4)"};
     const Choices choices = exhaustive_choices(problem);
     const double best_s = find_optimum(problem, choices).iteration_s;
-    CAPTURE(seed, problem.strategy, problem.nodes);
+    CAPTURE(seed, problem.topology, problem.nodes);
     double without_s = best_s;
     for (std::size_t left_out = 0; left_out < 3; ++left_out) {
       Problem fewer = problem;
@@ -238,7 +238,7 @@ TEST_CASE("branch and bound with stages finds what simulating every plan finds")
     RandomMatrices random(seed, {.least_gradients = 1, .most_gradients = 3, .most_nodes = 8});
     Problem problem = random.problem(sim::Network::kPort);
     problem.algorithms = {"onebit", "powersgd(rank=2)"};
-    if (seed % 3 == 0) problem.strategy = "allreduce";
+    if (seed % 3 == 0) problem.topology = "allreduce";
     const Choices choices = exhaustive_choices(problem);
     std::int64_t best = kNever;
     Candidate candidate = {0, std::vector<std::uint16_t>(choices.gradients.size(), 0)};
@@ -249,7 +249,7 @@ TEST_CASE("branch and bound with stages finds what simulating every plan finds")
         candidate.options[g] = 0;
       }
     }
-    CAPTURE(seed, problem.strategy);
+    CAPTURE(seed, problem.topology);
     CHECK(find_optimum(problem, choices).iteration_s ==
           casync::to_seconds(casync::Picoseconds(best)));
   }
@@ -322,7 +322,7 @@ TEST_CASE("a choice whose codec refuses a gradient's shape is not offered for it
   CHECK_FALSE(offers(1));
   CHECK(offers(2));
   SECTION("all-reduced") {
-    problem.strategy = "allreduce";
+    problem.topology = "allreduce";
     CHECK(offers(0));
     CHECK_FALSE(offers(1));
     const Choices choices = make_choices(problem);
@@ -400,14 +400,14 @@ TEST_CASE("pass more_accurate takes a higher rank where that costs nothing") {
   model.gradients[1].ready_s = 0.1;
   model.gradients[0].ready_s = 0.2;
   Problem problem = {.model = model,
-                     .strategy = "allreduce",
+                     .topology = "allreduce",
                      .nodes = 4,
                      .algorithms = {"powersgd(rank=1)", "powersgd(rank=4)"},
                      .profile = &profile,
                      .machines = &machines,
                      .limits = {.evaluations = 1000}};
   problem.tolerance = 0;
-  TimedPlan plan = {.plan = {.strategy = "allreduce",
+  TimedPlan plan = {.plan = {.topology = "allreduce",
                              .nodes = 4,
                              .algorithms = {algorithm("powersgd(rank=1)")},
                              .decisions = {{0, 1}, {casync::kRaw, 1}, {0, 1}}}};

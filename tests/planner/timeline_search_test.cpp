@@ -11,7 +11,7 @@ namespace hipress::planner {
 namespace {
 
 bool same(const casync::Plan& a, const casync::Plan& b) {
-  if (a.strategy != b.strategy || !(a.bulk == b.bulk) || !(a.batch == b.batch)) return false;
+  if (a.topology != b.topology || !(a.bulk == b.bulk) || !(a.batch == b.batch)) return false;
   return std::equal(a.decisions.begin(), a.decisions.end(), b.decisions.begin(), b.decisions.end(),
                     [](const casync::Decision& x, const casync::Decision& y) {
                       return x.algorithm == y.algorithm && x.partitions == y.partitions;
@@ -38,7 +38,7 @@ Compared plan_and_compare(RandomProblem& random, sim::Network network, std::int6
     const double time_s = baseline.iteration_s.value();
     compared.best_baseline_s = std::min(compared.best_baseline_s, time_s);
     const BaselineRow& row = *find_baseline(baseline.name);
-    if (!row.grouped && row.strategy.empty()) {
+    if (!row.grouped && row.topology.empty()) {
       compared.best_alone_s = std::min(compared.best_alone_s, time_s);
     }
   }
@@ -86,7 +86,7 @@ TEST_CASE("plans do not depend on the number of jobs, and on the seed alone") {
     RandomProblem random(seed, {.most_gradients = 30, .most_nodes = 8});
     Problem problem = random.problem(sim::Network::kPort);
     problem.grouping = Grouping::kAny;
-    problem.strategy = "best";
+    problem.topology = "best";
     problem.limits.evaluations = 500;
     problem.limits.seed = seed;
     const SearchResult one = search_timeline(problem);

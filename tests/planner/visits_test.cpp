@@ -141,15 +141,15 @@ TEST_CASE("plans of models of embeddings are bounded within 4 % in the median, 1
                                .elements = layers[i].first,
                                .ready_s = layers[i].second});
   }
-  const costs::Profile profile = costs::read_profile("v100_100g");
+  const costs::Profile profile = costs::read_profile("v100-100g");
   std::vector<double> gaps;
   for (const std::uint32_t nodes : {4u, 8u, 16u}) {
-    for (const std::string strategy : {"ps", "ring", "best"}) {
+    for (const std::string topology : {"ps", "ring", "best"}) {
       Machines machines = {profile, costs::cluster_from_profile(profile, nodes),
                            sim::Network::kFair};
       machines.cluster.link.bandwidth = machines.cluster.link.bandwidth_both_ways = 1.25e9;
       const Problem problem = {.model = model,
-                               .strategy = strategy,
+                               .topology = topology,
                                .nodes = nodes,
                                .algorithms = {"onebit", "fp16"},
                                .profile = &profile,
@@ -162,7 +162,7 @@ TEST_CASE("plans of models of embeddings are bounded within 4 % in the median, 1
           simulated_iteration_s(model, found.plan, machines, found.transfer_order);
       const double bound_s =
           lower_bound(model, machines, choices, {.branch_nodes = 30, .known_s = found_s}).seconds;
-      CAPTURE(nodes, strategy, found_s, bound_s);
+      CAPTURE(nodes, topology, found_s, bound_s);
       CHECK(bound_s <= found_s);
       gaps.push_back(gap(found_s, bound_s));
     }
@@ -198,7 +198,7 @@ TEST_CASE("plans of few large gradients are bounded within 3 % in the median, 10
 TEST_CASE("where everything is all-reduced, the bound is the fastest scheme's time") {
   FewLarge instance(3, sim::Network::kFair);
   Problem problem = instance.problem();
-  problem.strategy = "allreduce";
+  problem.topology = "allreduce";
   problem.algorithms = {};
   problem.grouping = Grouping::kAny;
   const Choices choices = make_choices(problem);
@@ -229,8 +229,8 @@ TEST_CASE("a plan of any topology without compression is bounded as well as each
   for (std::uint32_t node = 0; node < 8; ++node) machines.cluster.host[node] = node / 4;
   problem.machines = &machines;
   problem.nodes = 8;
-  const auto bound_s = [&](const std::string& strategy) {
-    problem.strategy = strategy;
+  const auto bound_s = [&](const std::string& topology) {
+    problem.topology = topology;
     return lower_bound(problem.model, machines, make_choices(problem), {.branch_nodes = 30})
         .seconds;
   };

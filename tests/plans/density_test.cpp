@@ -12,7 +12,7 @@ using Catch::Contains;
 namespace {
 
 const models::Model kModel = small_model();
-const PlanContext kContext = {.model = kModel, .strategy = "allgather", .nodes = 4};
+const PlanContext kContext = {.model = kModel, .topology = "allgather", .nodes = 4};
 
 /// a raw, b by dgc, c by fp16.
 ResolvedPlan plan_of(const TemporaryFolder& folder, const std::string& dense) {

@@ -29,8 +29,8 @@ TEST_CASE("a fingerprint differs where the exchange would") {
       [](models::Model& model, casync::Plan&) {
         std::swap(model.gradients[0], model.gradients[2]);
       },
-      [](models::Model&, casync::Plan& plan) { plan.strategy = "ring"; },
-      [](models::Model&, casync::Plan& plan) { plan.raw_strategy = "allreduce"; },
+      [](models::Model&, casync::Plan& plan) { plan.topology = "ring"; },
+      [](models::Model&, casync::Plan& plan) { plan.raw_topology = "allreduce"; },
       [](models::Model&, casync::Plan& plan) { plan.bulk.threshold_bytes = 4096; },
       [](models::Model&, casync::Plan& plan) { plan.batch.threshold_bytes = 4096; },
       [](models::Model&, casync::Plan& plan) {
@@ -92,7 +92,7 @@ TEST_CASE("a fingerprint differs where ready times make other groups or another 
     CHECK_FALSE(differ(3e-3, 4e-3));
   }
   SECTION("the order of all-reduces") {
-    plan.raw_strategy = "allreduce";
+    plan.raw_topology = "allreduce";
     CHECK(differ(4e-3, 6e-3));
     CHECK_FALSE(differ(3e-3, 4e-3));
   }

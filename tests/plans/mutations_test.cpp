@@ -179,7 +179,7 @@ TEST_CASE("mutated models are read, or refused by name", "[slow]") {
 TEST_CASE("mutated plans are read, or refused by name", "[slow]") {
   const TemporaryFolder folder;
   const models::Model model = models::read_model(folder.file("m.yaml", kModelYaml));
-  const PlanContext context = {.model = model, .strategy = "ps", .nodes = 4};
+  const PlanContext context = {.model = model, .topology = "ps", .nodes = 4};
   const auto read = [&](const std::string& file) {
     nodes_of_plan(file);
     topology_of_plan(file);

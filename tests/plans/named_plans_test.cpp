@@ -23,7 +23,7 @@ std::vector<std::string> algorithms_of(const std::string& name, const std::strin
     algorithms.push_back(algorithm_of(resolved, g));
     CHECK(partitions_of(resolved, g) == 5);  // K = N
   }
-  CHECK(resolved.plan.strategy == "ring");
+  CHECK(resolved.plan.topology == "ring");
   return algorithms;
 }
 
@@ -64,8 +64,8 @@ TEST_CASE("a staged algorithm takes matrices, and leaves what it does not gain b
 
 TEST_CASE("a topology is known in any case") {
   const models::Model model = small_model();
-  CHECK(resolve_plan("none", {model, "PS", 2}).plan.strategy == "ps");
-  CHECK(resolve_plan("none", {model, "RING", 2}).plan.strategy == "ring");
+  CHECK(resolve_plan("none", {model, "PS", 2}).plan.topology == "ps");
+  CHECK(resolve_plan("none", {model, "RING", 2}).plan.topology == "ring");
 }
 
 TEST_CASE("a name wins over a file of that name, which a path still reaches") {
@@ -107,7 +107,7 @@ TEST_CASE("names that mean nothing are refused with what there is") {
       complaint([&] {
         resolve_plan(
             "ddp-fp16",
-            {.model = model, .strategy = "ps", .nodes = 4, .other_names = "best, ddp, ddp_fp16"});
+            {.model = model, .topology = "ps", .nodes = 4, .other_names = "best, ddp, ddp_fp16"});
       }),
       Catch::Contains("; did you mean 'ddp_fp16'? "));
   CHECK(complaint([&] { resolve_plan("threshold:0", context); }) ==

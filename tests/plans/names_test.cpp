@@ -74,7 +74,7 @@ bool accepted_and_planned(const TemporaryFolder& folder, const Name& name) {
     return false;
   }
   REQUIRE(model.gradients[0].name == utf8(name));
-  const PlanContext context = {.model = model, .strategy = "ps", .nodes = 3};
+  const PlanContext context = {.model = model, .topology = "ps", .nodes = 3};
   const casync::Plan plan = resolve_plan("threshold:33", context).plan;
 
   const std::string yaml = folder.path("p.yaml");

@@ -39,7 +39,7 @@ TEST_CASE("options change what they name and leave the rest") {
   CHECK_FALSE(plan.bulk.limit_bytes.has_value());
   CHECK(plan.batch.threshold_bytes == 4096);
   CHECK(plan.batch.limit_bytes == 1 << 20);
-  CHECK(plan.raw_strategy == "allreduce");
+  CHECK(plan.raw_topology == "allreduce");
   CHECK_FALSE(plan.pipelining);
   const casync::Plan same = changed({}).plan;
   CHECK(same.bulk == casync::Aggregation{});
@@ -128,13 +128,13 @@ TEST_CASE("a plan YAML holds bulk groups, batches and how raw gradients travel")
   resolved.plan.bulk = {.threshold_bytes = 65536, .wait = casync::Picoseconds(1'500'000'001)};
   resolved.plan.bulk_groups = {{2, 0}};
   resolved.plan.batch = {.threshold_bytes = 100, .limit_bytes = 12345};
-  resolved.plan.raw_strategy = "allreduce";
+  resolved.plan.raw_topology = "allreduce";
   write_plan_yaml(folder.path("plan.yaml"), model, resolved.plan, {});
   const casync::Plan read = resolve_plan(folder.path("plan.yaml"), context).plan;
   CHECK(read.bulk == resolved.plan.bulk);
   CHECK(read.batch == resolved.plan.batch);
   CHECK(read.bulk_groups == resolved.plan.bulk_groups);
-  CHECK(read.raw_strategy == "allreduce");
+  CHECK(read.raw_topology == "allreduce");
   CHECK(plan_fingerprint(model, read) == plan_fingerprint(model, resolved.plan));
 }
 

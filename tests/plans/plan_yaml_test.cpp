@@ -35,7 +35,7 @@ TEST_CASE("a plan YAML reads back what was written") {
   write_plan_yaml(folder.path("plan.yaml"), model, resolved.plan, kReport);
 
   const ResolvedPlan read = resolve_plan(folder.path("plan.yaml"), context);
-  CHECK(read.plan.strategy == "ring");
+  CHECK(read.plan.topology == "ring");
   CHECK(read.plan.nodes == 8);
   for (std::size_t g = 0; g < model.gradients.size(); ++g) {
     CHECK(algorithm_of(read, g) == algorithm_of(resolved, g));
@@ -48,7 +48,7 @@ TEST_CASE("a plan YAML of all-reduces in half precision, grouped by hand, reads 
   const models::Model model = small_model();
   const TemporaryFolder folder;
   const std::string path = folder.path("plan.yaml");
-  const PlanContext context{.model = model, .strategy = "allreduce", .nodes = 4};
+  const PlanContext context{.model = model, .topology = "allreduce", .nodes = 4};
   for (const std::string algorithm : {"fp16", "bf16"}) {
     ResolvedPlan resolved = resolve_plan(algorithm, context);
     resolved.plan.bulk_groups = {{0, 1}};
@@ -233,7 +233,7 @@ TEST_CASE("what a plan YAML is for can be asked before it is resolved") {
 }
 
 TEST_CASE("a title names a plan without its folder") {
-  casync::Plan plan = {.strategy = "ring", .nodes = 4, .algorithms = {}, .decisions = {}};
+  casync::Plan plan = {.topology = "ring", .nodes = 4, .algorithms = {}, .decisions = {}};
   CHECK(title("build/demo/secopa.txt", plan) == "plan secopa.txt, ring, N = 4");
   CHECK(title("all", plan) == "plan all, ring, N = 4");
   plan.schedule = casync::Schedule::parse("fsdp(reshard=false)");

@@ -431,7 +431,7 @@ TEST_CASE("processes that build on different profiles are no job", "[tool]") {
       "WORLD_SIZE=2 hipress-profile --quick --algorithm fp16 --timeout 20 "
       "--rendezvous file://$PWD --base ";
   const planner::ToolRun run =
-      workplace.run("sh -c '(LOCAL_RANK=1 RANK=1 " + rank + "v100_100g) & LOCAL_RANK=0 RANK=0 " +
+      workplace.run("sh -c '(LOCAL_RANK=1 RANK=1 " + rank + "v100-100g) & LOCAL_RANK=0 RANK=0 " +
                     rank + "sosp21; status=$?; wait; exit $status'");
   CHECK(run.status == 2);
   CHECK_THAT(run.err, Contains("has plan") && !Contains("measuring"));

@@ -83,20 +83,20 @@ class Doors(unittest.TestCase):
 
     REQUESTS = (
         {"request": "plan", "input": "vgg19", "topology": "PS", "nnodes": 16},
-        {"request": "plan", "input": "resnet50", "profile": "v100_100g", "nnodes": 4, "evaluations": 60, "topology": "BEST",
+        {"request": "plan", "input": "resnet50", "profile": "v100-100g", "nnodes": 4, "evaluations": 60, "topology": "BEST",
          "jobs": 1, "explain": True, "compare": "all", "output": "plan.yaml"},
-        {"request": "plan", "input": "vgg19", "profile": "v100_100g", "nnodes": 4, "plan": "all", "explain": True,
+        {"request": "plan", "input": "vgg19", "profile": "v100-100g", "nnodes": 4, "plan": "all", "explain": True,
          "bandwidth": "7Gbps"},
-        {"request": "plan", "input": "vgg19", "nnodes": 4, "evaluations": 30, "profile": "v100_100g", "algorithm": "none",
+        {"request": "plan", "input": "vgg19", "nnodes": 4, "evaluations": 30, "profile": "v100-100g", "algorithm": "none",
          "robust": True, "jitter": "lognormal:0.1", "replicas": 5, "jobs": 1},
-        {"request": "plan", "input": "resnet50", "profile": "v100_100g", "nnodes": 4, "evaluations": 60, "bandwidth": "5Gbps",
+        {"request": "plan", "input": "resnet50", "profile": "v100-100g", "nnodes": 4, "evaluations": 60, "bandwidth": "5Gbps",
          "jobs": 1},
         {"request": "plan", "input": "bert_base", "profile": "a100-25g", "compute_time": "150ms", "nnodes": 8, "evaluations": 60,
          "topology": "RING", "jobs": 1},
         {"request": "plan", "job": "broadcast", "bytes": "16MB", "nnodes": 4, "evaluations": 10, "output": "b.yaml"},
         {"request": "simulate", "input": "vgg19", "plan": "all", "nnodes": 8, "sensitivity": True, "explain_interval": True},
-        {"request": "simulate", "input": "resnet50", "plan": "ddp", "nnodes": 4, "profile": "v100_100g", "steady": True},
-        {"request": "simulate", "input": "vgg19", "plan": "all", "nnodes": 2, "scale_kernels": True, "profile": "v100_100g",
+        {"request": "simulate", "input": "resnet50", "plan": "ddp", "nnodes": 4, "profile": "v100-100g", "steady": True},
+        {"request": "simulate", "input": "vgg19", "plan": "all", "nnodes": 2, "scale_kernels": True, "profile": "v100-100g",
          "jitter": "uniform:0.1", "replicas": 3, "seed": 5},
         {"request": "sweep", "spec": str(ROOT / "examples/break_even.yaml"), "shard": "1/20", "jobs": 1, "evaluations": 20},
         {"request": "import_trace", "trace": str(TRACES / "resnet50_ddp_2xa100.kineto.json.gz")},
@@ -203,7 +203,7 @@ class Results(unittest.TestCase):
             _ = result.iteration
 
     def test_a_plan_saves_its_report(self):
-        plan = hipress.plan("vgg19", profile="v100_100g", nnodes=4, evaluations=20)
+        plan = hipress.plan("vgg19", profile="v100-100g", nnodes=4, evaluations=20)
         self.assertNotIn("page", plan.to_dict())
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "report.html"
@@ -221,7 +221,7 @@ class Results(unittest.TestCase):
     def test_they_print_well(self):
         for result in (hipress.simulate("vgg19", plan="all", nnodes=4), hipress.plan("vgg19", nnodes=4), hipress.sweep(SPEC),
                        hipress.plan(job="broadcast", bytes="1MB", nnodes=4, evaluations=5),
-                       hipress.replay("resnet50", plan="fp16", nnodes=2, iterations=1, profile="v100_100g"),
+                       hipress.replay("resnet50", plan="fp16", nnodes=2, iterations=1, profile="v100-100g"),
                        hipress.import_trace(TRACES / "resnet50_ddp_2xa100.kineto.json.gz")):
             with self.subTest(kind=type(result).__name__):
                 text = repr(result)
@@ -233,11 +233,11 @@ class Results(unittest.TestCase):
     def test_a_plan_is_written_where_a_path_says(self):
         with tempfile.TemporaryDirectory() as folder:
             output = pathlib.Path(folder) / "plan.yaml"
-            plan = hipress.plan("vgg19", profile="v100_100g", nnodes=4, evaluations=20, jobs=1, output=output)
-            simulated = hipress.simulate("vgg19", plan=output, profile="v100_100g")
+            plan = hipress.plan("vgg19", profile="v100-100g", nnodes=4, evaluations=20, jobs=1, output=output)
+            simulated = hipress.simulate("vgg19", plan=output, profile="v100-100g")
             # The plan is simulated as it was found, on the same machines.
             self.assertAlmostEqual(simulated.iteration_s, plan.predicted_iteration_s, delta=1e-9)
-            hipress.plan("vgg19", profile="v100_100g", nnodes=4, evaluations=20, jobs=1, output=output)
+            hipress.plan("vgg19", profile="v100-100g", nnodes=4, evaluations=20, jobs=1, output=output)
 
     def test_a_sweep_gives_rows(self):
         swept = hipress.sweep(SPEC)
@@ -342,7 +342,7 @@ class Results(unittest.TestCase):
         self.assertIs(plan.plot(pyplot.figure().subfigures(1, 2)[1].subplots()), pyplot.gcf())
         self.assertEqual(plan.plot().axes[0].get_title(loc="left"),
                          f"vgg19, {plan.topology}, 4 nodes, {plan.compressed} of {plan.gradients} gradients compressed")
-        turns = hipress.plan("vgg19", profile="v100_100g", nnodes=4, evaluations=20, jobs=1, break_even="bandwidth")
+        turns = hipress.plan("vgg19", profile="v100-100g", nnodes=4, evaluations=20, jobs=1, break_even="bandwidth")
         drawn = [swept.plot(), plan.plot(), turns.plot(kind="break_even"),
                  hipress.import_trace(TRACES / "resnet50_ddp_2xa100.kineto.json.gz").plot(),
                  hipress.plan(job="broadcast", bytes="1MB", nnodes=4, evaluations=5).plot()]
@@ -410,7 +410,7 @@ class Ranks(unittest.TestCase):
 
     def test_every_rank_has_the_numbers_and_rank_0_the_prediction(self):
         code = ("import json, sys, hipress\n"
-                "print(json.dumps(hipress.replay(sys.argv[1], plan='fp16', profile='v100_100g', iterations=2, topology='RING',\n"
+                "print(json.dumps(hipress.replay(sys.argv[1], plan='fp16', profile='v100-100g', iterations=2, topology='RING',\n"
                 "                                rendezvous='file://' + sys.argv[2]).to_dict()))")
         with tempfile.TemporaryDirectory() as folder:
             model = pathlib.Path(folder) / "model.txt"
@@ -545,7 +545,7 @@ class Errors(unittest.TestCase):
 
 class Threads(unittest.TestCase):
     #: A search that would go on for minutes.
-    LONG = {"profile": "v100_100g", "nnodes": 8, "topology": "BEST", "budget": 300.0, "jobs": 1}
+    LONG = {"profile": "v100-100g", "nnodes": 8, "topology": "BEST", "budget": 300.0, "jobs": 1}
 
     def test_other_threads_go_on(self):
         counted = [0]

@@ -19,8 +19,8 @@ ON_GPUS = {".overlap.codec_beside_transfer", ".overlap.transfer_beside_codec", "
            ".codecs.*.encode_of_ceiling", ".codecs.*.decode_of_ceiling"}
 KINDS = {"number": (int, float), "integer": int, "string": str, "boolean": bool, "object": dict, "array": list, "null": type(None)}
 
-SMALL = {"input": "vgg19", "profile": "v100_100g", "nnodes": 4, "evaluations": 20}
-SHARDED = {"input": "bert_base", "profile": "v100_100g", "nnodes": 4, "compute_time": "200ms", "wrap": "bert.encoder.layer.*"}
+SMALL = {"input": "vgg19", "profile": "v100-100g", "nnodes": 4, "evaluations": 20}
+SHARDED = {"input": "bert_base", "profile": "v100-100g", "nnodes": 4, "compute_time": "200ms", "wrap": "bert.encoder.layer.*"}
 
 
 def is_a(value, kind: str) -> bool:
@@ -102,10 +102,10 @@ def sharded_trace() -> dict:
 
 
 def with_matrix(folder: str) -> str:
-    """A profile that is v100_100g with factors by class of computation."""
+    """A profile that is v100-100g with factors by class of computation."""
     row = "{beside_codec: 1.2, beside_transfer: 1.1, slows_codec: 1.1, slows_transfer: 1.0}"
     classes = "".join(f"    {name}: {row}\n" for name in ("gemm", "attention", "elementwise", "reduction", "norm"))
-    text = (ROOT / "profiler/profiles/v100_100g.yaml").read_text()
+    text = (ROOT / "profiler/profiles/v100-100g.yaml").read_text()
     assert "overlap:" not in text
     text = text.removesuffix("...\n")  # the end of a whole file
     text += f"overlap:\n  classes:\n{classes}  codec_beside_transfer: 1.1\n  transfer_beside_codec: 1.0\n...\n"
@@ -166,7 +166,7 @@ class ResultsTest(unittest.TestCase):
     def test_of_broadcasts(self):
         with tempfile.TemporaryDirectory() as folder:
             self.check("A broadcast's plan", [self.ask(
-                "plan", profile="v100_100g", nnodes=4, job="broadcast", bytes="1MB", output=f"{folder}/plan.yaml")])
+                "plan", profile="v100-100g", nnodes=4, job="broadcast", bytes="1MB", output=f"{folder}/plan.yaml")])
 
     def test_of_simulations(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -28,9 +28,9 @@ namespace {
 /// Lengths around words and tiles, and one that is several slices for every number of partitions.
 const std::vector<std::int64_t> kSizes{1, 33, 1025, 20000};
 
-Case make(const std::string& strategy, std::uint32_t nodes, std::int32_t partitions,
+Case make(const std::string& topology, std::uint32_t nodes, std::int32_t partitions,
           const std::string& form, const std::vector<std::int64_t>& sizes = kSizes) {
-  Case made = make_case(strategy, nodes, partitions, form, sizes);
+  Case made = make_case(topology, nodes, partitions, form, sizes);
   if (form != "raw") made.plan.plan.algorithms.front().name = form;
   return made;
 }
@@ -107,29 +107,29 @@ class Variable {
 
 }  // namespace
 
-TEST_CASE("devices verify for all strategies, all codecs and ways to move messages", "[slow]") {
+TEST_CASE("devices verify for all topologies, all codecs and ways to move messages", "[slow]") {
   unsigned seed = 0;
   std::vector<std::string> forms{"raw"};
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
     if (row.additive) continue;  // replays know no stages
     forms.emplace_back(row.name);
   }
-  for (const std::string strategy : {"ps", "ring", "allreduce", "allgather"}) {
+  for (const std::string topology : {"ps", "ring", "allreduce", "allgather"}) {
     for (const std::string& form : forms) {
-      if (strategy == "allreduce" && !can_be_summed(form)) continue;
+      if (topology == "allreduce" && !can_be_summed(form)) continue;
       for (const std::uint32_t nodes : {1u, 2u, 3u, 4u}) {
         const auto partitions = static_cast<std::int32_t>(1 + seed % 5);
-        INFO(strategy << ", N = " << nodes << ", K = " << partitions << ", " << form);
-        verify_both_transports(make(strategy, nodes, partitions, form), ++seed);
+        INFO(topology << ", N = " << nodes << ", K = " << partitions << ", " << form);
+        verify_both_transports(make(topology, nodes, partitions, form), ++seed);
       }
     }
   }
 }
 
 TEST_CASE("devices send as many bytes of messages that vary as hosts do") {
-  for (const std::string strategy : {"ps", "ring", "allgather"}) {
-    INFO(strategy);
-    const Case made = make(strategy, 3, 2, "lossless");
+  for (const std::string topology : {"ps", "ring", "allgather"}) {
+    INFO(topology);
+    const Case made = make(topology, 3, 2, "lossless");
     ReplayOptions options;
     options.iterations = 1;
     const ReplayResult on_host =
@@ -144,9 +144,9 @@ TEST_CASE("devices verify with bulk groups, batches, all-reduces and without pip
           "[slow]") {
   const std::vector<std::int64_t> sizes{33, 1, 20000, 64, 5000, 31, 100, 3};
   unsigned seed = 0;
-  for (const std::string strategy : {"ps", "ring", "allgather"}) {
+  for (const std::string topology : {"ps", "ring", "allgather"}) {
     for (unsigned bits = 0; bits < 16; ++bits) {
-      Case made = make(strategy, 3, 2, "onebit", sizes);
+      Case made = make(topology, 3, 2, "onebit", sizes);
       casync::Plan& plan = made.plan.plan;
       for (std::size_t g = 0; g < sizes.size(); g += 3) plan.decisions[g].algorithm = casync::kRaw;
       for (std::size_t g = 0; g < sizes.size(); ++g) {
@@ -154,10 +154,10 @@ TEST_CASE("devices verify with bulk groups, batches, all-reduces and without pip
       }
       if ((bits & 1) != 0) plan.bulk.threshold_bytes = 4096;
       if ((bits & 2) != 0) plan.batch.threshold_bytes = 1 << 20;
-      if ((bits & 4) != 0) plan.raw_strategy = "allreduce";
+      if ((bits & 4) != 0) plan.raw_topology = "allreduce";
       plan.pipelining = (bits & 8) == 0;
       made.graph = casync::expand_to_run(made.model, plan);
-      INFO(strategy << " features " << bits);
+      INFO(topology << " features " << bits);
       verify_both_transports(made, ++seed);
     }
   }
@@ -385,12 +385,12 @@ TEST_CASE("GPUs verify as thread ranks over TCP through pinned memory") {
   if (!tests::has_gpu(cuda_devices())) return;
   for (const kernels::AlgorithmRow& row : kernels::algorithms()) {
     if (row.additive) continue;  // replays know no stages
-    for (const std::string strategy : {"ps", "ring", "allreduce", "allgather"}) {
-      if (strategy == "allreduce" && !can_be_summed(std::string(row.name))) continue;
-      const Case made = make(strategy, 3, 2, std::string(row.name), {1, 33, 1000003});
+    for (const std::string topology : {"ps", "ring", "allreduce", "allgather"}) {
+      if (topology == "allreduce" && !can_be_summed(std::string(row.name))) continue;
+      const Case made = make(topology, 3, 2, std::string(row.name), {1, 33, 1000003});
       ReplayOptions options;
       options.device = [](int) { return make_cuda_device(0); };
-      INFO(strategy << " " << row.name);
+      INFO(topology << " " << row.name);
       CHECK(replay_threads("tcp", made.model, made.plan, made.graph, options).verified);
     }
   }

@@ -66,7 +66,7 @@ struct Wound {
 /// A job and what goes wrong in it.
 struct Schedule {
   std::uint64_t seed = 0;
-  std::string transport, strategy, algorithm;
+  std::string transport, topology, algorithm;
   std::uint32_t nodes = 2;
   std::int32_t partitions = 1;
   double timeout_s = kGenerousTimeout_s;
@@ -123,14 +123,14 @@ Schedule make_schedule(std::uint64_t seed) {
   Schedule made;
   made.seed = seed;
   made.transport = draws.one_of<std::string>({"memory", "tcp", "gloo"});
-  made.strategy = draws.one_of<std::string>({"ps", "ring", "ps", "ring", "allreduce"});
-  made.algorithm = made.strategy == "allreduce"
+  made.topology = draws.one_of<std::string>({"ps", "ring", "ps", "ring", "allreduce"});
+  made.algorithm = made.topology == "allreduce"
                        ? draws.one_of<std::string>({"raw", "fp16"})
                        : draws.one_of<std::string>({"raw", "onebit", "fp16", "dgc"});
   made.nodes = static_cast<std::uint32_t>(2 + draws.below(3));
   made.partitions = static_cast<std::int32_t>(1 + draws.below(made.nodes + 1));
   made.job =
-      make_case(made.strategy, made.nodes, made.partitions, made.algorithm, {33, 70'000, 1, 5'000});
+      make_case(made.topology, made.nodes, made.partitions, made.algorithm, {33, 70'000, 1, 5'000});
   const std::uint64_t wounds = 1 + draws.below(2);
   const int first = static_cast<int>(draws.below(made.nodes));
   for (std::uint64_t i = 0; i < wounds; ++i) {
@@ -151,7 +151,7 @@ Schedule make_schedule(std::uint64_t seed) {
 std::string describe(const Schedule& schedule) {
   std::string text =
       fmt::format("schedule {}: {}, {}, {}, N = {}, K = {}{}", schedule.seed, schedule.transport,
-                  schedule.strategy, schedule.algorithm, schedule.nodes, schedule.partitions,
+                  schedule.topology, schedule.algorithm, schedule.nodes, schedule.partitions,
                   schedule.on_device ? ", on a device" : "");
   for (const Wound& wound : schedule.wounds) {
     const std::string where = wound.site.at

@@ -108,11 +108,11 @@ Values awkward(std::uint32_t rank, std::uint32_t gradient, std::int64_t elements
 TEST_CASE("given gradients are averaged, and every rank writes its means") {
   // The mean of small whole numbers on 2 or 4 ranks is exact, in any order and in half precision.
   for (const std::uint32_t nodes : {1u, 2u, 4u}) {
-    for (const std::string strategy : {"ps", "ring", "allreduce"}) {
+    for (const std::string topology : {"ps", "ring", "allreduce"}) {
       for (const std::string form : {"raw", "fp16"}) {
-        CAPTURE(nodes, strategy, form);
+        CAPTURE(nodes, topology, form);
         const TemporaryFolder folder;
-        Case made = make_case(strategy, nodes, 2, form, {33, 1, 9000, 64});
+        Case made = make_case(topology, nodes, 2, form, {33, 1, 9000, 64});
         const std::string out = means_of(folder, made, write_all(folder, made, counted));
         for (std::uint32_t g = 0; g < made.model.gradients.size(); ++g) {
           Values mean(static_cast<std::size_t>(made.model.gradients[g].elements), 0.0f);
@@ -145,13 +145,13 @@ TEST_CASE("members of bulk groups are read from and written to their own files")
 }
 
 TEST_CASE("NaNs, infinities, overflow and subnormal numbers verify") {
-  for (const std::string strategy : {"ps", "ring", "allreduce"}) {
+  for (const std::string topology : {"ps", "ring", "allreduce"}) {
     for (const std::string form : {"raw", "fp16", "bf16", "onebit", "dgc", "terngrad"}) {
-      if (strategy == "allreduce" && !can_be_summed(form)) continue;
+      if (topology == "allreduce" && !can_be_summed(form)) continue;
       for (const std::string transport : {"memory", "tcp"}) {
-        CAPTURE(strategy, form, transport);
+        CAPTURE(topology, form, transport);
         const TemporaryFolder folder;
-        const Case made = make_case(strategy, 3, 2, form, {1, 45, 9001});
+        const Case made = make_case(topology, 3, 2, form, {1, 45, 9001});
         const std::string out = means_of(folder, made, write_all(folder, made, awkward), transport);
         const Values got = read(out, 2, 2);
         REQUIRE(got.size() == 9001);

@@ -22,20 +22,20 @@ const std::vector<std::int64_t> kSizes{33, 1, 20000, 64, 5000, 31, 100, 3};
 constexpr std::int64_t kGroupBelow = 1024 * 4;  // bytes: all but two of them
 
 struct Features {
-  std::string strategy;
+  std::string topology;
   std::string form;  // "raw", "mixed", or an algorithm
   bool bulk, batch, raw_allreduce, pipelining;
 };
 
 std::string to_string(const Features& f) {
-  return f.strategy + " " + f.form + (f.bulk ? " bulk" : "") + (f.batch ? " batch" : "") +
+  return f.topology + " " + f.form + (f.bulk ? " bulk" : "") + (f.batch ? " batch" : "") +
          (f.raw_allreduce ? " allreduce" : "") + (f.pipelining ? "" : " no pipelining");
 }
 
 Case make(const Features& features, std::uint32_t nodes, std::int32_t partitions) {
   Case made{.model = make_model(kSizes), .plan = {}, .graph = {}};
   const bool mixed = features.form == "mixed";
-  made.plan = make_plan(made.model, features.strategy, nodes, partitions,
+  made.plan = make_plan(made.model, features.topology, nodes, partitions,
                         codec_or_raw(mixed ? "terngrad" : features.form));
   casync::Plan& plan = made.plan.plan;
   for (std::size_t g = 0; g < kSizes.size(); g += 3) {
@@ -46,7 +46,7 @@ Case make(const Features& features, std::uint32_t nodes, std::int32_t partitions
   }
   if (features.bulk) plan.bulk.threshold_bytes = kGroupBelow;
   if (features.batch) plan.batch.threshold_bytes = 1 << 20;
-  if (features.raw_allreduce) plan.raw_strategy = "allreduce";
+  if (features.raw_allreduce) plan.raw_topology = "allreduce";
   plan.pipelining = features.pipelining;
   made.graph = casync::expand_to_run(made.model, plan);
   casync::check(made.graph);
@@ -55,11 +55,11 @@ Case make(const Features& features, std::uint32_t nodes, std::int32_t partitions
 
 std::vector<Features> all_features() {
   std::vector<Features> all;
-  for (const std::string strategy : {"ps", "ring", "allreduce"}) {
+  for (const std::string topology : {"ps", "ring", "allreduce"}) {
     for (const std::string form : {"raw", "mixed", "onebit", "dgc", "fp16"}) {
-      if (strategy == "allreduce" && (form == "mixed" || !can_be_summed(form))) continue;
+      if (topology == "allreduce" && (form == "mixed" || !can_be_summed(form))) continue;
       for (int bits = 0; bits < 16; ++bits) {
-        all.push_back({.strategy = strategy,
+        all.push_back({.topology = topology,
                        .form = form,
                        .bulk = (bits & 1) != 0,
                        .batch = (bits & 2) != 0,

@@ -19,7 +19,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 /// Six layers, the last ready first, in steps of 3 ms.
-Case scheduled(const std::string& schedule, const std::string& strategy, const std::string& form,
+Case scheduled(const std::string& schedule, const std::string& topology, const std::string& form,
                std::uint32_t nodes) {
   Case made{.model = make_model({33, 1, 2000, 64, 500, 31}), .plan = {}, .graph = {}};
   made.model.forward_s = 1e-3;
@@ -28,7 +28,7 @@ Case scheduled(const std::string& schedule, const std::string& strategy, const s
     made.model.gradients[g].ready_s = 2e-3 * static_cast<double>(g + 1) / 6;
   }
   made.plan =
-      make_plan(made.model, strategy, nodes, static_cast<std::int32_t>(nodes), codec_or_raw(form));
+      make_plan(made.model, topology, nodes, static_cast<std::int32_t>(nodes), codec_or_raw(form));
   if (form != "raw") made.plan.plan.algorithms.front().name = form;  // as devices look it up
   made.plan.plan.schedule = casync::Schedule::parse(schedule);
   made.graph = casync::expand_to_run(made.model, made.plan.plan);
@@ -108,10 +108,10 @@ TEST_CASE("periods verify, whatever the schedule, codec and topology") {
   for (const char* schedule :
        {"local(steps=3)", "local(steps=6, fragments=3)", "local(steps=6, fragments=3, overlap=1)",
         "local(steps=6, fragments=6, pattern=sequential, overlap=4)"}) {
-    for (const char* strategy : {"ps", "ring"}) {
+    for (const char* topology : {"ps", "ring"}) {
       for (const char* form : {"raw", "onebit", "int4block"}) {
-        INFO(schedule << " " << strategy << " " << form);
-        CHECK(run(scheduled(schedule, strategy, form, 3)).verified);
+        INFO(schedule << " " << topology << " " << form);
+        CHECK(run(scheduled(schedule, topology, form, 3)).verified);
       }
     }
     CHECK(run(scheduled(schedule, "allreduce", "raw", 2), "tcp").verified);
@@ -215,11 +215,11 @@ TEST_CASE("a mean that groups do not share does not verify") {
 
 TEST_CASE("periods verify on devices", "[slow]") {
   for (const char* schedule : {"local(steps=3)", "local(steps=6, fragments=3, overlap=1)"}) {
-    for (const char* strategy : {"ps", "ring", "allreduce"}) {
+    for (const char* topology : {"ps", "ring", "allreduce"}) {
       for (const char* form : {"raw", "int4block"}) {
-        if (std::string(strategy) == "allreduce" && std::string(form) != "raw") continue;
-        INFO(schedule << " " << strategy << " " << form);
-        verify_on_devices(scheduled(schedule, strategy, form, 3));
+        if (std::string(topology) == "allreduce" && std::string(form) != "raw") continue;
+        INFO(schedule << " " << topology << " " << form);
+        verify_on_devices(scheduled(schedule, topology, form, 3));
       }
     }
   }

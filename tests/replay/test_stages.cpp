@@ -81,8 +81,8 @@ TEST_CASE("stages verify without pipelining, with batches, and beside a topology
   };
   CHECK(with([](casync::Plan& plan) { plan.pipelining = false; }));
   CHECK(with([](casync::Plan& plan) { plan.batch.threshold_bytes = 1 << 20; }));
-  CHECK(with([](casync::Plan& plan) { plan.raw_strategy = "allreduce"; }));
-  CHECK(with([](casync::Plan& plan) { plan.raw_strategy = "ps"; }));
+  CHECK(with([](casync::Plan& plan) { plan.raw_topology = "allreduce"; }));
+  CHECK(with([](casync::Plan& plan) { plan.raw_topology = "ps"; }));
 }
 
 TEST_CASE("with error feedback, the sum of what low rank sends comes close to the sum of means") {

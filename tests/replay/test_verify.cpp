@@ -123,15 +123,15 @@ TEST_CASE("references are shared out so that no rank has much more than the othe
 
 TEST_CASE("a large gradient without codecs is shared by all ranks, one with a codec is not") {
   constexpr std::int64_t kLarge = (std::int64_t{3} << 20) + 5;
-  const auto cut_of = [](const std::string& strategy, const std::string& algorithm) {
-    const Case made = make_case(strategy, 4, 1, algorithm, {7, kLarge});
+  const auto cut_of = [](const std::string& topology, const std::string& algorithm) {
+    const Case made = make_case(topology, 4, 1, algorithm, {7, kLarge});
     const Reference reference(made.graph, made.model, made.plan, {.seed = 1});
     return cut(reference.partitions());
   };
-  for (const std::string strategy : {"ps", "allreduce"}) {
-    CAPTURE(strategy);
+  for (const std::string topology : {"ps", "allreduce"}) {
+    CAPTURE(topology);
     // Partitions 0 of 7 elements, and 1 of three stretches of 2^20 and one of 5.
-    const std::vector<Stretch> stretches = cut_of(strategy, "raw");
+    const std::vector<Stretch> stretches = cut_of(topology, "raw");
     REQUIRE(stretches.size() == 5);
     CHECK(stretches[0].partition == 0);
     std::int64_t reached = 0;

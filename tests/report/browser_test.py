@@ -43,7 +43,7 @@ class Report(unittest.TestCase):
         names = [f"encoder.layer.{g // 16}.part{g % 16}.weight" for g in range(398)] + [EVIL]
         (folder / "model.csv").write_text("name,elements,ready_us\n" + "".join(
             f"{name},{1024 * (1 + 131 * g % 4099)},{100 * (g + 1)}\n" for g, name in enumerate(names)))
-        machines = ["--input", "model.csv", "--profile", "v100_100g", "--nnodes", "16"]
+        machines = ["--input", "model.csv", "--profile", "v100-100g", "--nnodes", "16"]
         done = subprocess.run([PLAN, *machines, "--topology", "PS", "--evaluations", "200", "--output", "plan.yaml", "--report", "report.html",
                                "--json"], cwd=folder, capture_output=True, text=True, check=True)
         cls.said = json.loads(done.stdout)

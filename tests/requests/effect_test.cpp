@@ -59,10 +59,10 @@ TEST_CASE("a network matters where messages meet, and only there") {
 }
 
 /// Gradients that are ready at once, with the plan that is given.
-Scenario planned(const Given& given, const std::string& strategy, std::uint32_t nodes,
+Scenario planned(const Given& given, const std::string& topology, std::uint32_t nodes,
                  const std::vector<std::int64_t>& sizes) {
-  Scenario scenario = test_scenario(test_model(sizes), strategy, nodes, 0, 1, "onebit");
-  const plans::PlanContext context{scenario.model, strategy, nodes};
+  Scenario scenario = test_scenario(test_model(sizes), topology, nodes, 0, 1, "onebit");
+  const plans::PlanContext context{scenario.model, topology, nodes};
   plans::ResolvedPlan resolved = plans::resolve_plan(given.plan, context);
   plans::apply(given.plan_options, context, resolved);
   scenario.plan = std::move(resolved.plan);

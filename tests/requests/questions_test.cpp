@@ -35,7 +35,7 @@ struct Folder {
 Document ask(const char* schedule, const Document& question) {
   Document request = {{"request", "plan"},
                       {"input", "vgg19"},
-                      {"profile", "v100_100g"},
+                      {"profile", "v100-100g"},
                       {"bandwidth", "5Gbps"},
                       {"compute_time", "200ms"},
                       {"nnodes", 4},
@@ -62,7 +62,7 @@ TEST_CASE("every question is answered for every kind of job") {
     CHECK(plan.find("baselines")->members()->size() > 2);
     const Document simulated = answer({{"request", "simulate"},
                                        {"input", "vgg19"},
-                                       {"profile", "v100_100g"},
+                                       {"profile", "v100-100g"},
                                        {"bandwidth", "5Gbps"},
                                        {"compute_time", "200ms"},
                                        {"nnodes", 4},
@@ -145,7 +145,7 @@ TEST_CASE("a sharded schedule of somebody else's is planned, bounded, reported a
   const Document swept = answer({{"request", "sweep"},
                                  {"spec",
                                   {{"model", "vgg19"},
-                                   {"profile", "v100_100g"},
+                                   {"profile", "v100-100g"},
                                    {"compute_time", "200ms"},
                                    {"schedule", Document::list({"fsdp", "ahead"})},
                                    {"plan", Document::list({"none"})},

@@ -30,7 +30,7 @@ struct Folder {
 
 /// A plan that is soon made.
 Document plan_request(const std::string& input = "vgg19", int nodes = 4) {
-  return {{"request", "plan"}, {"input", input},  {"profile", "v100_100g"},
+  return {{"request", "plan"}, {"input", input},  {"profile", "v100-100g"},
           {"topology", "PS"},  {"nnodes", nodes}, {"evaluations", 20},
           {"jobs", 1},         {"seed", 1}};
 }
@@ -146,7 +146,7 @@ TEST_CASE("the page is written to the file that is asked for, beside the plan") 
   const Document simulated = answer({{"request", "simulate"},
                                      {"input", "vgg19"},
                                      {"plan", folder / "plan.yaml"},
-                                     {"profile", "v100_100g"}},
+                                     {"profile", "v100-100g"}},
                                     {});
   const Document& timeline = at(data, "timeline");
   for (const char* const name : {"iteration_s", "compute_s", "exposed_communication_s"}) {
@@ -258,7 +258,7 @@ TEST_CASE("a page that cannot be made or written is refused before the search") 
 
 TEST_CASE("whatever texts files bring, a page is no longer than mail takes") {
   const Folder folder;
-  const std::string profile = io::read_file(io::data_file("profiler/profiles/v100_100g.yaml"));
+  const std::string profile = io::read_file(io::data_file("profiler/profiles/v100-100g.yaml"));
   const std::size_t notes_at = profile.find("notes:\n") + 7;
   const auto with_notes = [&](const std::string& note, int times) {
     std::string notes;

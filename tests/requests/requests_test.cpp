@@ -31,7 +31,7 @@ struct Folder {
 
 /// A plan that is soon made.
 Document plan_request() {
-  return {{"request", "plan"}, {"input", "vgg19"},  {"profile", "v100_100g"},
+  return {{"request", "plan"}, {"input", "vgg19"},  {"profile", "v100-100g"},
           {"nnodes", 4},       {"evaluations", 20}, {"jobs", 1}};
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("without an output nothing is written, with one the plan is") {
     const Document simulated = answer({{"request", "simulate"},
                                        {"input", "vgg19"},
                                        {"plan", folder / "plan.yaml"},
-                                       {"profile", "v100_100g"}},
+                                       {"profile", "v100-100g"}},
                                       {});
     CHECK(simulated.find("iteration_s")->number() > 0);
     CHECK_NOTHROW(answer(request, {}));
@@ -229,8 +229,8 @@ TEST_CASE("an unknown name is blamed on the field that gave it, with the nearest
   check("topology", "RNG", "did you mean 'ring'?");
   check("algorithm", "fp16,onebitt", "did you mean 'onebit'?");
   check("search", "timelin", "did you mean 'timeline'?");
-  check("profile", "v100", "did you mean 'v100_100g'?");
-  check("profile", "v100-100g", "did you mean 'v100_100g'?");
+  check("profile", "v100", "did you mean 'v100-100g'?");
+  check("profile", "v100-100g", "did you mean 'v100-100g'?");
   check("input", "vgg91", "did you mean 'vgg19'?");
   check("schedule", "fdsp", "did you mean 'fsdp'?");
   check("network", "mesh", "known are port, fair");

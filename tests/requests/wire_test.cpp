@@ -73,7 +73,7 @@ class RandomJob {
   }
 
   void make_profile() {
-    profile_ = costs::read_profile("v100_100g");
+    profile_ = costs::read_profile("v100-100g");
     profile_.name = "random";
     profile_.source = "measured by nobody";
     profile_.link_rate = 0;
@@ -242,7 +242,7 @@ TEST_CASE("a loopback's all-reduce changes no other link's answer by more than i
                                           {"profile", folder.path("profile.yaml")}});
     return number(found, "iteration_s");
   };
-  costs::Profile profile = costs::read_profile("v100_100g");
+  costs::Profile profile = costs::read_profile("v100-100g");
   profile.shared_host = true;
   profile.cores = 2;
   profile.link = {.bandwidth = 2e9, .bandwidth_both_ways = 2e9, .core_s_per_byte = 0.5e-9};
@@ -273,7 +273,7 @@ TEST_CASE("what is stored in half precision is all-reduced without a cast") {
                                                         dtype))},
         {"plan", "ddp"},
         {"nnodes", 2},
-        {"profile", "v100_100g"},
+        {"profile", "v100-100g"},
         {"bandwidth", "152.6Gbps"},
         {"overhead", "0s"},
         {"latency", "0s"}};

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "kernels/codec/codec.hpp"
 #include "models/model.hpp"
 #include "plans/plan_builder.hpp"
@@ -62,11 +62,11 @@ inline models::Model make_model(const std::vector<std::int64_t>& sizes) {
 }
 
 /// Every gradient in K partitions with one codec, or raw if it is null or does not take the shape.
-inline plans::ResolvedPlan make_plan(const models::Model& model, const std::string& strategy,
+inline plans::ResolvedPlan make_plan(const models::Model& model, const std::string& topology,
                                      std::uint32_t nodes, std::int32_t partitions,
                                      std::shared_ptr<const kernels::Codec> codec) {
   plans::ResolvedPlan resolved;
-  resolved.plan.strategy = strategy;
+  resolved.plan.topology = topology;
   resolved.plan.nodes = nodes;
   for (const models::Gradient& gradient : model.gradients) {
     const bool takes = codec && codec->refusal(shape_of(gradient)).empty();
@@ -89,10 +89,10 @@ inline bool can_be_summed(const std::string& algorithm) {
   return algorithm == "raw" || kernels::make_codec(algorithm)->traits().half_precision;
 }
 
-inline Case make_case(const std::string& strategy, std::uint32_t nodes, std::int32_t partitions,
+inline Case make_case(const std::string& topology, std::uint32_t nodes, std::int32_t partitions,
                       const std::string& algorithm, const std::vector<std::int64_t>& sizes) {
   Case made{.model = make_model(sizes), .plan = {}, .graph = {}};
-  made.plan = make_plan(made.model, strategy, nodes, partitions, codec_or_raw(algorithm));
+  made.plan = make_plan(made.model, topology, nodes, partitions, codec_or_raw(algorithm));
   made.graph = casync::expand_to_run(made.model, made.plan.plan);
   return made;
 }

@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
        {.name = "b", .elements = 20},
        {.name = "c", .elements = 1}},
       runtime::PlanChoice{
-          .plan = "none", .strategy = arguments.at(4), .nodes = static_cast<std::uint32_t>(size)});
+          .plan = "none", .topology = arguments.at(4), .nodes = static_cast<std::uint32_t>(size)});
   auto endpoint = transport::find_transport(arguments.at(3))
                       .connect({.rank = rank,
                                 .size = size,

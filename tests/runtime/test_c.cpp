@@ -168,12 +168,12 @@ TEST_CASE("C: wrong arguments are refused, and say what would be right") {
     CHECK(open(kGradients, 2) == HIPRESS_INVALID);
     CHECK_THAT(last_error(), Contains("no-such-plan"));
   }
-  SECTION("strategies whose result is no mean") {
-    for (const char* const strategy : {"chain", "chain_p2p", "binomial", "scatter_allgather"}) {
-      CAPTURE(strategy);
-      options.strategy = strategy;
+  SECTION("topologies whose result is no mean") {
+    for (const char* const topology : {"chain", "chain_p2p", "binomial", "scatter_allgather"}) {
+      CAPTURE(topology);
+      options.topology = topology;
       CHECK(open(kGradients, 2) == HIPRESS_INVALID);
-      CHECK_THAT(last_error(), Contains(strategy) && Contains("broadcast") && Contains("ring"));
+      CHECK_THAT(last_error(), Contains(topology) && Contains("broadcast") && Contains("ring"));
     }
   }
   SECTION("a GPU that there is not") {

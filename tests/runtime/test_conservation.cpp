@@ -1,5 +1,5 @@
 // What is applied over many steps sums to the mean of what was submitted, also where some results
-// are never applied: the registry of algorithms by the strategies that average.
+// are never applied: the registry of algorithms by the topologies that average.
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "runtime/engine.hpp"
 #include "tests/runtime/ranks.hpp"
@@ -166,14 +166,14 @@ Sums train(const std::shared_ptr<const Compiled>& compiled, Course course) {
   return sums;
 }
 
-/// All gradients compressed, perhaps in one bulk group; null where the strategy cannot run the
+/// All gradients compressed, perhaps in one bulk group; null where the topology cannot run the
 /// algorithm.
 std::shared_ptr<const Compiled> compiled_of(const std::string& algorithm,
-                                            const std::string& strategy, bool grouped) {
+                                            const std::string& topology, bool grouped) {
   try {
     const models::Model model = model_of(gradients());
     plans::ResolvedPlan plan = plans::resolve_plan(
-        "all", {.model = model, .strategy = strategy, .nodes = kRanks, .algorithm = algorithm});
+        "all", {.model = model, .topology = topology, .nodes = kRanks, .algorithm = algorithm});
     if (grouped) plan.plan.bulk.threshold_bytes = 1 << 20;
     return compile(gradients(), std::move(plan));
   } catch (const io::InputError&) {
@@ -183,9 +183,9 @@ std::shared_ptr<const Compiled> compiled_of(const std::string& algorithm,
   }
 }
 
-std::vector<std::string> averaging_strategies() {
+std::vector<std::string> averaging_topologies() {
   std::vector<std::string> names;
-  for (const casync::Strategy* const row : casync::strategies()) {
+  for (const casync::Topology* const row : casync::topologies()) {
     if (row->operation == casync::Operation::kMean) names.emplace_back(row->name);
   }
   return names;
@@ -198,7 +198,7 @@ std::vector<std::string> all_algorithms() {
   return texts;
 }
 
-/// Trains every algorithm with every strategy that runs it, alone and in a bulk group: all that is
+/// Trains every algorithm with every topology that runs it, alone and in a bulk group: all that is
 /// applied sums to the mean of what was computed, in those courses that `takes` asks for.
 void check_conservation(const std::function<bool()>& takes) {
   for (const std::string& algorithm : all_algorithms()) {
@@ -213,17 +213,17 @@ void check_conservation(const std::function<bool()>& takes) {
                             : traits.error_feedback || traits.additive ? 0.02
                                                                        : 0.08;
     const double gain_margin = few_magnitudes ? 0.05 : 0.02;
-    int strategies = 0;
-    for (const std::string& strategy : averaging_strategies()) {
+    int topologies = 0;
+    for (const std::string& topology : averaging_topologies()) {
       for (const bool grouped : {false, true}) {
-        const auto compiled = compiled_of(algorithm, strategy, grouped);
+        const auto compiled = compiled_of(algorithm, topology, grouped);
         if (compiled == nullptr) continue;
-        ++strategies;
+        ++topologies;
         for (const Course course :
              {Course::kAllApplied, Course::kEverySecondUnused, Course::kSomeSkipped}) {
           if (grouped && course == Course::kAllApplied) continue;  // as in the next
           if (!takes()) continue;
-          CAPTURE(algorithm, strategy, grouped, static_cast<int>(course));
+          CAPTURE(algorithm, topology, grouped, static_cast<int>(course));
           const Sums sums = train(compiled, course);
           CHECK(sums.gain() == Approx(1).margin(gain_margin));
           CHECK(sums.distance() < farthest);
@@ -231,15 +231,15 @@ void check_conservation(const std::function<bool()>& takes) {
       }
     }
     CAPTURE(algorithm);
-    CHECK(strategies >= 4);
+    CHECK(topologies >= 4);
   }
 }
 
 }  // namespace
 
-TEST_CASE("what is applied sums to the mean of gradients, for every algorithm and strategy",
+TEST_CASE("what is applied sums to the mean of gradients, for every algorithm and topology",
           "[slow]") {
-  // Every course meets every strategy, with one algorithm or another.
+  // Every course meets every topology, with one algorithm or another.
   check_conservation([turn = 0]() mutable { return turn++ % 3 == 0; });
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("dgc with momentum is an optimizer of its own, which is announced, and
   CHECK(kernels::optimizer_note("dgc").empty());
   CHECK(kernels::optimizer_note("powersgd(rank=2)").empty());
   // Where nodes' gradients are added before they are encoded, momentum would act on some alone.
-  for (const std::string strategy : {"ps", "ring"}) {
-    CHECK(compiled_of(algorithm, strategy, false) == nullptr);
+  for (const std::string topology : {"ps", "ring"}) {
+    CHECK(compiled_of(algorithm, topology, false) == nullptr);
   }
 }

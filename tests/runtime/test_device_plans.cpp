@@ -51,15 +51,15 @@ std::size_t count(const casync::TaskGraph& graph, Kind kind) {
 }  // namespace
 
 TEST_CASE("rounds hold every message once, behind all that it depends on") {
-  for (const std::string strategy : {"ps", "ring", "allreduce"}) {
+  for (const std::string topology : {"ps", "ring", "allreduce"}) {
     for (const std::uint32_t nodes : {1u, 2u, 3u, 5u}) {
       for (const std::int32_t partitions : {1, 4, 7}) {
         for (const RoundLimits& limits :
              {RoundLimits{}, RoundLimits{.bytes = 5000, .messages = 2}}) {
-          INFO(strategy << " N = " << nodes << " K = " << partitions);
+          INFO(topology << " N = " << nodes << " K = " << partitions);
           // The last is no message of a codec, but a cast that an all-reduce makes itself.
-          const std::string form = strategy == "allreduce" && partitions == 7 ? "fp16" : "raw";
-          const Case made = make_case(strategy, nodes, partitions, form, {1, 33, 20000, 5000});
+          const std::string form = topology == "allreduce" && partitions == 7 ? "fp16" : "raw";
+          const Case made = make_case(topology, nodes, partitions, form, {1, 33, 20000, 5000});
           const std::vector<Round> rounds = derive_rounds(made.graph, limits);
           std::set<TaskId> seen;
           std::size_t tasks = 0;

@@ -7,7 +7,7 @@
 #include <latch>
 #include <random>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "replay/inputs.hpp"
 #include "replay/reference.hpp"
@@ -34,11 +34,11 @@ std::vector<Gradient> make_gradients(const std::vector<std::int64_t>& sizes) {
 }
 
 std::shared_ptr<const Compiled> compile_all(const std::vector<std::int64_t>& sizes,
-                                            const std::string& strategy, std::uint32_t nodes,
+                                            const std::string& topology, std::uint32_t nodes,
                                             const std::string& algorithm,
                                             const std::function<void(casync::Plan&)>& change = {}) {
   plans::ResolvedPlan plan =
-      make_plan(make_model(sizes), strategy, nodes, 2, codec_or_raw(algorithm));
+      make_plan(make_model(sizes), topology, nodes, 2, codec_or_raw(algorithm));
   if (change) change(plan.plan);
   return compile(make_gradients(sizes), std::move(plan));
 }
@@ -148,17 +148,17 @@ std::vector<std::string> wrong_of(const std::shared_ptr<const Compiled>& compile
 
 TEST_CASE("ranks that submit in different orders get the reference's bits") {
   const std::string transport = GENERATE("memory", "tcp");
-  const std::string strategy = GENERATE("ps", "ring", "allgather");
+  const std::string topology = GENERATE("ps", "ring", "allgather");
   const std::string algorithm = GENERATE("raw", "onebit", "terngrad", "dgc", "fp16");
-  CAPTURE(transport, strategy, algorithm);
-  const auto compiled = compile_all({1000, 7, 64, 3333, 1}, strategy, 3, algorithm);
+  CAPTURE(transport, topology, algorithm);
+  const auto compiled = compile_all({1000, 7, 64, 3333, 1}, topology, 3, algorithm);
   CHECK(wrong_of(compiled, transport, 4) == std::vector<std::string>(3));
 }
 
 TEST_CASE("a plan's bulk groups, batches and lack of pipelining change no bit") {
-  const std::string strategy = GENERATE("ps", "ring", "allgather");
+  const std::string topology = GENERATE("ps", "ring", "allgather");
   const auto compiled =
-      compile_all({100, 2000, 33, 64, 7, 5000, 1}, strategy, 2, "terngrad", [](casync::Plan& plan) {
+      compile_all({100, 2000, 33, 64, 7, 5000, 1}, topology, 2, "terngrad", [](casync::Plan& plan) {
         plan.bulk.threshold_bytes = 1024;
         plan.batch.threshold_bytes = 1 << 20;
         plan.pipelining = false;
@@ -431,9 +431,9 @@ TEST_CASE("a gradient is not submitted twice at a time, nor after the end") {
 
 TEST_CASE("when a rank is lost, every wait of the others names it, and close works") {
   const std::string transport = GENERATE("memory", "tcp");
-  const std::string strategy = GENERATE("ps", "ring", "allreduce");
-  CAPTURE(transport, strategy);
-  const auto compiled = compile_all({200, 300, 400}, strategy, 3, "raw");
+  const std::string topology = GENERATE("ps", "ring", "allreduce");
+  CAPTURE(transport, topology);
+  const auto compiled = compile_all({200, 300, 400}, topology, 3, "raw");
   std::atomic<int> named = 0;
   std::latch all_done(3);
   const std::vector<std::exception_ptr> errors = run_ranks(
@@ -491,10 +491,10 @@ void run_and_tell(std::promise<void>& over, const std::function<void()>& act) {
 TEST_CASE("a rank that goes on when another has left is told who left") {
   // Rank 2 sends to rank 0 and receives from rank 1, in a ring; the one that goes on may be either.
   const std::string transport = GENERATE("memory", "tcp");
-  const std::string strategy = GENERATE("ps", "ring", "allreduce");
+  const std::string topology = GENERATE("ps", "ring", "allreduce");
   const int goes_on = GENERATE(0, 1);
-  CAPTURE(transport, strategy, goes_on);
-  const auto compiled = compile_all({64}, strategy, 3, "raw");
+  CAPTURE(transport, topology, goes_on);
+  const auto compiled = compile_all({64}, topology, 3, "raw");
   std::latch averaged(3);
   std::promise<void> over;
   const std::shared_future<void> is_over = over.get_future().share();
@@ -561,7 +561,7 @@ TEST_CASE("what cannot be compiled is refused by name") {
     return std::string("compiled");
   };
   CHECK(refusal({{.name = "w", .elements = 3}}, {}) == "compiled");
-  CHECK(refusal({{.name = "w", .elements = 3}}, {.plan = "tbq", .strategy = "ps", .nodes = 3}) ==
+  CHECK(refusal({{.name = "w", .elements = 3}}, {.plan = "tbq", .topology = "ps", .nodes = 3}) ==
         "compiled");
   CHECK_THAT(refusal({{.name = "", .elements = 3}}, {}), Contains("gradient 0 has no name"));
   CHECK_THAT(refusal({{.name = "w", .elements = 0}}, {}), Contains("'w'") && Contains("got 0"));
@@ -573,7 +573,7 @@ TEST_CASE("what cannot be compiled is refused by name") {
         "leave the shape out");
   CHECK_THAT(refusal({{.name = "w", .elements = 12, .shape = {-3, -4}}}, {}),
              Contains("gradient 'w': shape -3x-4: each dimension must be at least 1"));
-  CHECK_THAT(refusal({{.name = "w", .elements = 3}}, {.plan = "none", .strategy = "star"}),
+  CHECK_THAT(refusal({{.name = "w", .elements = 3}}, {.plan = "none", .topology = "star"}),
              Contains("ring"));
   CHECK_THAT(refusal({{.name = "w", .elements = 3}}, {.plan = "no-such-plan"}),
              Contains("no-such-plan"));

@@ -22,13 +22,13 @@ constexpr double kTimeout_s = 600;
 /// Ranks that have averaged once.
 class IdleRanks {
  public:
-  IdleRanks(const std::string& transport, const std::string& strategy) {
+  IdleRanks(const std::string& transport, const std::string& topology) {
     REQUIRE(::mkdtemp(folder_.data()) != nullptr);
     for (int rank = 0; rank < kRanks; ++rank) {
       ranks_.push_back(std::make_unique<RankProcess>(
           HIPRESS_RUNTIME_RANK,
           std::vector<std::string>{std::to_string(rank), std::to_string(kRanks), folder_, transport,
-                                   strategy, std::to_string(kTimeout_s)}));
+                                   topology, std::to_string(kTimeout_s)}));
     }
     for (const auto& rank : ranks_) rank->tell("average");
     for (const auto& rank : ranks_) REQUIRE(rank->line() == "averaged");
@@ -58,12 +58,12 @@ TEST_CASE("a rank that ends while all are idle is named by what the others submi
     std::string why;
   };
   const std::string transport = GENERATE("tcp", "gloo");
-  const std::string strategy = GENERATE("ps", "ring", "allreduce");
+  const std::string topology = GENERATE("ps", "ring", "allreduce");
   const End end = GENERATE(End{true, "rank 2 closed the connection"}, End{false, "rank 2 left"});
   const auto submitters =
       GENERATE(std::vector<int>{0, 1}, std::vector<int>{0}, std::vector<int>{1});
-  CAPTURE(transport, strategy, end.why, submitters);
-  IdleRanks ranks(transport, strategy);
+  CAPTURE(transport, topology, end.why, submitters);
+  IdleRanks ranks(transport, topology);
   if (end.killed) {
     ranks[kVictim].signal(SIGKILL);
     CHECK(ranks[kVictim].exit_status() == 128 + SIGKILL);
@@ -80,8 +80,8 @@ TEST_CASE("a rank that ends while all are idle is named by what the others submi
 
 TEST_CASE("ranks that submit nothing more leave one after the other without an error") {
   const std::string transport = GENERATE("tcp", "gloo");
-  const std::string strategy = GENERATE("ring", "allreduce");
-  CAPTURE(transport, strategy);
-  IdleRanks ranks(transport, strategy);
+  const std::string topology = GENERATE("ring", "allreduce");
+  CAPTURE(transport, topology);
+  IdleRanks ranks(transport, topology);
   for (const int rank : {kVictim, 0, 1}) require_left(ranks[rank]);
 }

@@ -40,7 +40,7 @@ PAGES = {
     "docs/c-api.md": Page(test="tests/package/build_consumer.cmake"),
     "docs/cluster.md": Page(long=True),
     "docs/evaluation.md": Page(long=True),
-    "docs/executor.md": Page(),
+    "docs/replay.md": Page(),
     "docs/how-to/algorithm.md": Page(long=True),
     "docs/how-to/ask.md": Page(needs=("matplotlib",)),
     "docs/how-to/cluster.md": Page(),

@@ -60,7 +60,7 @@ CHECKS = {
     "docs/broadcast.md": prints("verified: yes", "from", files=("weights.yaml", "broadcast.png")),
     "docs/cluster.md": verified(1),
     "docs/evaluation.md": prints("HiPress", "ZeRO"),
-    "docs/executor.md": prints("verified: yes", files=("out/rank0/1.f32", "out/rank1/0.f32")),
+    "docs/replay.md": prints("verified: yes", files=("out/rank0/1.f32", "out/rank1/0.f32")),
     "docs/how-to/algorithm.md": prints("verified: yes", files=("plan.yaml",)),
     "docs/how-to/ask.md": ask,
     "docs/how-to/cluster.md": prints("8 nodes × 4 GPUs", "16 nodes × 8 GPUs"),

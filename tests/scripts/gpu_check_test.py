@@ -60,7 +60,7 @@ HEALTHY = {
     "hipress-profile": """echo '{"memory_bandwidth_Bps": 2e12}'""",
     "hipress-plan": "exit 0",
     "bench_codecs": BENCH_CODECS,
-    "bench_executor": """
+    "bench_replay": """
         while [ $# -gt 0 ]; do case $1 in --json) file=$2;; esac; shift; done
         echo '{"rows": [{"case": "a", "metric": "us/task", "ratio": 0.3, "value": 6.25},' > "$file"
         echo '{"case": "b", "metric": "us/task", "ratio": 0.9, "value": 17.5}]}' >> "$file"
@@ -287,7 +287,7 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(self.steps()["predict"]["metrics"]["ps.relative_error"], 0.101)
 
     def test_too_much_overhead_fails_and_is_told(self):
-        self.provide("bench_executor", HEALTHY["bench_executor"].replace("17.5", "20.5"))
+        self.provide("bench_replay", HEALTHY["bench_replay"].replace("17.5", "20.5"))
         self.assertEqual(self.check("--only", "overhead").returncode, 1)
         self.assertEqual(self.steps()["overhead"]["detail"], "20.5 us per task at worst, at most 20 wanted; 2.5 us a launch")
 

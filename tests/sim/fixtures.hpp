@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "sim/scenario.hpp"
 
 namespace hipress::sim {
@@ -61,11 +61,11 @@ inline models::Model test_model(const std::vector<std::int64_t>& sizes) {
   return model;
 }
 
-/// The graph of that strategy with the same decision for every gradient.
-inline casync::TaskGraph test_graph(const models::Model& model, const std::string& strategy,
+/// The graph of that topology with the same decision for every gradient.
+inline casync::TaskGraph test_graph(const models::Model& model, const std::string& topology,
                                     std::uint32_t nodes, std::int8_t algorithm,
                                     std::int32_t partitions) {
-  return casync::expand(model, {.strategy = strategy,
+  return casync::expand(model, {.topology = topology,
                                 .nodes = nodes,
                                 .algorithms = {byte_codec()},
                                 .decisions = std::vector<casync::Decision>(
@@ -73,14 +73,14 @@ inline casync::TaskGraph test_graph(const models::Model& model, const std::strin
 }
 
 /// The same with the tests' costs, as one value; `codec` is what the byte codec is called in it.
-inline Scenario test_scenario(models::Model model, const std::string& strategy, std::uint32_t nodes,
+inline Scenario test_scenario(models::Model model, const std::string& topology, std::uint32_t nodes,
                               std::int8_t algorithm, std::int32_t partitions,
                               const std::string& codec = "byte") {
   casync::Algorithm known = byte_codec();
   known.name = codec;
   Scenario scenario;
   scenario.plan = {
-      .strategy = strategy,
+      .topology = topology,
       .nodes = nodes,
       .algorithms = {known},
       .decisions = std::vector<casync::Decision>(model.gradients.size(), {algorithm, partitions})};

@@ -40,7 +40,7 @@ def cases():
         # A library's all-reduce sums nothing but raw gradients and half precision.
         algorithm = "fp16" if topology == "allreduce" else "onebit"
         yield ((model, topology, str(nodes), network, shape, plan),
-               ["--topology", topology, "--network", network, "--algorithm", algorithm, "--profile", "v100_100g",
+               ["--topology", topology, "--network", network, "--algorithm", algorithm, "--profile", "v100-100g",
                 *PLANS[plan]])
 
 

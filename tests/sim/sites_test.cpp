@@ -46,8 +46,8 @@ models::Model layered(int layers) {
   return model;
 }
 
-Scenario of_sites(models::Model model, const std::string& schedule, const std::string& strategy) {
-  Scenario scenario = test_scenario(std::move(model), strategy, kSites, kRaw, kSites);
+Scenario of_sites(models::Model model, const std::string& schedule, const std::string& topology) {
+  Scenario scenario = test_scenario(std::move(model), topology, kSites, kRaw, kSites);
   scenario.plan.schedule = casync::Schedule::parse(schedule);
   scenario.plan.gpus_per_node = scenario.cluster.gpus_per_node = kEach;
   scenario.cluster.site = {.nodes = kEach, .link = within_sites()};
@@ -193,11 +193,11 @@ TEST_CASE("8 sites of 8 nodes take the time of their 64 nodes simulated one by o
 }
 
 TEST_CASE("sites that are all alike are folded, and take the time of the whole graph") {
-  for (const char* strategy : {"ring", "ps"}) {
+  for (const char* topology : {"ring", "ps"}) {
     for (const char* schedule : {"ddp", "local(steps=4)", "local(steps=6, fragments=3, overlap=1)",
                                  "local(steps=6, fragments=4, overlap=5, pattern=sequential)"}) {
-      CAPTURE(strategy, schedule);
-      const Scenario scenario = of_sites(layered(4), schedule, strategy);
+      CAPTURE(topology, schedule);
+      const Scenario scenario = of_sites(layered(4), schedule, topology);
       const TaskGraph whole = expand(scenario, casync::Folding::kNone);
       casync::check(whole);
       const ExpandedGraph folded = expand(scenario, Fold::kExactly);

@@ -19,14 +19,14 @@ using Catch::Matchers::Contains;
 
 /// A graph with everything in it: several gradients of odd sizes, ready at odd times, both kinds of
 /// traffic.
-casync::TaskGraph mixed_graph(const std::string& strategy) {
+casync::TaskGraph mixed_graph(const std::string& topology) {
   models::Model model = test_model({100003, 5, 4096, 77777, 32, 250000});
   model.forward_s = 123e-6;
   for (std::size_t g = 0; g < model.gradients.size(); ++g) {
     model.gradients[g].ready_s = 1e-6 * static_cast<double>(37 * g % 101);
   }
   casync::Plan plan{
-      .strategy = strategy, .nodes = 5, .algorithms = {byte_codec()}, .decisions = {}};
+      .topology = topology, .nodes = 5, .algorithms = {byte_codec()}, .decisions = {}};
   for (std::size_t g = 0; g < model.gradients.size(); ++g) {
     plan.decisions.push_back(
         {static_cast<std::int8_t>(g % 2 == 0 ? 0 : kRaw), static_cast<std::int32_t>(1 + g)});
@@ -46,8 +46,8 @@ costs::Cluster busy_cluster() {
   return cluster;
 }
 
-std::string trace_of(const std::string& strategy, Network network, const costs::Cluster& cluster) {
-  const casync::TaskGraph graph = mixed_graph(strategy);
+std::string trace_of(const std::string& topology, Network network, const costs::Cluster& cluster) {
+  const casync::TaskGraph graph = mixed_graph(topology);
   const Result result = run(graph, cluster, network);
   std::ostringstream out;
   traces::write_chrome_trace(out, graph, {"a", "b", "c", "d", "e", "f"}, {&result.timeline});
@@ -57,7 +57,7 @@ std::string trace_of(const std::string& strategy, Network network, const costs::
 TEST_CASE("traces are the same for every run, and on every compiler") {
   // The fingerprints were taken from a g++ 12 build; clang++ 14 must give the same.
   const struct {
-    const char* strategy;
+    const char* topology;
     Network network;
     const char* fingerprint;
   } cases[] = {
@@ -67,9 +67,9 @@ TEST_CASE("traces are the same for every run, and on every compiler") {
       {"ring", Network::kFair, "9416d4c0467d693c"},
   };
   for (const auto& one : cases) {
-    const std::string trace = trace_of(one.strategy, one.network, busy_cluster());
-    CHECK(trace == trace_of(one.strategy, one.network, busy_cluster()));
-    INFO(one.strategy << " " << to_string(one.network));
+    const std::string trace = trace_of(one.topology, one.network, busy_cluster());
+    CHECK(trace == trace_of(one.topology, one.network, busy_cluster()));
+    INFO(one.topology << " " << to_string(one.network));
     CHECK(io::fingerprint(trace) == one.fingerprint);
   }
 }
@@ -527,7 +527,7 @@ TEST_CASE("impossible costs are refused by name") {
     SECTION("of the GPUs of a node") {
       cluster.gpus_per_node = 2;
       cluster.gpu_link.bandwidth = 1e-9;
-      refuses(casync::expand(test_model({32}), {.strategy = "ring",
+      refuses(casync::expand(test_model({32}), {.topology = "ring",
                                                 .nodes = 2,
                                                 .gpus_per_node = 2,
                                                 .algorithms = {},
@@ -556,7 +556,7 @@ TEST_CASE("impossible costs are refused by name") {
       // 1e6 s each: four are 46 days, eight 93, beyond the 53 that sums may have.
       model.forward_s = 1e6;
       const casync::Plan plan{
-          .strategy = "ring", .nodes = 2, .algorithms = {}, .decisions = {{kRaw, 1}}};
+          .topology = "ring", .nodes = 2, .algorithms = {}, .decisions = {{kRaw, 1}}};
       CHECK_NOTHROW(run(casync::expand_back_to_back(model, plan, 4), cluster, Network::kFair));
       refuses(casync::expand_back_to_back(model, plan, 8), "more than 53 days", "fewer iterations");
     }

@@ -120,7 +120,7 @@ TEST_CASE("messages wait for an all-reduce, which occupies both ports of every n
   // s + A + E + s + D.
   Scenario scenario = with(test_scenario(test_model({320, 320}), "ps", 2, 0, 1), Network::kPort);
   scenario.plan.decisions[0].algorithm = kRaw;
-  scenario.plan.raw_strategy = "allreduce";
+  scenario.plan.raw_topology = "allreduce";
   scenario.profile.all_reduce[2] = constant(100 * kUs);
   const std::int64_t s = kOverhead + 320 * kPsPerByte;
   CHECK(iteration(scenario) == 100 * kUs + 2 * s + kDecodeAdd + kEncode + kDecode);
@@ -133,7 +133,7 @@ TEST_CASE("an all-reduce that was not measured is an ideal ring") {
   CHECK(iteration(scenario) == 2 * 3 * step);
   const Scenario ring = [&] {
     Scenario other = scenario;
-    other.plan.strategy = "ring";
+    other.plan.topology = "ring";
     other.plan.decisions[0].partitions = 4;
     return other;
   }();
@@ -199,14 +199,14 @@ TEST_CASE("without pipelining gradients come one after the other") {
 }
 
 /// Two large gradients and many small ones, as models have.
-Scenario typical(const std::string& strategy) {
+Scenario typical(const std::string& topology) {
   std::vector<std::int64_t> sizes;
   for (int i = 0; i < 40; ++i) sizes.push_back(i % 20 == 7 ? 64000 : 320);
   models::Model model = test_model(sizes);
   for (std::size_t g = 0; g < sizes.size(); ++g) {
     model.gradients[g].ready_s = 0.1e-6 * static_cast<double>(g);
   }
-  Scenario scenario = test_scenario(model, strategy, 4, 0, 4);
+  Scenario scenario = test_scenario(model, topology, 4, 0, 4);
   const costs::Curve slow = constant(30 * kUs);  // launches are what codecs spend their time on
   scenario.profile.codecs["byte"] = {slow, slow, slow};
   scenario.plan.bulk = {.threshold_bytes = 4096, .wait = casync::Picoseconds(100 * kUs)};
@@ -215,10 +215,10 @@ Scenario typical(const std::string& strategy) {
 }
 
 TEST_CASE("pipelining and bulk each make a typical model faster") {
-  for (const std::string strategy : {"ps", "ring"}) {
+  for (const std::string topology : {"ps", "ring"}) {
     for (const Network network : kNetworks) {
-      INFO(strategy << " " << to_string(network));
-      const Scenario full = with(typical(strategy), network);
+      INFO(topology << " " << to_string(network));
+      const Scenario full = with(typical(topology), network);
       Scenario no_bulk = full;
       no_bulk.plan.bulk = {};
       Scenario neither = no_bulk;

@@ -58,7 +58,7 @@ Scenario random_scenario(std::uint32_t seed) {
   scenario.cluster.compute_speed.assign(nodes, below(2) == 0 ? 1 : 0.75);
   if (below(2) == 0) scenario.plan.bulk.threshold_bytes = below(40000);
   if (below(2) == 0) scenario.plan.bulk.wait = casync::Picoseconds(kUs * below(500));
-  if (below(3) == 0) scenario.plan.raw_strategy = "allreduce";
+  if (below(3) == 0) scenario.plan.raw_topology = "allreduce";
   scenario.profile.all_reduce[static_cast<int>(nodes)] = constant(kUs * (1 + below(100)));
   if (below(2) == 0) {
     scenario.plan.gpus_per_node = scenario.cluster.gpus_per_node = 2 + below(7);
@@ -75,7 +75,7 @@ Scenario random_scenario(std::uint32_t seed) {
   if (below(3) == 0) scenario.transfer_order = TransferOrder::kNeed;
   if (below(4) == 0) join_by_a_hierarchy(scenario.cluster, below(2) == 0);
   if (below(5) == 0) {
-    scenario.plan.strategy = "allreduce";
+    scenario.plan.topology = "allreduce";
     scenario.plan.algorithms = {half_codec()};
   }
   return scenario;
@@ -186,10 +186,10 @@ TEST_CASE("bulk groups make a graph of small gradients foldable") {
 }
 
 TEST_CASE("folding unequal slices gives bounds around the whole graph's time") {
-  for (const char* strategy : {"ps", "ring"}) {
-    CAPTURE(strategy);
+  for (const char* topology : {"ps", "ring"}) {
+    CAPTURE(topology);
     const Scenario scenario =
-        test_scenario(test_model({kWord * 4 * 100 - 900, kWord * 4 * 50, 77}), strategy, 4, 0, 4);
+        test_scenario(test_model({kWord * 4 * 100 - 900, kWord * 4 * 50, 77}), topology, 4, 0, 4);
     const ExpandedGraph folded = expand(scenario, Fold::kAlways);
     REQUIRE(folded.graph.folded);
     CHECK_FALSE(folded.exact);

@@ -23,10 +23,10 @@ Scenario example(double backward_s, const std::string& plan) {
     gradient.ready_s = backward_s * share;
     model.gradients.push_back(gradient);
   }
-  costs::Profile profile = costs::read_profile("v100_100g");
+  costs::Profile profile = costs::read_profile("v100-100g");
   costs::Cluster cluster = costs::cluster_from_profile(profile, 4);
   casync::Plan resolved =
-      plans::resolve_plan(plan, {.model = model, .strategy = "ring", .nodes = 4}).plan;
+      plans::resolve_plan(plan, {.model = model, .topology = "ring", .nodes = 4}).plan;
   return {std::move(model), std::move(resolved), std::move(profile), std::move(cluster)};
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("what hides behind backward depends on computation alone") {
   Scenario scenario = example(10, "none");
   scenario.model.gradients.back().elements = 1;
   scenario.plan =
-      plans::resolve_plan("none", {.model = scenario.model, .strategy = "ring", .nodes = 4}).plan;
+      plans::resolve_plan("none", {.model = scenario.model, .topology = "ring", .nodes = 4}).plan;
   const Response response = respond_to(scenario);
   CHECK(response.compute_s / response.time_s > 0.999);
   const Interval exposed = interval(without_compute(response, response.floor_s), kSpread);

@@ -102,15 +102,15 @@ TEST_CASE("an all-reduce in half precision casts on all GPUs of a node at once")
 }
 
 TEST_CASE("every gradient is reduced before it is synchronised, and broadcast when it is") {
-  for (const char* strategy : {"ps", "ring", "allreduce"}) {
+  for (const char* topology : {"ps", "ring", "allreduce"}) {
     for (const bool compressed : {false, true}) {
       for (const bool pipelining : {true, false}) {
         for (const std::uint32_t nodes : {1u, 2u, 4u}) {
-          CAPTURE(strategy, compressed, pipelining, nodes);
+          CAPTURE(topology, compressed, pipelining, nodes);
           const std::int8_t algorithm = compressed ? 0 : kRaw;
           Scenario scenario = with_gpus(
-              test_scenario(test_model({3200, 77, 9999, 64}), strategy, nodes, algorithm, 2), 4);
-          if (std::string(strategy) == "allreduce") scenario.plan.algorithms = {half_codec()};
+              test_scenario(test_model({3200, 77, 9999, 64}), topology, nodes, algorithm, 2), 4);
+          if (std::string(topology) == "allreduce") scenario.plan.algorithms = {half_codec()};
           scenario.plan.pipelining = pipelining;
           scenario.plan.bulk.threshold_bytes = 1000;
           scenario.plan.batch.threshold_bytes = 20000;

@@ -20,8 +20,8 @@ TEST_CASE("the size of a graph is known before it is made") {
   scenario.iterations = 3;
   CHECK(graph_size(scenario, Folding::kNone).tasks >= expand(scenario).tasks());
   CHECK(graph_size(scenario, Folding::kNone).tasks <= 1.2 * expand(scenario).tasks());
-  for (const char* strategy : {"ps", "ring"}) {
-    scenario.plan.strategy = strategy;
+  for (const char* topology : {"ps", "ring"}) {
+    scenario.plan.topology = topology;
     scenario.plan.pipelining = false;
     CHECK(graph_size(scenario, Folding::kNone).tasks >= expand(scenario).tasks());
   }

@@ -30,10 +30,10 @@ costs::Cluster hosts_of(std::uint32_t nodes, std::uint32_t nodes_per_host) {
 /// Raw, K = N, one gradient with slices of 128 kB.
 constexpr std::int64_t kSlice = 32'000;
 constexpr std::int64_t kSlicePs = 4 * kSlice * kPsPerByte;
-Scenario raw(const std::string& strategy, costs::Cluster cluster) {
+Scenario raw(const std::string& topology, costs::Cluster cluster) {
   const auto nodes = static_cast<std::int32_t>(cluster.nodes);
   Scenario scenario =
-      test_scenario(test_model({kSlice * nodes}), strategy, cluster.nodes, kRaw, nodes);
+      test_scenario(test_model({kSlice * nodes}), topology, cluster.nodes, kRaw, nodes);
   scenario.cluster = std::move(cluster);
   return scenario;
 }
@@ -43,16 +43,16 @@ std::int64_t iteration_ps(const Scenario& scenario) {
 }
 
 TEST_CASE("a slow link is as slow as a cluster of such links, and slows nobody else") {
-  for (const char* strategy : {"ps", "ring", "allreduce"}) {
-    CAPTURE(strategy);
-    Scenario slow = raw(strategy, test_cluster(2));
+  for (const char* topology : {"ps", "ring", "allreduce"}) {
+    CAPTURE(topology);
+    Scenario slow = raw(topology, test_cluster(2));
     Scenario all = slow;
     slow.cluster.slow_links = {{.a = 0, .b = 1, .bandwidth = kBandwidth / 3, .latency_s = 1e-3}};
     all.cluster.link.bandwidth = all.cluster.link.bandwidth_both_ways = kBandwidth / 3;
     all.cluster.link.latency_s = 1e-3;
     CHECK(iteration_ps(slow) == iteration_ps(all));
 
-    const Scenario four = raw(strategy, test_cluster(4));
+    const Scenario four = raw(topology, test_cluster(4));
     Scenario as_fast = four, slower = four;
     as_fast.cluster.slow_links = {{.a = 1, .b = 2, .bandwidth = kBandwidth, .latency_s = 0}};
     slower.cluster.slow_links = {{.a = 1, .b = 2, .bandwidth = kBandwidth / 3, .latency_s = 1e-3}};
@@ -189,9 +189,9 @@ TEST_CASE("network port and folding know nodes that are alike, and refuse others
   // Alike are nodes on one host, and on one host each.
   for (const std::uint32_t nodes_per_host : {4, 1}) {
     for (const Network network : {Network::kPort, Network::kFair}) {
-      for (const char* strategy : {"ring", "ps", "allreduce"}) {
-        CAPTURE(nodes_per_host, strategy);
-        scenario = raw(strategy, hosts_of(4, nodes_per_host));
+      for (const char* topology : {"ring", "ps", "allreduce"}) {
+        CAPTURE(nodes_per_host, topology);
+        scenario = raw(topology, hosts_of(4, nodes_per_host));
         scenario.network = network;
         scenario.cluster.host_link->bandwidth_both_ways = kHostBandwidth / 2;
         const ExpandedGraph folded = expand(scenario, Fold::kExactly);

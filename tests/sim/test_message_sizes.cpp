@@ -41,7 +41,7 @@ TEST_CASE("predicted messages grow with the slice, and are no longer than the bo
 TEST_CASE("a scenario's graph has messages of predicted sizes") {
   Scenario scenario;
   scenario.model.gradients = {{.name = "a", .elements = 1000}};
-  scenario.plan = {.strategy = "ring",
+  scenario.plan = {.topology = "ring",
                    .nodes = 2,
                    .algorithms = {{.name = "lossless", .encoded_bytes = bound}},
                    .decisions = {{0, 1}}};

@@ -39,9 +39,9 @@ costs::Profile stage_profile() {
   return profile;
 }
 
-casync::Plan stage_plan(const models::Model& model, const std::string& strategy,
+casync::Plan stage_plan(const models::Model& model, const std::string& topology,
                         std::uint32_t nodes, std::int32_t partitions) {
-  return {.strategy = strategy,
+  return {.topology = topology,
           .nodes = nodes,
           .algorithms = {factors()},
           .decisions = std::vector<casync::Decision>(model.gradients.size(), {0, partitions})};
@@ -93,11 +93,11 @@ TEST_CASE("alone, a node encodes and decodes, and sends nothing") {
 }
 
 TEST_CASE("one gradient's Q hides behind another's P") {
-  const std::string strategy = GENERATE("ps", "ring", "allreduce");
-  CAPTURE(strategy);
+  const std::string topology = GENERATE("ps", "ring", "allreduce");
+  CAPTURE(topology);
   const auto time = [&](std::size_t count) {
     const models::Model model = matrices(count, 512, 256);
-    return time_of(casync::expand(model, stage_plan(model, strategy, 4, 4)), 4, Network::kPort);
+    return time_of(casync::expand(model, stage_plan(model, topology, 4, 4)), 4, Network::kPort);
   };
   CHECK(time(6) < 6 * time(1));
 }
@@ -113,11 +113,11 @@ TEST_CASE("a group of gradients costs one call of each stage for all of them") {
 }
 
 TEST_CASE("folded, stages take the same time to the picosecond") {
-  const std::string strategy = GENERATE("ps", "ring", "allreduce");
+  const std::string topology = GENERATE("ps", "ring", "allreduce");
   const Network network = GENERATE(Network::kPort, Network::kFair);
-  CAPTURE(strategy);
+  CAPTURE(topology);
   const models::Model model = matrices(3, 300, 200);
-  const casync::Plan plan = stage_plan(model, strategy, 4, 4);
+  const casync::Plan plan = stage_plan(model, topology, 4, 4);
   REQUIRE(casync::foldable(model, plan).kind == casync::Foldability::kExact);
   CHECK(time_of(casync::expand(model, plan), 4, network) ==
         time_of(casync::expand(model, plan, casync::Folding::kFolded), 4, network));

@@ -10,9 +10,9 @@ using casync::kRaw;
 
 /// A scenario and what came of it.
 struct Case {
-  Case(models::Model model, const std::string& strategy, std::uint32_t nodes, std::int8_t algorithm,
+  Case(models::Model model, const std::string& topology, std::uint32_t nodes, std::int8_t algorithm,
        std::int32_t partitions)
-      : scenario(test_scenario(std::move(model), strategy, nodes, algorithm, partitions)) {}
+      : scenario(test_scenario(std::move(model), topology, nodes, algorithm, partitions)) {}
 
   Utilisation utilisation() {
     graph = casync::expand(scenario.model, scenario.plan);

@@ -399,7 +399,7 @@ TEST_CASE_METHOD(CachedSweep, "whatever an outcome depends on makes another of i
        {"nodes: 3\nplan: all\n", "nodes: 2\nplan: all\nalgorithm: fp16\n",
         "nodes: 2\nplan: all\nlatency: 7us\n", "nodes: 2\nplan: all\npartitions: 1\n",
         "nodes: 2\nplan: all\ncompute_time: 9ms\n", "nodes: 2\nplan: all\nstragglers: 1\n",
-        "nodes: 2\nplan: all\nprofile: v100_100g\n", "nodes: 2\nplan: all\nnetwork: port\n"}) {
+        "nodes: 2\nplan: all\nprofile: v100-100g\n", "nodes: 2\nplan: all\nnetwork: port\n"}) {
     CAPTURE(other);
     CHECK(known(other) == 0);
   }

@@ -51,7 +51,7 @@ void read(unsigned char what, const std::string& path) {
     case 3:
     case 4: {
       const plans::ResolvedPlan plan =
-          plans::resolve_plan(path, {.model = model(), .strategy = "ps", .nodes = 4});
+          plans::resolve_plan(path, {.model = model(), .topology = "ps", .nodes = 4});
       if (plan.plan.decisions.size() != model().gradients.size()) std::abort();
       break;
     }

@@ -173,7 +173,7 @@ TEST_CASE_METHOD(SweepFixture,
     if (schedule.text != "ddp") scenario.cluster = costs::of_gpus(scenario.cluster);
     scenario.plan = plans::resolve_plan(read.values[kPlan][row.point[kPlan]].text,
                                         {.model = scenario.model,
-                                         .strategy = "ring",
+                                         .topology = "ring",
                                          .nodes = scenario.cluster.nodes,
                                          .algorithm = "onebit"})
                         .plan;
@@ -256,7 +256,7 @@ TEST_CASE_METHOD(SweepFixture, "a sweep agrees with the simulation of each of it
                     .profile = costs::read_profile(folder.path("cheap.yaml")),
                     .cluster = {}};
   scenario.plan = {
-      .strategy = "ring",
+      .topology = "ring",
       .nodes = 3,
       .algorithms = {{.name = "fp16",
                       .encoded_bytes = [](std::int64_t elements) { return 2 * elements; }}},
@@ -340,7 +340,7 @@ Planning fake_planning(std::atomic<int>* made = nullptr) {
     const bool raw = ddp || cluster.link.bandwidth >= 500e6;
     return plans::resolve_plan(raw ? "none" : "all",
                                {.model = request.model,
-                                .strategy = ddp ? "allreduce" : request.strategy,
+                                .topology = ddp ? "allreduce" : request.topology,
                                 .nodes = cluster.nodes,
                                 .algorithm = request.algorithm});
   };

@@ -93,7 +93,7 @@ TEST_CASE("a tool's exit status says what happened") {
     CHECK(outcome.out.empty());
   }
   SECTION("so is what a library refuses") {
-    CHECK(fail_with(std::invalid_argument("unknown strategy 'star'")).status == 2);
+    CHECK(fail_with(std::invalid_argument("unknown topology 'star'")).status == 2);
   }
   SECTION("a failed run is 1") {
     const Outcome outcome = fail_with(RunError("rank 2 died"));

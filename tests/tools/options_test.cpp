@@ -24,10 +24,10 @@ costs::MachineOptions parsed(const std::vector<std::string>& words) {
 
 TEST_CASE("machines are named by options") {
   const costs::MachineOptions options =
-      parsed({"--profile", "v100_100g", "--cluster", "c.yaml", "--bandwidth", "25Gbps", "--latency",
+      parsed({"--profile", "v100-100g", "--cluster", "c.yaml", "--bandwidth", "25Gbps", "--latency",
               "20us", "--overhead", "30us", "--gpus-per-node", "4", "--gpu-bandwidth", "300GB/s",
               "--assume-cost", "mine.pse=onebit", "--assume-cost", "x.pse(b=2)=tbq"});
-  CHECK(options.profile == "v100_100g");
+  CHECK(options.profile == "v100-100g");
   CHECK(options.cluster == "c.yaml");
   CHECK(options.bandwidth == "25Gbps");
   CHECK(options.latency == "20us");

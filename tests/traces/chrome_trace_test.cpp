@@ -6,7 +6,7 @@
 
 #include "casync/graph_builder.hpp"
 #include "casync/layout.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "tests/traces/one_message.hpp"
 #include "traces/timeline.hpp"
 

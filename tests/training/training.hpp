@@ -6,7 +6,7 @@
 
 #include "kernels/codec/codec.hpp"
 
-/// Small trainings that synchronise their gradients with real codecs as the strategy ps does: every
+/// Small trainings that synchronise their gradients with real codecs as the topology ps does: every
 /// node encodes, the server decodes the messages one after the other, encodes the mean, and all
 /// nodes decode that; of a staged codec, factors are averaged.
 namespace hipress::training {

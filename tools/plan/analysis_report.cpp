@@ -57,7 +57,7 @@ void print_robust(std::ostream& out, const RobustChoice& choice) {
   fmt::print(out, "  {:<{}}{:>10}{:>12}{:>12}{:>12}\n", "plan", width, "replicas", "mean", "p50",
              "p90");
   for (const RobustCandidate* candidate : order) {
-    const Spread& spread = candidate->spread;
+    const ReplicaTimes& spread = candidate->spread;
     fmt::print(out, "  {:<{}}{:>10}{:>12}{:>12}{:>12}{}\n", candidate->name, width, spread.replicas,
                io::format_duration(spread.mean_s), io::format_duration(spread.p50_s),
                io::format_duration(spread.p90_s),

@@ -30,7 +30,7 @@ void print_report(const requests::PlannedBroadcast& broadcast) {
   const BroadcastChoice& best = found.best;
   const std::string codec =
       best.algorithm.empty() ? "uncompressed" : "compressed with " + best.algorithm;
-  fmt::print(std::cout, "{}, {}, in {} chunk{} of {} elements: {}{}\n", best.strategy, codec,
+  fmt::print(std::cout, "{}, {}, in {} chunk{} of {} elements: {}{}\n", best.topology, codec,
              best.chunks, best.chunks == 1 ? "" : "s", best.chunk_elements,
              io::format_duration(best.seconds),
              range ? fmt::format(" ({} … {})", io::format_duration(range->p10_s),
@@ -41,7 +41,7 @@ void print_report(const requests::PlannedBroadcast& broadcast) {
                  broadcast.loaded.profile, broadcast.loaded.cluster, broadcast.model)));
   fmt::print(std::cout, "  {:<18} {:<16} {:>7} {:>10}\n", "topology", "codec", "chunks", "time");
   for (const BroadcastChoice& choice : found.choices) {
-    fmt::print(std::cout, "  {:<18} {:<16} {:>7} {:>10}  {}\n", choice.strategy,
+    fmt::print(std::cout, "  {:<18} {:<16} {:>7} {:>10}  {}\n", choice.topology,
                requests::codec_name(choice), choice.chunks, io::format_duration(choice.seconds),
                note(choice));
   }

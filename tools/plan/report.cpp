@@ -51,8 +51,8 @@ void print_bound(const Comparison& comparison) {
 /// What keeps a baseline from being the plan.
 std::string why_forbidden(const Problem& problem, const casync::Plan& plan) {
   if (!allows(problem, plan)) return "--algorithm does not allow it";
-  if (problem.strategy != "best" && plan.strategy != problem.strategy) {
-    return fmt::format("goes by {}: --topology BEST allows that", plan.strategy);
+  if (problem.topology != "best" && plan.topology != problem.topology) {
+    return fmt::format("goes by {}: --topology BEST allows that", plan.topology);
   }
   if (plan.nodes != problem.nodes) {
     return fmt::format("has {} nodes instead of {}, with the GPUs at another level", plan.nodes,
@@ -130,11 +130,11 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
 
 void print_report(const Options& options, const Problem& problem, const casync::Plan& plan) {
   const std::string name = io::printable(options.plan_name());
-  const std::string by = raw_strategy_of(plan);
-  const std::string raw = by == plan.strategy ? "" : fmt::format(" ({} where raw)", by);
+  const std::string by = raw_topology_of(plan);
+  const std::string raw = by == plan.topology ? "" : fmt::format(" ({} where raw)", by);
   const std::size_t count = plans::count_compressed(problem.model, plan);
   fmt::print(std::cout, "{}: {} gradients, {}{}, N = {}; {}\n", name, plan.decisions.size(),
-             plan.strategy, raw, plan.nodes,
+             plan.topology, raw, plan.nodes,
              count == 0
                  ? "none compressed"
                  : fmt::format("{} compressed with {}", count, algorithms_of(problem.model, plan)));

@@ -63,8 +63,8 @@ double busy(const ScheduledPlan& plan) {
 }
 
 /// What carries the gradients, or the shards.
-const std::string& carrier_of(const casync::Plan& plan) {
-  return plan.shards_in_messages() ? plan.shards_by : plan.strategy;
+const std::string& topology_shown(const casync::Plan& plan) {
+  return plan.shards_in_messages() ? plan.shards_by : plan.topology;
 }
 
 constexpr const char* kRow = "{:<44}{:<28}{:>6}  {:<12}{:<14}{:<12}{:<12}{}\n";
@@ -77,7 +77,8 @@ void print_row(std::ostream& out, const std::string& name, const ScheduledPlan& 
       fmt::format("{} ({} to {})", io::format_duration(plan.iteration_s, 3),
                   io::format_duration(range.p10_s, 3), io::format_duration(range.p90_s, 3)),
       fmt::format("{:.1f} %", 100 * busy(plan)),
-      fmt::format("{} of {}", plan.compressed, plan.plan.decisions.size()), carrier_of(plan.plan),
+      fmt::format("{} of {}", plan.compressed, plan.plan.decisions.size()),
+      topology_shown(plan.plan),
       io::format_amount(static_cast<std::int64_t>(plan.traffic.bytes_per_step), 3),
       io::format_bit_rate(plan.traffic.peak_bits_per_s / 8, 3),
       io::format_amount(plan.memory.total(), 3));

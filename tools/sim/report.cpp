@@ -288,7 +288,7 @@ void print_report(std::ostream& out, const Scenario& scenario, const Prediction&
   const Picoseconds compute = compute_time(prediction);
   line(out, "plan",
        fmt::format("{} gradients, {}, N = {}", scenario.model.gradients.size(),
-                   scenario.plan.strategy, scenario.plan.nodes));
+                   scenario.plan.topology, scenario.plan.nodes));
   line(out, "costs",
        fmt::format("{}; network {}",
                    io::as_command_line(costs::describe_machines(scenario.profile, scenario.cluster,

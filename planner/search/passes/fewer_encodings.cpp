@@ -15,26 +15,26 @@ constexpr double kShareOfSearch = 0.5;  // of what a pass may use, for each topo
 /// The topologies that encode less often than the plan's, the rarest first.
 std::vector<std::string> rarer(const Problem& problem, const casync::Plan& plan) {
   const auto encodings = [&](const std::string& name) {
-    return casync::find_strategy(name).encodings_of(plan.nodes);
+    return casync::find_topology(name).encodings_of(plan.nodes);
   };
-  std::vector<std::string> names = strategies_of(problem);
+  std::vector<std::string> names = topologies_of(problem);
   std::erase_if(names, [&](const std::string& name) {
-    return sends_raw_alone(name) || encodings(name) >= encodings(plan.strategy);
+    return sends_raw_alone(name) || encodings(name) >= encodings(plan.topology);
   });
   std::ranges::stable_sort(names, {}, encodings);
   return names;
 }
 
 /// The plan's decisions by another topology, in one of the option set's schemes.
-std::optional<TimedPlan> by(const std::string& strategy, const Ceiling& ceiling,
+std::optional<TimedPlan> by(const std::string& topology, const Ceiling& ceiling,
                             const PassContext& context, const TimedPlan& plan) {
   Workbench bench(context.problem, plan);
   const std::vector<Scheme>& schemes = bench.choices().schemes;
   const Scheme own = schemes[bench.plan().scheme];
   for (std::uint32_t i = 0; i < schemes.size() && !context.over(); ++i) {
     Scheme same = schemes[i];
-    if (same.strategy != strategy) continue;
-    same.strategy = own.strategy;
+    if (same.topology != topology) continue;
+    same.topology = own.topology;
     if (same != own) continue;
     Candidate changed = bench.plan();
     changed.scheme = i;
@@ -44,10 +44,10 @@ std::optional<TimedPlan> by(const std::string& strategy, const Ceiling& ceiling,
 }
 
 /// What a search finds that has no other topology.
-std::optional<TimedPlan> searched(const std::string& strategy, const Ceiling& ceiling,
+std::optional<TimedPlan> searched(const std::string& topology, const Ceiling& ceiling,
                                   const PassContext& context) {
   Problem problem = context.problem;
-  problem.strategy = strategy;
+  problem.topology = topology;
   problem.choices = nullptr;
   problem.limits = share_of(problem.limits,
                             kShareOfSearch * std::max(0.0, context.share - context.budget.share()));
@@ -68,17 +68,17 @@ std::optional<TimedPlan> searched(const std::string& strategy, const Ceiling& ce
 
 TimedPlan fewer_encodings(const PassContext& context, const TimedPlan& plan) {
   const Coarseness given_up = coarseness_of(context.problem, plan.plan);
-  if (context.problem.strategy != "best" || given_up.encodings < 2) return plan;
+  if (context.problem.topology != "best" || given_up.encodings < 2) return plan;
   const Ceiling ceiling = context.ceiling(plan, true);
   const auto gives_up_less = [&](const TimedPlan& other) {
     return is_within(ceiling, other) && coarseness_of(context.problem, other.plan) < given_up;
   };
-  for (const std::string& strategy : rarer(context.problem, plan.plan)) {
+  for (const std::string& topology : rarer(context.problem, plan.plan)) {
     for (const TimedPlan& rival : context.rivals.others) {
-      if (rival.plan.strategy == strategy && gives_up_less(rival)) return rival;
+      if (rival.plan.topology == topology && gives_up_less(rival)) return rival;
     }
-    std::optional<TimedPlan> other = by(strategy, ceiling, context, plan);
-    if (!other && !context.over()) other = searched(strategy, ceiling, context);
+    std::optional<TimedPlan> other = by(topology, ceiling, context, plan);
+    if (!other && !context.over()) other = searched(topology, ceiling, context);
     if (other && gives_up_less(*other)) return *std::move(other);
   }
   return plan;

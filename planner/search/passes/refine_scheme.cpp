@@ -9,7 +9,7 @@ namespace {
 /// How many of bulk rule, batch rule and transfer order differ; more where the topology does.
 int differences(const Scheme& a, const Scheme& b) {
   constexpr int kOther = 100;
-  return (a.strategy == b.strategy && a.raw_strategy == b.raw_strategy ? 0 : kOther) +
+  return (a.topology == b.topology && a.raw_topology == b.raw_topology ? 0 : kOther) +
          (a.bulk == b.bulk ? 0 : 1) + (a.batch == b.batch ? 0 : 1) +
          (a.transfer_order == b.transfer_order ? 0 : 1);
 }

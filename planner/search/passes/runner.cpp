@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "casync/folding.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "io/suggestion.hpp"
 #include "planner/timing/forecast.hpp"

@@ -8,7 +8,7 @@
 //    1 us + 512 B / (1 GB/s) = 1.512 us: 3.024 us in all.
 #include <iostream>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "sim/simulator.hpp"
 
 int main() {

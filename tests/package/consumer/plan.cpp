@@ -9,7 +9,7 @@ int main() {
   request.input = "vgg19";
   request.topology = "RING";
   request.nodes = 4;
-  request.machines.profile = "v100_100g";
+  request.machines.profile = "v100-100g";
   request.machines.bandwidth = "10Gbps";
   request.evaluations = 20;
   const PreparedRequest prepared(request, PlanForm::kYaml);

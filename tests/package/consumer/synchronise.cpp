@@ -49,9 +49,9 @@ std::vector<runtime::Gradient> make_gradients() {
 
 /// Every algorithm, with and without states and draws, of one to four partitions; what is small
 /// goes in groups.
-std::shared_ptr<const runtime::Compiled> make_plan(const std::string& strategy) {
+std::shared_ptr<const runtime::Compiled> make_plan(const std::string& topology) {
   plans::ResolvedPlan plan;
-  plan.plan.strategy = strategy;
+  plan.plan.topology = topology;
   plan.plan.nodes = kRanks;
   plan.plan.bulk.threshold_bytes = 2000;
   plan.plan.bulk.limit_bytes = 6000;
@@ -181,8 +181,8 @@ class Submitter {
   std::vector<One> mine_;
 };
 
-int run_rank(int rank, const std::string& strategy, const std::string& folder, bool kill) {
-  const auto compiled = make_plan(strategy);
+int run_rank(int rank, const std::string& topology, const std::string& folder, bool kill) {
+  const auto compiled = make_plan(topology);
   const Means means = reference_means(*compiled, static_cast<std::uint32_t>(rank));
   const auto endpoint = transport::find_transport("tcp").connect({.rank = rank,
                                                                   .size = kRanks,
@@ -216,13 +216,13 @@ int run_rank(int rank, const std::string& strategy, const std::string& folder, b
 }
 
 /// Whether all ranks ended as they should.
-bool run_job(const std::string& strategy, bool kill) {
+bool run_job(const std::string& topology, bool kill) {
   char folder[] = "/tmp/hipress-synchronise-XXXXXX";
   if (mkdtemp(folder) == nullptr) return false;
   std::vector<pid_t> children;
   for (int rank = 0; rank < kRanks; ++rank) {
     const pid_t child = fork();
-    if (child == 0) std::exit(run_rank(rank, strategy, folder, kill));
+    if (child == 0) std::exit(run_rank(rank, topology, folder, kill));
     children.push_back(child);
   }
   bool well = true;
@@ -232,7 +232,7 @@ bool run_job(const std::string& strategy, bool kill) {
     const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     const bool as_expected = kill && rank == kVictim ? killed : status == 0;
     if (!as_expected)
-      std::cerr << fmt::format("{}: rank {} ended with status {}\n", strategy, rank, status);
+      std::cerr << fmt::format("{}: rank {} ended with status {}\n", topology, rank, status);
     well = well && as_expected;
   }
   std::filesystem::remove_all(folder);
@@ -243,8 +243,8 @@ bool run_job(const std::string& strategy, bool kill) {
 
 int main(int argc, char** argv) {
   const bool kill = argc > 1 && std::string(argv[1]) == "kill";
-  for (const char* strategy : {"ps", "ring"}) {
-    if (!run_job(strategy, kill)) return 1;
+  for (const char* topology : {"ps", "ring"}) {
+    if (!run_job(topology, kill)) return 1;
   }
   std::cout << (kill ? "every wait named rank 2\n" : "the reference's bits\n");
 }

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "casync/partition.hpp"
-#include "casync/strategies/rows.hpp"
+#include "casync/topologies/rows.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -89,7 +89,7 @@ double recoded_chain(const Slices& slices, const Wire& wire) {
 
 }  // namespace
 
-const Strategy kChain = {
+const Topology kChain = {
     .name = "chain",
     .help = "broadcast: chunks travel from node to node, encoded once, decoded beside that",
     .expand = expand<forward>,
@@ -98,7 +98,7 @@ const Strategy kChain = {
     .spread = chain,
 };
 
-const Strategy kChainP2p = {
+const Topology kChainP2p = {
     .name = "chain_p2p",
     .help = "broadcast: the same, but every node decodes and encodes anew; for comparison",
     .expand = expand<recode>,

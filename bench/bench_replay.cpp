@@ -15,7 +15,7 @@
 
 #include "bench/report.hpp"
 #include "bench/wires.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/environment.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -54,7 +54,7 @@ struct Job {
   casync::TaskGraph graph;
 };
 
-Job make_job(const std::string& strategy, const std::string& algorithm, std::uint32_t nodes,
+Job make_job(const std::string& topology, const std::string& algorithm, std::uint32_t nodes,
              std::size_t gradients, std::int64_t elements) {
   Job job{.model = {.name = "bench", .source = {}, .unit = {}, .gradients = {}},
           .plan = {},
@@ -63,7 +63,7 @@ Job make_job(const std::string& strategy, const std::string& algorithm, std::uin
     job.model.gradients.push_back({.name = "g" + std::to_string(g), .elements = elements});
   }
   job.plan = plans::resolve_plan(
-      algorithm, {.model = job.model, .strategy = strategy, .nodes = nodes, .algorithm = "onebit"});
+      algorithm, {.model = job.model, .topology = topology, .nodes = nodes, .algorithm = "onebit"});
   job.graph = casync::expand_to_run(job.model, job.plan.plan);
   return job;
 }
@@ -92,15 +92,15 @@ double reference_s(const Job& job) {
 
 /// Tiny tasks, all ready at once: what an iteration takes is overhead. On a GPU that includes the
 /// kernels, which take longer to launch than to run.
-void time_overhead(Report& report, const std::string& transport, const std::string& strategy,
+void time_overhead(Report& report, const std::string& transport, const std::string& topology,
                    const std::string& algorithm, const replay::DeviceChoice& choice) {
   constexpr std::uint32_t kNodes = 2;
-  const Job job = make_job(strategy, algorithm, kNodes, 1000, 64);
+  const Job job = make_job(topology, algorithm, kNodes, 1000, 64);
   const replay::ReplayResult result =
       replay::replay_threads(transport, job.model, job.plan, job.graph,
                              {.iterations = 9, .progress = {}, .device = choice.device});
   const std::string place = choice.device ? "gpu_" + transport : transport;
-  const std::string name = fmt::format("overhead.{}_{}_{}", place, strategy, algorithm);
+  const std::string name = fmt::format("overhead.{}_{}_{}", place, topology, algorithm);
   const double tasks = count_tasks(job.graph);
   const double wall_us = 1e6 * summarise(result.iteration_s).median_s / (tasks / kNodes);
   const double cpu_us = 1e6 * summarise(result.process_cpu_s).median_s / tasks;
@@ -233,9 +233,9 @@ Rates measure_link_of_threads(const Choices& choices) {
       try {
         rates[place] = measure_link({.rank = rank,
                                      .size = kRanks,
-                                     .job = "bench_executor",
+                                     .job = "bench_replay",
                                      .plan = {},
-                                     .rendezvous = "local:bench_executor",
+                                     .rendezvous = "local:bench_replay",
                                      .interface = {}},
                                     choices);
       } catch (...) {
@@ -285,7 +285,7 @@ int run_rank(const io::Launch& launch, const Choices& choices) {
   }
   const Rates rates = measure_link({.rank = launch.rank,
                                     .size = launch.size,
-                                    .job = "bench_executor",
+                                    .job = "bench_replay",
                                     .plan = fmt::format("{} MB", choices.megabytes),
                                     .rendezvous = choices.rendezvous,
                                     .interface = choices.interface},
@@ -306,9 +306,9 @@ int run(const Choices& choices) {
       replay::choose_device({.device = choices.device, .ranks = 2}, launch);
   Report report;
   for (const char* const transport : {"memory", "tcp", "gloo"}) {
-    for (const char* const strategy : {"ps", "ring"}) {
+    for (const char* const topology : {"ps", "ring"}) {
       for (const char* const algorithm : {"none", "onebit"}) {
-        time_overhead(report, transport, strategy, algorithm, choice);
+        time_overhead(report, transport, topology, algorithm, choice);
       }
     }
   }
@@ -327,10 +327,10 @@ int main(int argc, char** argv) {
   hipress::bench::Choices choices;
   return hipress::tools::run_tool(
       argc, argv,
-      {"bench_executor",
+      {"bench_replay",
        "Times the executor's tasks, and its raw ring beside plain gloo streams: as threads over "
        "loopback, or, started by a launcher, the ring alone on the network between the ranks.",
-       "bench_executor --json bench_executor.json"},
+       "bench_replay --json bench_replay.json"},
       [&](CLI::App& app) {
         app.add_option("--json", choices.json, "also write the rows to this file");
         app.add_option("--device", choices.device,

@@ -1,5 +1,5 @@
 #include "casync/halves.hpp"
-#include "casync/strategies/rows.hpp"
+#include "casync/topologies/rows.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -45,7 +45,7 @@ constexpr Halves kHalves = {.reduce = reduce, .gather = nullptr};
 }  // namespace
 
 /// ZeRO++'s qgZ (arXiv 2306.10209): encoded twice, however many nodes there are.
-const Strategy kTwoLevelReduceScatter = {
+const Topology kTwoLevelReduceScatter = {
     .name = "two_level_reduce_scatter",
     .help = "neighbours add up what they have, then sums go between them",
     .expand = [](GraphBuilder& builder,

@@ -34,7 +34,7 @@ struct PlacedUnit {
   const std::int64_t* tails = nullptr;
   bool operator==(const PlacedUnit&) const = default;
 
-  /// The next factor of the schedule is its first, if it has some; returns which is next then.
+  /// The next factor of the graph is its first, if it has some; returns which is next then.
   std::uint32_t take_factors(std::uint32_t next) {
     carried = pattern->factors > 0 ? next : index;
     return next + pattern->factors;
@@ -50,7 +50,7 @@ struct PlacedUnit {
 };
 
 /// All that a simulation depends on.
-struct Schedule {
+struct PatternGraph {
   std::vector<PlacedUnit> units;      ///< sorted by (ready, round)
   std::uint32_t representatives = 1;  ///< nodes that the patterns hold: 1, or with whole ones N
   std::int64_t compute_end = 0;       ///< ps: the last Backward's, or Forward's, end
@@ -133,7 +133,7 @@ struct TimelineState {
 
 /// What was kept of a simulation, so that others can begin, or end, with it.
 struct Recording {
-  Schedule schedule;
+  PatternGraph graph;
   std::int64_t iteration = kNever;
   std::vector<TimelineState> states;  ///< in the order of time
 };
@@ -143,34 +143,34 @@ struct Recording {
 struct Deadline {
   std::int64_t time = kNever;  ///< ps
   /// Per queue, by sort and representative, ps: the work there of all units of the iteration, with
-  /// those that a schedule lacks, and the time that follows it; at the least. Or nothing.
+  /// those that the graph lacks, and the time that follows it; at the least. Or nothing.
   std::span<const std::int64_t> loads;
 };
 
-/// Simulates schedules, one after the other; not to be used by two threads at once.
-class Timeline {
+/// Simulates pattern graphs, one after the other; not to be used by two threads at once.
+class PatternSimulator {
  public:
   /// `stop` is asked now and then: true ends a run with sim::Stopped. May be empty.
-  explicit Timeline(std::function<bool()> stop = {}) : stop_(std::move(stop)) {}
+  explicit PatternSimulator(std::function<bool()> stop = {}) : stop_(std::move(stop)) {}
 
   /// The iteration's end in ps, or kNever if it would be later than `limit`. With `base`, starts
-  /// from its last state before the schedules differ, and ends where it meets one of its states
+  /// from its last state before the graphs differ, and ends where it meets one of its states
   /// again; the result is the same without.
-  std::int64_t run(const Schedule& schedule, std::int64_t limit = kNever,
+  std::int64_t run(const PatternGraph& graph, std::int64_t limit = kNever,
                    const Recording* base = nullptr);
 
   /// The same, and what others need to begin with it.
-  Recording record(const Schedule& schedule);
+  Recording record(const PatternGraph& graph);
 
   /// Before anything happened.
   static TimelineState beginning(std::uint32_t representatives);
-  /// From a state of a schedule that begins with the same units, on to just before the instant
-  /// `until`, at which the first unit that `schedule` does not have any more may be ready. Nothing
+  /// From a state of a graph that begins with the same units, on to just before the instant
+  /// `until`, at which the first unit that `graph` does not have any more may be ready. Nothing
   /// if it is given up.
-  std::optional<TimelineState> advance(const Schedule& schedule, const TimelineState& from,
+  std::optional<TimelineState> advance(const PatternGraph& graph, const TimelineState& from,
                                        std::int64_t until, const Deadline& deadline = {});
   /// From such a state to the end, as run().
-  std::int64_t finish(const Schedule& schedule, const TimelineState& from,
+  std::int64_t finish(const PatternGraph& graph, const TimelineState& from,
                       const Deadline& deadline);
 
   /// Steps that ended in all runs so far.
@@ -181,7 +181,7 @@ class Timeline {
   using Entry = TimelineState::Entry;
   using Queue = TimelineState::Queue;
 
-  /// A unit of the schedule, with what its steps need at hand.
+  /// A unit of the graph, with what its steps need at hand.
   struct Unit {
     const Step* steps = nullptr;
     const std::uint32_t* successors = nullptr;
@@ -194,8 +194,9 @@ class Timeline {
     bool is_collective = false;
   };
 
-  void begin(const Schedule& schedule, const Recording* base);
-  void continue_from(const Schedule& schedule, const TimelineState& from, const Deadline& deadline);
+  void begin(const PatternGraph& graph, const Recording* base);
+  void continue_from(const PatternGraph& graph, const TimelineState& from,
+                     const Deadline& deadline);
   void set(const Deadline& deadline);
   void place_units();
   std::int64_t go(std::int64_t limit, const Recording* base, Recording* recording);
@@ -213,7 +214,7 @@ class Timeline {
   void occupy(std::uint32_t resource, std::int64_t work);
   void wait(const Entry& entry, Queue& queue);
   std::uint32_t number_of(std::uint32_t kind, std::uint32_t representative) const {
-    return kind * schedule_->representatives + representative;
+    return kind * graph_->representatives + representative;
   }
   Queue& queue(std::uint32_t kind, std::uint32_t representative) {
     return state_.queues[number_of(kind, representative)];
@@ -221,7 +222,7 @@ class Timeline {
   std::uint32_t number_of_stream(Resource resource, std::uint32_t representative) const {
     return number_of(resource == Resource::kCodec ? kCodecQueue : kLocalQueue, representative);
   }
-  /// Schedule::node_of() and receiver_of().
+  /// PatternGraph::node_of() and receiver_of().
   std::uint32_t node_of(const Unit& unit, const Step& step) const {
     return rotated(step.node + unit.rotation);
   }
@@ -229,16 +230,15 @@ class Timeline {
     return rotated(rotated(step.node + step.shift) + unit.rotation);
   }
   std::uint32_t rotated(std::uint32_t representative) const {
-    return representative < schedule_->representatives
-               ? representative
-               : representative - schedule_->representatives;
+    return representative < graph_->representatives ? representative
+                                                    : representative - graph_->representatives;
   }
   TimelineState snapshot() const;
   void restore(const TimelineState& state);
-  bool meets(const TimelineState& other, const Schedule& schedule) const;
+  bool meets(const TimelineState& other, const PatternGraph& graph) const;
   std::int64_t next_time() const;
 
-  const Schedule* schedule_ = nullptr;
+  const PatternGraph* graph_ = nullptr;
   TimelineState state_;  // its `waits` and `open` are kept in those below
   std::vector<Unit> units_;
   std::vector<std::size_t> offset_;  // per unit: of its first step in waits_

@@ -7,10 +7,10 @@
 
 #include "casync/folding.hpp"
 #include "casync/layout.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "costs/cluster.hpp"
 #include "costs/profile.hpp"
-#include "planner/analysis/break_even.hpp"
+#include "planner/analysis/break_even_density.hpp"
 #include "planner/bound/bound.hpp"
 #include "planner/choices/choices.hpp"
 #include "planner/search/timeline_search.hpp"
@@ -39,7 +39,7 @@ costs::Profile profile() {
 
 casync::Plan plan_of(std::uint32_t nodes, std::int32_t partitions) {
   casync::Plan plan;
-  plan.strategy = "allgather";
+  plan.topology = "allgather";
   plan.nodes = nodes;
   plan.algorithms = {
       {.name = "half", .encoded_bytes = [](std::int64_t elements) { return 2 * elements; }}};
@@ -140,14 +140,14 @@ TEST_CASE("beside an all-gather, raw gradients and those in half precision go by
   const auto names = [&] {
     std::vector<std::string> found;
     for (const casync::Unit& unit : casync::make_layout(model, plan).units) {
-      found.emplace_back(unit.strategy->name);
+      found.emplace_back(unit.topology->name);
     }
     return found;
   };
   CHECK(names() == std::vector<std::string>{"allgather", "ring", "ring"});
-  plan.raw_strategy = "ps";
+  plan.raw_topology = "ps";
   CHECK(names() == std::vector<std::string>{"allgather", "ps", "ps"});
-  plan.raw_strategy = "allgather";
+  plan.raw_topology = "allgather";
   CHECK_THROWS_WITH(casync::make_layout(model, plan),
                     Contains("raw gradients cannot go by allgather") && Contains("take ring"));
 }
@@ -166,9 +166,9 @@ TEST_CASE("at 1 % an all-gather is five times as fast as a ring in half precisio
   const models::Model model = runtime::make_model({4'000'000, 1000, 900'000});
   const costs::Profile costs = profile();
   planner::Machines machines{costs, costs::cluster_from_profile(costs, 8)};
-  const auto problem = [&](const std::string& strategy, const std::string& algorithm) {
+  const auto problem = [&](const std::string& topology, const std::string& algorithm) {
     planner::Problem made = {.model = model,
-                             .strategy = strategy,
+                             .topology = topology,
                              .nodes = 8,
                              .algorithms = {algorithm},
                              .profile = &costs,
@@ -199,7 +199,7 @@ TEST_CASE("a plan goes dense from the density on at which both ways take as long
   costs.merge = {};
   planner::Machines machines{costs, costs::cluster_from_profile(costs, 8), sim::Network::kPort};
   planner::Problem problem = {.model = model,
-                              .strategy = "allgather",
+                              .topology = "allgather",
                               .nodes = 8,
                               .algorithms = {"dgc(rho=0.01)"},
                               .profile = &costs,
@@ -210,7 +210,7 @@ TEST_CASE("a plan goes dense from the density on at which both ways take as long
   // What travels takes as long at 7 * 8 rho n = 2 * 7/8 * 4 n, or 2 n with fp16, but for a
   // message's own time.
   const auto dense_of = [&] {
-    const auto found = planner::break_even(problem, plan);
+    const auto found = planner::break_even_density(problem, plan);
     REQUIRE(found.has_value());
     CHECK(found->diagnostic.empty());
     return found->dense;
@@ -231,8 +231,8 @@ TEST_CASE("a plan goes dense from the density on at which both ways take as long
   CHECK(packed->above > 2 * half->above);
 
   plan.plan.decisions = {{casync::kRaw, 8}};
-  CHECK_FALSE(planner::break_even(problem, plan).has_value());  // nothing is sparse
+  CHECK_FALSE(planner::break_even_density(problem, plan).has_value());  // nothing is sparse
   plan.plan.decisions = {{0, 8}};
-  plan.plan.strategy = "ps";
-  CHECK_FALSE(planner::break_even(problem, plan).has_value());
+  plan.plan.topology = "ps";
+  CHECK_FALSE(planner::break_even_density(problem, plan).has_value());
 }

@@ -1,4 +1,4 @@
-#include "casync/strategy_model.hpp"
+#include "casync/topology_model.hpp"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "casync/halves.hpp"
-#include "casync/strategies/rows.hpp"
+#include "casync/topologies/rows.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -148,7 +148,7 @@ constexpr BoundTerms kBound = {chain, piped, chain_of_last, spread, loads, cross
 
 }  // namespace
 
-const Strategy kPs = {
+const Topology kPs = {
     .name = "ps",
     .help = "parameter servers co-located with the workers, one per partition",
     .expand = [](GraphBuilder& builder,
@@ -160,7 +160,7 @@ const Strategy kPs = {
     .bound = &kBound,
 };
 
-const Strategy kDirectReduceScatter = {
+const Topology kDirectReduceScatter = {
     .name = "direct_reduce_scatter",
     .help = "every node sends every other what it has of that one's shard",
     .expand = [](GraphBuilder& builder,
@@ -169,7 +169,7 @@ const Strategy kDirectReduceScatter = {
     .operation = Operation::kReduceScatter,
 };
 
-const Strategy kDirectGather = {
+const Topology kDirectGather = {
     .name = "direct_gather",
     .help = "every node sends every other its shard",
     .expand = [](GraphBuilder& builder,

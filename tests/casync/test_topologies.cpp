@@ -56,9 +56,9 @@ TEST_CASE("compressed ring has N encodes, 2N-1 decodes and 2(N-1) sends per part
 }
 
 TEST_CASE("raw graphs merge instead of coding, and one node needs no communication") {
-  for (const std::string strategy : {"ps", "ring"}) {
+  for (const std::string topology : {"ps", "ring"}) {
     for (int nodes = 1; nodes <= 5; ++nodes) {
-      const TaskGraph graph = expand(model_of({kElements}), plan_of(strategy, nodes, kRaw, 3));
+      const TaskGraph graph = expand(model_of({kElements}), plan_of(topology, nodes, kRaw, 3));
       check(graph);
       auto counts = count(graph);
       CHECK(total(counts[Kind::kEncode]) + total(counts[Kind::kDecode]) == 0);
@@ -70,12 +70,12 @@ TEST_CASE("raw graphs merge instead of coding, and one node needs no communicati
 
 TEST_CASE("every node gets every slice of the mean, and the divisions are where they belong") {
   enum class Form { kRaw, kCoded, kHalfPrecision };
-  const std::string strategy = GENERATE("ps", "ring");
+  const std::string topology = GENERATE("ps", "ring");
   const Form form = GENERATE(Form::kRaw, Form::kCoded, Form::kHalfPrecision);
-  CAPTURE(strategy, form);
+  CAPTURE(topology, form);
   const bool coded = form != Form::kRaw;
-  const bool divide_first = form == Form::kHalfPrecision && strategy == "ring";
-  const TaskGraph graph = expand(model_of({kElements}), plan_of(strategy, 4, coded ? 0 : kRaw, 4, 1,
+  const bool divide_first = form == Form::kHalfPrecision && topology == "ring";
+  const TaskGraph graph = expand(model_of({kElements}), plan_of(topology, 4, coded ? 0 : kRaw, 4, 1,
                                                                 form == Form::kHalfPrecision));
   int sums = 0, own = 0, means_coded = 0, overwrites = 0;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
@@ -129,10 +129,10 @@ TEST_CASE("empty partitions make no tasks") {
 }
 
 TEST_CASE("ids are a topological order") {
-  for (const std::string strategy : {"ps", "ring"}) {
+  for (const std::string topology : {"ps", "ring"}) {
     for (const std::int8_t algorithm : {kRaw, std::int8_t{0}}) {
       const TaskGraph graph =
-          expand(model_of({100, 1, 5000}), plan_of(strategy, 5, algorithm, 7, 3));
+          expand(model_of({100, 1, 5000}), plan_of(topology, 5, algorithm, 7, 3));
       for (TaskId id = 0; id < graph.tasks(); ++id) {
         for (const TaskId next : successors(graph, id)) CHECK(id < next);
       }
@@ -167,10 +167,10 @@ TEST_CASE("a message's bytes are the codec's, and four an element when raw") {
 }
 
 TEST_CASE("messages of long slices say so") {
-  for (const std::string strategy : {"ps", "ring"}) {
+  for (const std::string topology : {"ps", "ring"}) {
     // The first gradient's halves are just long enough, the second's just not.
     const TaskGraph graph = expand(model_of({2 * kLongElements, 2 * kLongElements - 64}),
-                                   plan_of(strategy, 2, 0, 2, 2));
+                                   plan_of(topology, 2, 0, 2, 2));
     for (TaskId id = 0; id < graph.tasks(); ++id) {
       const bool is_long = graph[id].kind == Kind::kSend && graph[id].gradient == 0;
       CHECK(((graph[id].flags & kOfLongSlice) != 0) == is_long);
@@ -187,7 +187,7 @@ TEST_CASE("impossible requests are refused") {
                     Contains("K must be at least 1"));
   CHECK_THROWS_WITH(expand(model_of({1, 2}), plan_of("ps", 2, kRaw, 1)),
                     Contains("decides 1 gradients"));
-  CHECK(find_strategy("RING").name == "ring");
+  CHECK(find_topology("RING").name == "ring");
   CHECK(expand(model_of({}), plan_of("ps", 4, kRaw, 1, 0)).tasks() == 4);  // Forward alone
 }
 

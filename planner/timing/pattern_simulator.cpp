@@ -1,4 +1,4 @@
-#include "planner/timing/timeline.hpp"
+#include "planner/timing/pattern_simulator.hpp"
 
 #include <algorithm>
 #include <tuple>
@@ -17,15 +17,15 @@ bool before(const TimelineState::Entry& a, const TimelineState::Entry& b) {
 }
 
 /// Units of both from the first on that are equal.
-std::uint32_t common_units(const Schedule& a, const Schedule& b) {
+std::uint32_t common_units(const PatternGraph& a, const PatternGraph& b) {
   const auto differ = std::mismatch(a.units.begin(), a.units.end(), b.units.begin(), b.units.end());
   return static_cast<std::uint32_t>(differ.first - a.units.begin());
 }
 
 /// All-reduces of one unit, at the most.
-std::size_t most_collectives(const Schedule& schedule) {
+std::size_t most_collectives(const PatternGraph& graph) {
   std::size_t most = 0;
-  for (const PlacedUnit& unit : schedule.units) {
+  for (const PlacedUnit& unit : graph.units) {
     most = std::max(most, unit.pattern->collectives.size());
   }
   return most;
@@ -33,14 +33,14 @@ std::size_t most_collectives(const Schedule& schedule) {
 
 /// Of `common` first units of both, those before whose release both simulations are alike: a unit's
 /// all-reduce of a later stage may wait for one of a unit that follows.
-std::uint32_t alike_before(std::uint32_t common, const Schedule& a, const Schedule& b) {
+std::uint32_t alike_before(std::uint32_t common, const PatternGraph& a, const PatternGraph& b) {
   const std::size_t most = std::max(most_collectives(a), most_collectives(b));
   const auto later = static_cast<std::uint32_t>(most > 1 ? most - 1 : 0);
   return common == a.units.size() && common == b.units.size() ? common
                                                               : common - std::min(common, later);
 }
 
-bool alike(const Schedule& a, const Schedule& b) {
+bool alike(const PatternGraph& a, const PatternGraph& b) {
   return a.representatives == b.representatives && a.transfer_order == b.transfer_order &&
          a.compute_end == b.compute_end;
 }
@@ -99,47 +99,47 @@ bool TimelineState::Queue::operator==(const Queue& other) const {
                     other.entries.end());
 }
 
-std::int64_t Timeline::run(const Schedule& schedule, std::int64_t limit, const Recording* base) {
-  begin(schedule, base);
+std::int64_t PatternSimulator::run(const PatternGraph& graph, std::int64_t limit,
+                                   const Recording* base) {
+  begin(graph, base);
   return go(limit, base, nullptr);
 }
 
-Recording Timeline::record(const Schedule& schedule) {
+Recording PatternSimulator::record(const PatternGraph& graph) {
   Recording recording;
-  recording.schedule = schedule;
-  begin(recording.schedule, nullptr);
+  recording.graph = graph;
+  begin(recording.graph, nullptr);
   recording.iteration = go(kNever, nullptr, &recording);
   return recording;
 }
 
-void Timeline::begin(const Schedule& schedule, const Recording* base) {
-  schedule_ = &schedule;
+void PatternSimulator::begin(const PatternGraph& graph, const Recording* base) {
+  graph_ = &graph;
   place_units();
   set({});
   const TimelineState* from = nullptr;
-  if (base && alike(schedule, base->schedule)) {
-    const std::uint32_t common =
-        alike_before(common_units(schedule, base->schedule), schedule, base->schedule);
+  if (base && alike(graph, base->graph)) {
+    const std::uint32_t common = alike_before(common_units(graph, base->graph), graph, base->graph);
     for (const TimelineState& state : base->states) {
       const bool differs_before =
-          state.next < schedule.units.size() && schedule.units[state.next].ready <= state.now;
+          state.next < graph.units.size() && graph.units[state.next].ready <= state.now;
       if (state.next > common || differs_before) break;
       from = &state;
     }
   }
   std::int64_t codec = 0, port = 0;
-  for (const PlacedUnit& unit : schedule.units) {
+  for (const PlacedUnit& unit : graph.units) {
     codec += unit.pattern->codec_work;
     port += unit.pattern->port_work;
   }
   if (!from) {
-    state_ = beginning(schedule.representatives);
+    state_ = beginning(graph.representatives);
     state_.codec_left = codec;
     state_.port_left = port;
     return;
   }
   restore(*from);
-  for (const PlacedUnit& unit : base->schedule.units) {
+  for (const PlacedUnit& unit : base->graph.units) {
     codec -= unit.pattern->codec_work;
     port -= unit.pattern->port_work;
   }
@@ -147,33 +147,34 @@ void Timeline::begin(const Schedule& schedule, const Recording* base) {
   state_.port_left += port;
 }
 
-TimelineState Timeline::beginning(std::uint32_t representatives) {
+TimelineState PatternSimulator::beginning(std::uint32_t representatives) {
   TimelineState state;
   state.queues.resize(std::size_t{kQueueSorts} * representatives);
   return state;
 }
 
-void Timeline::continue_from(const Schedule& schedule, const TimelineState& from,
-                             const Deadline& deadline) {
-  schedule_ = &schedule;
+void PatternSimulator::continue_from(const PatternGraph& graph, const TimelineState& from,
+                                     const Deadline& deadline) {
+  graph_ = &graph;
   place_units();
   set(deadline);
   restore(from);
   state_.codec_left = state_.port_left = 0;
-  for (const PlacedUnit& unit : schedule.units) {
+  for (const PlacedUnit& unit : graph.units) {
     state_.codec_left += unit.pattern->codec_work;
     state_.port_left += unit.pattern->port_work;
   }
-  for (std::uint32_t representative = 0; representative < schedule.representatives;
-       ++representative) {
+  for (std::uint32_t representative = 0; representative < graph.representatives; ++representative) {
     state_.codec_left -= queue(kCodecQueue, representative).started;
     state_.port_left -= queue(kIngress, representative).started;
   }
 }
 
-std::optional<TimelineState> Timeline::advance(const Schedule& schedule, const TimelineState& from,
-                                               std::int64_t until, const Deadline& deadline) {
-  continue_from(schedule, from, deadline);
+std::optional<TimelineState> PatternSimulator::advance(const PatternGraph& graph,
+                                                       const TimelineState& from,
+                                                       std::int64_t until,
+                                                       const Deadline& deadline) {
+  continue_from(graph, from, deadline);
   while ((now_ = next_time()) < until) {
     while (instant()) {
     }
@@ -185,33 +186,33 @@ std::optional<TimelineState> Timeline::advance(const Schedule& schedule, const T
   return snapshot();
 }
 
-std::int64_t Timeline::finish(const Schedule& schedule, const TimelineState& from,
-                              const Deadline& deadline) {
-  continue_from(schedule, from, deadline);
+std::int64_t PatternSimulator::finish(const PatternGraph& graph, const TimelineState& from,
+                                      const Deadline& deadline) {
+  continue_from(graph, from, deadline);
   return go(deadline.time, nullptr, nullptr);
 }
 
-void Timeline::place_units() {
-  const std::size_t count = schedule_->units.size();
-  touched_streams_.resize(std::size_t{2} * schedule_->representatives);
-  port_rule_.resize(schedule_->representatives);
+void PatternSimulator::place_units() {
+  const std::size_t count = graph_->units.size();
+  touched_streams_.resize(std::size_t{2} * graph_->representatives);
+  port_rule_.resize(graph_->representatives);
   units_.resize(count);
   offset_.resize(count + 1);
   std::size_t offset = 0;
   for (std::uint32_t unit = 0; unit < count; ++unit) {
-    const Pattern& pattern = *schedule_->units[unit].pattern;
+    const Pattern& pattern = *graph_->units[unit].pattern;
     offset_[unit] = offset;
     offset += pattern.count();
   }
   offset_.back() = offset;
   if (waits_.size() < offset) waits_.resize(offset);
   for (std::size_t i = 0; i < count; ++i) {
-    const PlacedUnit& placed = schedule_->units[i];
+    const PlacedUnit& placed = graph_->units[i];
     units_[i] = {.steps = placed.pattern->steps.data(),
                  .successors = placed.pattern->successors.data(),
                  .tails = placed.tails,
                  .waits = waits_.data() + offset_[i],
-                 .rotation = placed.rotation(schedule_->representatives),
+                 .rotation = placed.rotation(graph_->representatives),
                  .index = placed.index,
                  .carried = placed.carried,
                  .is_collective = placed.pattern->is_collective()};
@@ -220,8 +221,8 @@ void Timeline::place_units() {
 }
 
 /// casync::collective_order(): by the unit's place and the stage together, then by the stage.
-void Timeline::place_collectives() {
-  const std::vector<PlacedUnit>& units = schedule_->units;
+void PatternSimulator::place_collectives() {
+  const std::vector<PlacedUnit>& units = graph_->units;
   collectives_.clear();
   place_of_collective_.clear();
   first_collective_.clear();
@@ -244,41 +245,40 @@ void Timeline::place_collectives() {
 }
 
 /// The step of its unit that is the collective's AllReduce on a node.
-std::uint32_t Timeline::step_of_collective(std::size_t which, std::uint32_t node) const {
+std::uint32_t PatternSimulator::step_of_collective(std::size_t which, std::uint32_t node) const {
   const Collective& collective = collectives_[which];
   const Unit& unit = units_[collective.unit];
-  return schedule_->units[collective.unit].pattern->collectives[collective.stage] +
-         rotated(node + schedule_->representatives - unit.rotation);
+  return graph_->units[collective.unit].pattern->collectives[collective.stage] +
+         rotated(node + graph_->representatives - unit.rotation);
 }
 
-void Timeline::set(const Deadline& deadline) {
+void PatternSimulator::set(const Deadline& deadline) {
   too_late_ = false;
   latest_ = deadline.time;
-  most_idle_.assign(std::size_t{kQueueSorts} * schedule_->representatives, kNever);
+  most_idle_.assign(std::size_t{kQueueSorts} * graph_->representatives, kNever);
   for (std::size_t i = 0; i < deadline.loads.size(); ++i) {
     most_idle_[i] = deadline.time - deadline.loads[i];
   }
 }
 
-std::int64_t Timeline::next_time() const {
-  const std::int64_t unit =
-      state_.next < units_.size() ? schedule_->units[state_.next].ready : kNever;
+std::int64_t PatternSimulator::next_time() const {
+  const std::int64_t unit = state_.next < units_.size() ? graph_->units[state_.next].ready : kNever;
   std::int64_t time = unit;
   for (const TimelineState::Events& events : state_.events) time = std::min(time, events.time());
   return time;
 }
 
-std::int64_t Timeline::go(std::int64_t limit, const Recording* base, Recording* recording) {
-  const std::vector<PlacedUnit>& units = schedule_->units;
+std::int64_t PatternSimulator::go(std::int64_t limit, const Recording* base, Recording* recording) {
+  const std::vector<PlacedUnit>& units = graph_->units;
   const std::size_t stride = units.size() / kStates + 1;
   std::size_t next_state = 0, shared_from = units.size();
-  if (base && alike(*schedule_, base->schedule) && base->schedule.units.size() == units.size()) {
-    while (shared_from > 0 && units[shared_from - 1] == base->schedule.units[shared_from - 1]) {
+  if (base && alike(*graph_, base->graph) && base->graph.units.size() == units.size()) {
+    while (shared_from > 0 && units[shared_from - 1] == base->graph.units[shared_from - 1]) {
       --shared_from;
     }
   }
   std::size_t met = 0;
-  const auto representatives = static_cast<std::int64_t>(schedule_->representatives);
+  const auto representatives = static_cast<std::int64_t>(graph_->representatives);
   const bool limited = limit < kNever / (2 * representatives);
   while (true) {
     now_ = next_time();
@@ -292,7 +292,7 @@ std::int64_t Timeline::go(std::int64_t limit, const Recording* base, Recording* 
     if (releases && state_.next >= shared_from) {
       while (met < base->states.size() && base->states[met].next < state_.next) ++met;
       if (met < base->states.size() && base->states[met].next == state_.next &&
-          meets(base->states[met], base->schedule)) {
+          meets(base->states[met], base->graph)) {
         const std::int64_t end = std::max(state_.end, base->iteration);
         return end > limit ? kNever : end;
       }
@@ -304,13 +304,13 @@ std::int64_t Timeline::go(std::int64_t limit, const Recording* base, Recording* 
     if (too_late_) return kNever;
     state_.now = now_;
   }
-  const std::int64_t end = std::max(state_.end, schedule_->compute_end);
+  const std::int64_t end = std::max(state_.end, graph_->compute_end);
   return end > limit ? kNever : end;
 }
 
 /// One round of the instant now_: what ends is ended, then what is idle takes the next. False when
 /// nothing more happens in it.
-bool Timeline::instant() {
+bool PatternSimulator::instant() {
   bool any = false;
   for (TimelineState::Events& events : state_.events) {
     while (events.time() == now_) {
@@ -318,7 +318,7 @@ bool Timeline::instant() {
       any = true;
     }
   }
-  const std::vector<PlacedUnit>& units = schedule_->units;
+  const std::vector<PlacedUnit>& units = graph_->units;
   if (state_.next < units.size() && units[state_.next].ready == now_) {
     const std::uint32_t round = units[state_.next].round;
     const bool due = round <= round_ || !any;
@@ -337,8 +337,8 @@ bool Timeline::instant() {
   return true;
 }
 
-void Timeline::release(std::uint32_t unit) {
-  const Pattern& pattern = *schedule_->units[unit].pattern;
+void PatternSimulator::release(std::uint32_t unit) {
+  const Pattern& pattern = *graph_->units[unit].pattern;
   std::copy(pattern.waits.begin(), pattern.waits.end(),
             waits_.begin() + static_cast<std::ptrdiff_t>(offset_[unit]));
   units_[unit].open = pattern.count();
@@ -353,14 +353,14 @@ void Timeline::release(std::uint32_t unit) {
 }
 
 /// Lets each node's AllReduces wait for those before, as far as these are not over.
-void Timeline::hold_collectives(std::uint32_t unit) {
-  const std::size_t count = schedule_->units[unit].pattern->collectives.size();
+void PatternSimulator::hold_collectives(std::uint32_t unit) {
+  const std::size_t count = graph_->units[unit].pattern->collectives.size();
   for (std::size_t stage = 0; stage < count; ++stage) {
     const std::uint32_t place = place_of_collective_[first_collective_[unit] + stage];
     if (place == 0) continue;
     const std::uint32_t before = collectives_[place - 1].unit;
     if (before < state_.oldest) continue;
-    for (std::uint32_t node = 0; node < schedule_->representatives; ++node) {
+    for (std::uint32_t node = 0; node < graph_->representatives; ++node) {
       const bool done = before < state_.next &&
                         waits_[offset_[before] + step_of_collective(place - 1, node)] == kDone;
       if (!done) ++waits_[offset_[unit] + step_of_collective(place, node)];
@@ -369,9 +369,9 @@ void Timeline::hold_collectives(std::uint32_t unit) {
 }
 
 /// The node's next AllReduce may start, if its unit is ready.
-void Timeline::end_collective(std::uint32_t unit, std::uint32_t step) {
-  const std::uint32_t representatives = schedule_->representatives;
-  const std::vector<std::uint32_t>& firsts = schedule_->units[unit].pattern->collectives;
+void PatternSimulator::end_collective(std::uint32_t unit, std::uint32_t step) {
+  const std::uint32_t representatives = graph_->representatives;
+  const std::vector<std::uint32_t>& firsts = graph_->units[unit].pattern->collectives;
   const auto first = std::find_if(firsts.begin(), firsts.end(), [&](std::uint32_t one) {
     return step >= one && step < one + representatives;
   });
@@ -386,7 +386,7 @@ void Timeline::end_collective(std::uint32_t unit, std::uint32_t step) {
   if (--waits_[offset_[next_unit] + next] == 0) make_ready(next_unit, next);
 }
 
-void Timeline::take(const Event& event) {
+void PatternSimulator::take(const Event& event) {
   if ((event.step & kArrival) != 0) return arrive(event.unit, event.step & ~kArrival);
   const Unit& unit = units_[event.unit];
   const Step& step = unit.steps[event.step];
@@ -410,7 +410,7 @@ void Timeline::take(const Event& event) {
   }
 }
 
-void Timeline::arrive(std::uint32_t number, std::uint32_t step) {
+void PatternSimulator::arrive(std::uint32_t number, std::uint32_t step) {
   state_.end = now_;
   Unit& unit = units_[number];
   --unit.open;
@@ -422,7 +422,7 @@ void Timeline::arrive(std::uint32_t number, std::uint32_t step) {
   }
 }
 
-void Timeline::make_ready(std::uint32_t number, std::uint32_t number_of_step) {
+void PatternSimulator::make_ready(std::uint32_t number, std::uint32_t number_of_step) {
   const Unit& unit = units_[number];
   const Step& step = unit.steps[number_of_step];
   const std::uint32_t node = node_of(unit, step);
@@ -434,15 +434,15 @@ void Timeline::make_ready(std::uint32_t number, std::uint32_t number_of_step) {
     if (!state_.queues[stream].busy) touched_streams_.add(state_.queues[stream], stream);
     return;
   }
-  if (schedule_->transfer_order == sim::TransferOrder::kNeed) {
-    entry.key = sim::key_by_need(now_, schedule_->units[number].need);
+  if (graph_->transfer_order == sim::TransferOrder::kNeed) {
+    entry.key = sim::key_by_need(now_, graph_->units[number].need);
   }
   wait(entry, queue(kEgress, node));
   port_rule_.joined_egress(queue(kEgress, node), node);
 }
 
 /// Gives what is idle its next step.
-void Timeline::dispatch() {
+void PatternSimulator::dispatch() {
   for (const std::uint32_t number : touched_streams_.indices()) {
     Queue& stream = state_.queues[number];
     stream.touched = false;
@@ -474,7 +474,7 @@ void Timeline::dispatch() {
 }
 
 /// With the head of its queue, or an egress with what waited for the other port.
-void Timeline::occupy(std::uint32_t resource, std::int64_t work) {
+void PatternSimulator::occupy(std::uint32_t resource, std::int64_t work) {
   Queue& queue = state_.queues[resource];
   if (now_ - queue.started > most_idle_[resource]) too_late_ = true;
   queue.started += work;
@@ -482,7 +482,7 @@ void Timeline::occupy(std::uint32_t resource, std::int64_t work) {
 }
 
 /// The work that it is.
-std::int64_t Timeline::start(const Entry& entry, std::size_t sort_of_end) {
+std::int64_t PatternSimulator::start(const Entry& entry, std::size_t sort_of_end) {
   const Unit& unit = units_[entry.unit];
   const Step& step = unit.steps[entry.step];
   if (unit.tails != nullptr && unit.tails[entry.step] > latest_ - now_) too_late_ = true;
@@ -493,7 +493,7 @@ std::int64_t Timeline::start(const Entry& entry, std::size_t sort_of_end) {
 }
 
 /// An entry joins a queue. It starts when all before it are served, at the earliest.
-void Timeline::wait(const Entry& entry, Queue& queue) {
+void PatternSimulator::wait(const Entry& entry, Queue& queue) {
   const Unit& unit = units_[entry.unit];
   const bool is_last = queue.add(entry);
   if (is_last && unit.tails != nullptr &&
@@ -503,7 +503,7 @@ void Timeline::wait(const Entry& entry, Queue& queue) {
   queue.waiting += unit.steps[entry.step].work;
 }
 
-TimelineState Timeline::snapshot() const {
+TimelineState PatternSimulator::snapshot() const {
   TimelineState copy = state_;
   while (copy.oldest < copy.next && units_[copy.oldest].open == 0) ++copy.oldest;
   const auto first = static_cast<std::ptrdiff_t>(offset_[copy.oldest]);
@@ -516,7 +516,7 @@ TimelineState Timeline::snapshot() const {
   return copy;
 }
 
-void Timeline::restore(const TimelineState& state) {
+void PatternSimulator::restore(const TimelineState& state) {
   state_ = state;
   std::copy(state.waits.begin(), state.waits.end(),
             waits_.begin() + static_cast<std::ptrdiff_t>(offset_[state.oldest]));
@@ -527,14 +527,14 @@ void Timeline::restore(const TimelineState& state) {
 }
 
 /// Both are before the same unit; from here on, the same will happen.
-bool Timeline::meets(const TimelineState& other, const Schedule& schedule) const {
+bool PatternSimulator::meets(const TimelineState& other, const PatternGraph& graph) const {
   if (!(state_.events == other.events && state_.queues == other.queues)) return false;
   std::uint32_t oldest = state_.oldest;
   while (oldest < state_.next && units_[oldest].open == 0) ++oldest;
   if (oldest != other.oldest) return false;
   const bool same_units =
-      std::equal(schedule.units.begin() + oldest, schedule.units.begin() + state_.next,
-                 schedule_->units.begin() + oldest);
+      std::equal(graph.units.begin() + oldest, graph.units.begin() + state_.next,
+                 graph_->units.begin() + oldest);
   if (!same_units) return false;
   const bool as_open =
       std::equal(other.open.begin(), other.open.end(), units_.begin() + oldest,

@@ -1,10 +1,10 @@
 #include <array>
 
-#include "casync/strategies/rows.hpp"
+#include "casync/topologies/rows.hpp"
 
 namespace hipress::casync {
 
-std::span<const Strategy* const> own_strategies() {
+std::span<const Topology* const> own_topologies() {
   static const std::array rows = {&kPs,
                                   &kRing,
                                   &kAllReduce,

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "casync/partition.hpp"
-#include "casync/strategies/rows.hpp"
+#include "casync/topologies/rows.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -115,14 +115,14 @@ constexpr BoundTerms kBound = {chain, piped, chain_of_last, spread, loads, cross
 
 }  // namespace
 
-const Strategy kAllGather = {
+const Topology kAllGather = {
     .name = "allgather",
     .help =
         "every node's message goes to all others, who decode the sum of all; for sparse "
         "messages",
     .expand = expand,
     .tasks_per_partition = tasks,
-    .form = Strategy::Form::kEncoded,
+    .form = Topology::Form::kEncoded,
     .encodings = [](std::uint32_t) { return 1; },
     .rotates = true,
     .coarse = add_coarse,

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "casync/strategy.hpp"
 #include "casync/task_graph.hpp"
+#include "casync/topology.hpp"
 
 using namespace hipress::casync;
 using Catch::Contains;
@@ -17,7 +17,7 @@ constexpr std::uint32_t kNodes = 5;
 constexpr std::int64_t kElements = 32 * kNodes * 7;
 
 /// The tasks that a row adds for one unit of K = N, by what they are and where.
-std::map<std::string, int> tasks_of(const Strategy& row, const Algorithm* algorithm,
+std::map<std::string, int> tasks_of(const Topology& row, const Algorithm* algorithm,
                                     std::uint32_t within = 1) {
   GraphBuilder builder(kNodes);
   std::vector<TaskId> ready;
@@ -52,18 +52,18 @@ TEST_CASE("the tasks of a mean are those of a reduce-scatter and of a gather") {
   for (const Algorithm* const algorithm : {static_cast<const Algorithm*>(nullptr), &half}) {
     for (const auto& [mean, halves] : {std::pair("ring", "ring"), std::pair("ps", "direct")}) {
       CAPTURE(mean, algorithm != nullptr);
-      CHECK(tasks_of(find_strategy(mean), algorithm) ==
-            sum(tasks_of(find_strategy(halves, Operation::kReduceScatter), algorithm),
-                tasks_of(find_strategy(halves, Operation::kGather), algorithm)));
+      CHECK(tasks_of(find_topology(mean), algorithm) ==
+            sum(tasks_of(find_topology(halves, Operation::kReduceScatter), algorithm),
+                tasks_of(find_topology(halves, Operation::kGather), algorithm)));
     }
   }
 }
 
 TEST_CASE("rows of shards are found by what carries them, and are no topologies") {
-  CHECK(find_strategy("direct", Operation::kGather).name == "direct_gather");
-  CHECK(find_strategy("two_level", Operation::kReduceScatter).operation ==
+  CHECK(find_topology("direct", Operation::kGather).name == "direct_gather");
+  CHECK(find_topology("two_level", Operation::kReduceScatter).operation ==
         Operation::kReduceScatter);
-  CHECK_THROWS_WITH(find_strategy("two_level", Operation::kGather),
+  CHECK_THROWS_WITH(find_topology("two_level", Operation::kGather),
                     Contains("shards travel by library, ring, direct, not by 'two_level'"));
-  CHECK_THROWS_WITH(find_strategy("ring_gather"), Contains("unknown topology 'ring_gather'"));
+  CHECK_THROWS_WITH(find_topology("ring_gather"), Contains("unknown topology 'ring_gather'"));
 }

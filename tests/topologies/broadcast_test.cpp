@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "casync/folding.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "costs/cluster.hpp"
 #include "costs/profile.hpp"
 #include "plans/lossless.hpp"
@@ -22,7 +22,7 @@ using Catch::Contains;
 
 namespace {
 
-const std::vector<std::string> kStrategies = {"chain", "binomial", "scatter_allgather",
+const std::vector<std::string> kTopologies = {"chain", "binomial", "scatter_allgather",
                                               "chain_p2p"};
 
 /// What a chunk takes, in picoseconds: messages 2 us + bytes / (1 GB/s), half as many bytes
@@ -43,10 +43,10 @@ struct Costs {
   }
 };
 
-casync::Plan plan_of(const std::string& strategy, std::uint32_t nodes, std::int32_t chunks,
+casync::Plan plan_of(const std::string& topology, std::uint32_t nodes, std::int32_t chunks,
                      bool compressed, std::uint32_t root = 0) {
   casync::Plan plan;
-  plan.strategy = strategy;
+  plan.topology = topology;
   plan.nodes = nodes;
   plan.root = root;
   plan.algorithms = {
@@ -151,12 +151,12 @@ TEST_CASE("scatter and all-gather take 2(N-1)(a + S/(NB))") {
 
 TEST_CASE("the time of a broadcast does not depend on its root") {
   const bool compressed = GENERATE(false, true);
-  for (const std::string& strategy : kStrategies) {
+  for (const std::string& topology : kTopologies) {
     const Costs costs{900, 1100};
-    const std::int64_t first = simulated_ps(plan_of(strategy, 5, 7, compressed), 10000, costs);
+    const std::int64_t first = simulated_ps(plan_of(topology, 5, 7, compressed), 10000, costs);
     for (const std::uint32_t root : {1u, 4u}) {
-      CAPTURE(strategy, root);
-      CHECK(simulated_ps(plan_of(strategy, 5, 7, compressed, root), 10000, costs) == first);
+      CAPTURE(topology, root);
+      CHECK(simulated_ps(plan_of(topology, 5, 7, compressed, root), 10000, costs) == first);
     }
   }
 }
@@ -165,9 +165,9 @@ TEST_CASE("no broadcast is faster than its row says it is at the least") {
   const Costs costs =
       GENERATE(Costs{300, 200}, Costs{6000, 1000}, Costs{1000, 6000}, Costs{3000, 3000});
   const auto network = GENERATE(sim::Network::kPort, sim::Network::kFair);
-  for (const std::string& name : kStrategies) {
-    const casync::Strategy& strategy = casync::find_strategy(name);
-    REQUIRE(strategy.spread != nullptr);
+  for (const std::string& name : kTopologies) {
+    const casync::Topology& topology = casync::find_topology(name);
+    REQUIRE(topology.spread != nullptr);
     for (const std::uint32_t nodes : {2u, 3u, 4u, 7u}) {
       for (const int chunks : {1, 2, 5, 12}) {
         for (const bool compressed : {false, true}) {
@@ -194,7 +194,7 @@ TEST_CASE("no broadcast is faster than its row says it is at the least") {
           }
           slices.first_load = slices.first;
           slices.last_load = slices.last;
-          const double least = strategy.spread(slices, {.nodes = static_cast<double>(nodes)});
+          const double least = topology.spread(slices, {.nodes = static_cast<double>(nodes)});
           const std::int64_t simulated =
               simulated_ps(plan_of(name, nodes, chunks, compressed), elements, costs, network);
           CHECK(least > 0);
@@ -225,12 +225,12 @@ TEST_CASE("with several GPUs per node the root scatters, and every node gathers"
 }
 
 TEST_CASE("broadcasts are run and verified, and have as many tasks as they say", "[slow]") {
-  const std::string strategy = GENERATE_COPY(from_range(kStrategies));
+  const std::string topology = GENERATE_COPY(from_range(kTopologies));
   const std::uint32_t nodes = GENERATE(1u, 2u, 3u, 5u, 8u);
   const std::int32_t chunks = GENERATE(1, 3, 8);
   const std::string algorithm = GENERATE("raw", "fp16", "onebit", "terngrad");
-  CAPTURE(strategy, nodes, chunks, algorithm);
-  runtime::Case made = runtime::make_case(strategy, nodes, chunks, algorithm, {600, 7});
+  CAPTURE(topology, nodes, chunks, algorithm);
+  runtime::Case made = runtime::make_case(topology, nodes, chunks, algorithm, {600, 7});
   made.plan.plan.root = nodes / 2;
   made.graph = casync::expand_to_run(made.model, made.plan.plan);
   casync::check(made.graph);

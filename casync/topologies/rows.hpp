@@ -1,23 +1,23 @@
 #pragma once
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 
-/// The rows of strategies(), a file each.
+/// The rows of topologies(), a file each.
 namespace hipress::casync {
 
-extern const Strategy kPs;
-extern const Strategy kRing;
-extern const Strategy kAllReduce;
-extern const Strategy kAllGather;
-extern const Strategy kChain;
-extern const Strategy kBinomial;
-extern const Strategy kScatterAllGather;
-extern const Strategy kChainP2p;
-extern const Strategy kRingReduceScatter;
-extern const Strategy kRingGather;
-extern const Strategy kDirectReduceScatter;
-extern const Strategy kDirectGather;
-extern const Strategy kTwoLevelReduceScatter;
+extern const Topology kPs;
+extern const Topology kRing;
+extern const Topology kAllReduce;
+extern const Topology kAllGather;
+extern const Topology kChain;
+extern const Topology kBinomial;
+extern const Topology kScatterAllGather;
+extern const Topology kChainP2p;
+extern const Topology kRingReduceScatter;
+extern const Topology kRingGather;
+extern const Topology kDirectReduceScatter;
+extern const Topology kDirectGather;
+extern const Topology kTwoLevelReduceScatter;
 
 /// Of ps and ring: the mean over nodes of what tasks_of_messages() load them with.
 inline Loads mean_loads_of_messages(const Slices& slices, const Wire& wire) {

@@ -7,12 +7,12 @@
 
 #include "casync/graph_builder.hpp"
 #include "casync/plan.hpp"
-#include "casync/strategy_model.hpp"
+#include "casync/topology_model.hpp"
 #include "models/model.hpp"
 
 namespace hipress::casync {
 
-/// What a strategy is a way of doing with a unit's values on all nodes.
+/// What a topology is a way of doing with a unit's values on all nodes.
 enum class Operation : std::uint8_t {
   kMean,           ///< every node ends with the mean of all
   kBroadcast,      ///< every node ends with the root's
@@ -30,7 +30,7 @@ struct Ranks {
   std::uint32_t stride = 1;
 };
 
-/// One unit to synchronise, as a strategy sees it.
+/// One unit to synchronise, as a topology sees it.
 struct UnitWork {
   std::uint32_t unit = 0;       ///< Task::gradient: input index g, or a bulk group's
   std::int64_t elements = 0;    ///< m
@@ -46,10 +46,10 @@ struct UnitWork {
 };
 
 /// A way of doing an operation. Adding one is one file that defines a row, and its place in
-/// strategies(). What a row leaves out is never guessed: without `rotates` its graphs are not
+/// topologies(). What a row leaves out is never guessed: without `rotates` its graphs are not
 /// folded, without `coarse` plans are searched by exact simulations alone, and without `bound`
 /// there is no lower bound.
-struct Strategy {
+struct Topology {
   std::string_view name;
   std::string_view help;
   /// Appends the tasks of one unit, predecessors before successors, and behind each task the edges
@@ -91,57 +91,57 @@ struct Strategy {
 };
 
 /// All rows, the project's own first.
-std::span<const Strategy* const> strategies();
+std::span<const Topology* const> topologies();
 
-/// Those of them that are not registered: the table in strategies/.
-std::span<const Strategy* const> own_strategies();
+/// Those of them that are not registered: the table in topologies/.
+std::span<const Topology* const> own_topologies();
 
 /// By what a plan's gradients travel.
-struct Carriers {
-  const Strategy* encoded = nullptr;
-  const Strategy* raw = nullptr;
+struct TopologyPair {
+  const Topology* encoded = nullptr;
+  const Topology* raw = nullptr;
   /// What carries a gradient that is compressed so; null: raw, as factors go, too.
-  const Strategy& of(const Algorithm* algorithm) const;
+  const Topology& of(const Algorithm* algorithm) const;
   /// How often a gradient is then encoded on its way: factors, which travel as raw values do, once.
   int encodings_of(const Algorithm& algorithm, std::uint32_t nodes) const;
 };
-/// Of a plan with these (Plan::strategy, Plan::raw_strategy, which may be empty).
+/// Of a plan with these (Plan::topology, Plan::raw_topology, which may be empty).
 /// std::invalid_argument for a name that there is not.
-Carriers carriers(std::string_view strategy, std::string_view raw_strategy);
+TopologyPair topologies_of(std::string_view topology, std::string_view raw_topology);
 
 /// Those of an operation.
-std::vector<const Strategy*> strategies_for(Operation operation);
+std::vector<const Topology*> topologies_for(Operation operation);
 
 /// "ps, ring, allreduce": for help and messages.
-std::string strategy_names(Operation operation);
+std::string topology_names(Operation operation);
 
-/// A row of somebody else's, among strategies() for as long as this lives. Not to be made or
+/// A row of somebody else's, among topologies() for as long as this lives. Not to be made or
 /// destroyed while another thread looks. std::invalid_argument for a name that there is.
-class StrategyRegistration {
+class TopologyRegistration {
  public:
-  explicit StrategyRegistration(const Strategy& strategy);
-  ~StrategyRegistration();
-  StrategyRegistration(const StrategyRegistration&) = delete;
-  StrategyRegistration& operator=(const StrategyRegistration&) = delete;
+  explicit TopologyRegistration(const Topology& topology);
+  ~TopologyRegistration();
+  TopologyRegistration(const TopologyRegistration&) = delete;
+  TopologyRegistration& operator=(const TopologyRegistration&) = delete;
 
  private:
-  const Strategy* strategy_;
+  const Topology* topology_;
 };
 
 /// The row of a mean or a broadcast with that name, in any case ("PS", "ring");
 /// std::invalid_argument that lists the names.
-const Strategy& find_strategy(std::string_view name);
+const Topology& find_topology(std::string_view name);
 
 /// The row of an operation on shards for a Plan::shards_by other than kLibrary: "ring" and kGather
 /// are ring_gather. std::invalid_argument that lists what there is.
-const Strategy& find_strategy(std::string_view carrier, Operation operation);
+const Topology& find_topology(std::string_view shards_by, Operation operation);
 
-/// A Plan::shards_by, from what may be in any case. std::invalid_argument as find_strategy().
-std::string carrier_of_shards(std::string_view text);
+/// A Plan::shards_by, from what may be in any case. std::invalid_argument as find_topology().
+std::string known_shards_by(std::string_view text);
 
 /// Expands a plan to the graph of one iteration. Every node has Forward, which is all computation
 /// before the last backward (models::before_backward_s), then the gradients' Backward tasks in
-/// order of their ready times, and behind them the tasks that the strategy adds. Throws
+/// order of their ready times, and behind them the tasks that the topology adds. Throws
 /// std::invalid_argument as make_layout(), and for a folded graph of a plan that `foldable` calls
 /// impossible.
 TaskGraph expand(const models::Model& model, const Plan& plan, Folding folding = Folding::kNone);

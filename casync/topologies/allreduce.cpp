@@ -1,4 +1,4 @@
-#include "casync/strategies/rows.hpp"
+#include "casync/topologies/rows.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -36,12 +36,12 @@ double tasks(double nodes, bool) { return nodes > 1 ? nodes + 1 : 0; }
 
 }  // namespace
 
-const Strategy kAllReduce = {
+const Topology kAllReduce = {
     .name = "allreduce",
     .help = "a library's own all-reduce, as measured: raw, or in half precision",
     .expand = expand,
     .tasks_per_partition = tasks,
-    .form = Strategy::Form::kWhole,
+    .form = Topology::Form::kWhole,
     .rotates = true,
 };
 

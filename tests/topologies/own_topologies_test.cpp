@@ -1,4 +1,4 @@
-// Two strategies that the project does not know, registered from here: nothing else is changed for
+// Two topologies that the project does not know, registered from here: nothing else is changed for
 // them to be simulated, run and verified, and what they leave out is refused, never guessed.
 #include <catch2/catch.hpp>
 #include <string>
@@ -8,7 +8,7 @@
 #include "casync/folding.hpp"
 #include "casync/graph_builder.hpp"
 #include "casync/partition.hpp"
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "planner/baselines/baselines.hpp"
 #include "planner/bound/bound.hpp"
@@ -73,7 +73,7 @@ double tree_tasks(double nodes, bool compressed) {
   return 5 * (nodes - 1) + (compressed ? 2 * nodes : 0);
 }
 
-const casync::Strategy kTree = {.name = "tree",
+const casync::Topology kTree = {.name = "tree",
                                 .help = "a binomial tree to node 0 and back",
                                 .expand = expand_tree,
                                 .tasks_per_partition = tree_tasks};
@@ -102,14 +102,14 @@ double linear_tasks(double nodes, bool compressed) {
   return 2 * (nodes - 1) + (compressed ? 1 + nodes : 0);
 }
 
-const casync::Strategy kLinear = {.name = "linear",
+const casync::Topology kLinear = {.name = "linear",
                                   .help = "from the root to one node after the other",
                                   .expand = expand_linear,
                                   .tasks_per_partition = linear_tasks,
                                   .operation = casync::Operation::kBroadcast};
 
 struct Registered {
-  casync::StrategyRegistration tree{kTree}, linear{kLinear};
+  casync::TopologyRegistration tree{kTree}, linear{kLinear};
 };
 
 // 1 us + bytes / (1 GB/s) a message, and nothing else.
@@ -135,19 +135,19 @@ replay::ReplayResult run(const runtime::Case& made) {
 
 }  // namespace
 
-TEST_CASE("strategies are known while they are registered") {
-  CHECK_THROWS_WITH(casync::find_strategy("tree"), Contains("unknown topology 'tree'"));
-  CHECK_THROWS_WITH(casync::find_strategy("RNG"), Contains("'RNG'; did you mean 'ring'?"));
+TEST_CASE("topologies are known while they are registered") {
+  CHECK_THROWS_WITH(casync::find_topology("tree"), Contains("unknown topology 'tree'"));
+  CHECK_THROWS_WITH(casync::find_topology("RNG"), Contains("'RNG'; did you mean 'ring'?"));
   {
     const Registered registered;
-    CHECK(&casync::find_strategy("TREE") == &kTree);
-    CHECK(casync::strategy_names(casync::Operation::kMean) ==
+    CHECK(&casync::find_topology("TREE") == &kTree);
+    CHECK(casync::topology_names(casync::Operation::kMean) ==
           "ps, ring, allreduce, allgather, tree");
-    CHECK(casync::strategy_names(casync::Operation::kBroadcast) ==
+    CHECK(casync::topology_names(casync::Operation::kBroadcast) ==
           "chain, binomial, scatter_allgather, chain_p2p, linear");
-    CHECK_THROWS_WITH(casync::StrategyRegistration(kTree), Contains("is a topology 'tree'"));
+    CHECK_THROWS_WITH(casync::TopologyRegistration(kTree), Contains("is a topology 'tree'"));
   }
-  CHECK(casync::strategy_names(casync::Operation::kMean) == "ps, ring, allreduce, allgather");
+  CHECK(casync::topology_names(casync::Operation::kMean) == "ps, ring, allreduce, allgather");
 }
 
 TEST_CASE("a tree of one's own is simulated in the time that it takes") {
@@ -165,15 +165,15 @@ TEST_CASE("a broadcast of one's own is simulated in the time that it takes") {
   CHECK(simulated_ps(runtime::make_case("linear", 4, 1, "raw", {128})) == 3 * 1512000);
 }
 
-TEST_CASE("strategies of one's own are run and verified, and have as many tasks as they say",
+TEST_CASE("topologies of one's own are run and verified, and have as many tasks as they say",
           "[slow]") {
   const Registered registered;
-  const std::string strategy = GENERATE("tree", "linear");
+  const std::string topology = GENERATE("tree", "linear");
   const std::uint32_t nodes = GENERATE(1u, 2u, 3u, 5u, 8u);
   const std::int32_t partitions = GENERATE(1, 3);
   const std::string algorithm = GENERATE("raw", "fp16", "onebit");
-  CAPTURE(strategy, nodes, partitions, algorithm);
-  const runtime::Case made = runtime::make_case(strategy, nodes, partitions, algorithm, {100, 7});
+  CAPTURE(topology, nodes, partitions, algorithm);
+  const runtime::Case made = runtime::make_case(topology, nodes, partitions, algorithm, {100, 7});
   casync::check(made.graph);
   CHECK(run(made).verified);
   CHECK(casync::whole_tasks(made.model, made.plan.plan) == made.graph.tasks());
@@ -208,7 +208,7 @@ TEST_CASE("what does not look the same from every node is not folded") {
                     Contains("cannot be folded"));
 }
 
-TEST_CASE("plans of a strategy of one's own are searched by exact simulations, without a bound") {
+TEST_CASE("plans of a topology of one's own are searched by exact simulations, without a bound") {
   const Registered registered;
   const models::Model model = runtime::make_model({100000, 2000000, 64});
   const costs::Profile profile = simple_profile();
@@ -216,20 +216,20 @@ TEST_CASE("plans of a strategy of one's own are searched by exact simulations, w
                                       .cluster = costs::cluster_from_profile(profile, 4),
                                       .network = sim::Network::kPort};
   planner::Problem problem = {
-      .model = model, .strategy = "tree", .nodes = 4, .algorithms = {}, .machines = &machines};
+      .model = model, .topology = "tree", .nodes = 4, .algorithms = {}, .machines = &machines};
   problem.limits.evaluations = 200;
   const planner::SearchResult found = planner::find_search("timeline").search(problem);
-  CHECK(found.plan.strategy == "tree");
+  CHECK(found.plan.topology == "tree");
   const planner::Choices choices = planner::choices_of(problem);
-  CHECK(planner::strategy_without_bound(choices) == &kTree);
+  CHECK(planner::topology_without_bound(choices) == &kTree);
   CHECK_THROWS_AS(planner::lower_bound(model, machines, choices), io::InputError);
   CHECK_THROWS_WITH(planner::find_search("exhaustive").search(problem),
                     Contains("take `search` timeline"));
 
   // SeCoPa has no formulas for it, and every other baseline of gradients alone is there.
-  problem.strategy = "tree";
+  problem.topology = "tree";
   problem.algorithms = {"onebit"};
-  const costs::Profile measured = costs::read_profile("v100_100g");
+  const costs::Profile measured = costs::read_profile("v100-100g");
   const planner::Machines real = {.profile = measured,
                                   .cluster = costs::cluster_from_profile(measured, 4),
                                   .network = sim::Network::kPort};
@@ -243,11 +243,11 @@ TEST_CASE("plans of a strategy of one's own are searched by exact simulations, w
   CHECK(named("secopa").diagnostic == "SeCoPa has no formulas for tree");
   CHECK_FALSE(named("secopa_grouped").iteration_s);
   CHECK(named("none").iteration_s);
-  CHECK(named("all").plan.strategy == "tree");
+  CHECK(named("all").plan.topology == "tree");
   const planner::SearchResult compressed = planner::find_search("timeline").search(problem);
-  CHECK(compressed.plan.strategy == "tree");
+  CHECK(compressed.plan.topology == "tree");
 
   // A broadcast is no way to average.
-  problem.strategy = "best";
-  CHECK(planner::strategies_of(problem) == std::vector<std::string>{"ps", "ring", "tree"});
+  problem.topology = "best";
+  CHECK(planner::topologies_of(problem) == std::vector<std::string>{"ps", "ring", "tree"});
 }

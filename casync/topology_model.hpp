@@ -6,7 +6,7 @@
 
 #include "casync/task_graph.hpp"
 
-/// What a strategy tells callers that never expand it: the coarse pattern by which searches rank
+/// What a topology tells callers that never expand it: the coarse pattern by which searches rank
 /// plans, and the terms of the lower bound (docs/bound.md derives them). All times are in
 /// picoseconds, as doubles.
 namespace hipress::casync {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "casync/partition.hpp"
-#include "casync/strategies/rows.hpp"
+#include "casync/topologies/rows.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -110,7 +110,7 @@ double scattered(const Slices& slices, const Wire& wire) {
 
 }  // namespace
 
-const Strategy kScatterAllGather = {
+const Topology kScatterAllGather = {
     .name = "scatter_allgather",
     .help = "broadcast: the root scatters pieces, which then travel around a ring (van de Geijn)",
     .expand = expand,

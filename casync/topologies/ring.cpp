@@ -3,7 +3,7 @@
 #include <set>
 
 #include "casync/halves.hpp"
-#include "casync/strategies/rows.hpp"
+#include "casync/topologies/rows.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -141,7 +141,7 @@ constexpr BoundTerms kBound = {chain, piped, chain_of_last, spread, loads, cross
 
 }  // namespace
 
-const Strategy kRing = {
+const Topology kRing = {
     .name = "ring",
     .help = "ring all-reduce: partial sums travel N-1 hops, then the mean does",
     .expand =
@@ -154,7 +154,7 @@ const Strategy kRing = {
     .bound = &kBound,
 };
 
-const Strategy kRingReduceScatter = {
+const Topology kRingReduceScatter = {
     .name = "ring_reduce_scatter",
     .help = "partial sums of shards travel N-1 hops, which end where the shard belongs",
     .expand = [](GraphBuilder& builder,
@@ -163,7 +163,7 @@ const Strategy kRingReduceScatter = {
     .operation = Operation::kReduceScatter,
 };
 
-const Strategy kRingGather = {
+const Topology kRingGather = {
     .name = "ring_gather",
     .help = "shards travel N-1 hops",
     .expand = [](GraphBuilder& builder,

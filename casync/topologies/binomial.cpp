@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "casync/partition.hpp"
-#include "casync/strategies/rows.hpp"
+#include "casync/topologies/rows.hpp"
 
 namespace hipress::casync {
 namespace {
@@ -47,7 +47,7 @@ double tree(const Slices& slices, const Wire& wire) {
 
 }  // namespace
 
-const Strategy kBinomial = {
+const Topology kBinomial = {
     .name = "binomial",
     .help = "broadcast: a binomial tree, in which those who have a chunk double in each round",
     .expand = expand,

@@ -1,10 +1,10 @@
-#include "planner/analysis/break_even.hpp"
+#include "planner/analysis/break_even_density.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "casync/strategy.hpp"
+#include "casync/topology.hpp"
 #include "io/error.hpp"
 #include "plans/plan_builder.hpp"
 #include "plans/plan_options.hpp"
@@ -38,7 +38,7 @@ class Search {
     });
   }
 
-  BreakEven find() {
+  BreakEvenDensity find() {
     try {
       return {.dense = fallback()};
     } catch (const NotKnown& reason) {
@@ -109,9 +109,9 @@ class Search {
 
 }  // namespace
 
-std::optional<BreakEven> break_even(const Problem& problem, const TimedPlan& plan) {
-  const casync::Strategy& strategy = casync::find_strategy(plan.plan.strategy);
-  if (strategy.form != casync::Strategy::Form::kEncoded) return std::nullopt;
+std::optional<BreakEvenDensity> break_even_density(const Problem& problem, const TimedPlan& plan) {
+  const casync::Topology& topology = casync::find_topology(plan.plan.topology);
+  if (topology.form != casync::Topology::Form::kEncoded) return std::nullopt;
   Search search(problem, plan);
   if (!search.sends_sparse()) return std::nullopt;
   return search.find();
