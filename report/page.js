@@ -122,17 +122,34 @@ const gradients = (function () {
     membersOf: unit => rows.filter(row => row.unit === unit)};
 })();
 
-// ---------------------------------------------------------------- this plan against DDP
+// ---------------------------------------------------------------- this plan beside others
 
 const BASELINES = {ddp: 'PyTorch DDP', ddp_fp16: 'DDP with its fp16 hook', ddp_powersgd: 'DDP with its PowerSGD hook'};
+
+/** Names of what frameworks run of this job and is drawn: of sharded jobs, the fastest three. */
+function barred() {
+  const known = key => plan.baselines && typeof plan.baselines[key] === 'number';
+  const named = (plan.baseline_plans || []).map(row => row.name).filter(known);
+  if (named.length === 0) return ['ddp', 'ddp_fp16'].filter(known);
+  return named.sort((a, b) => plan.baselines[a] - plan.baselines[b]).slice(0, 3);
+}
+
+/** What each schedule, and each row that a framework runs, takes of a GPU's memory and gives up. */
+function scheduleTable() {
+  const rows = [...(plan.schedules || []).map(row => [row.schedule === plan.chosen ? row.schedule + ' (this plan)' : row.schedule, row]),
+                ...(plan.baseline_plans || []).map(row => [row.name, row])];
+  return table('Schedules', ['Schedule', 'Step', '8 runs of 10', 'GPU busy', 'Memory of a GPU', {words: 'Gives up'}], rows.map(([name, row]) => [
+    name, shown(row.predicted_iteration_s, duration),
+    html('span', null, shown(row.predicted_iteration_s_p10, duration), ' to ', shown(row.predicted_iteration_s_p90, duration)),
+    shown(row.utilization, percent), shown(row.peak_memory_bytes, size),
+    [row.algorithms.length ? row.algorithms.join(', ') : '', row.gives_up].filter(text => text).join('; ') || 'nothing']));
+}
 
 function comparedTimes() {
   const rows = [{name: 'This plan', mine: true, s: plan.predicted_iteration_s, p10: plan.predicted_iteration_s_p10,
                  p90: plan.predicted_iteration_s_p90}];
-  for (const key of ['ddp', 'ddp_fp16']) {
-    if (plan.baselines && typeof plan.baselines[key] === 'number') {
-      rows.push({name: BASELINES[key], s: plan.baselines[key], p10: plan.baselines_p10[key], p90: plan.baselines_p90[key]});
-    }
+  for (const key of barred()) {
+    rows.push({name: BASELINES[key] || key, s: plan.baselines[key], p10: plan.baselines_p10[key], p90: plan.baselines_p90[key]});
   }
   rows.push({name: 'Best without compression', s: plan.best_uncompressed_s, p10: plan.best_uncompressed_s_p10,
              p90: plan.best_uncompressed_s_p90});
@@ -182,6 +199,7 @@ function showComparison() {
     place.append(html('p', null, 'In the trace that the model was made of, a step took ', shown(plan.traced.step_s, duration), ', of which ',
                       shown(plan.traced.exposed_communication_s, duration), ' was communication that nothing hid.'));
   }
+  if (plan.schedules) place.append(scheduleTable());
   const all = Object.keys(plan.baselines || {}).filter(name => typeof plan.baselines[name] === 'number');
   const cells = all.sort((a, b) => plan.baselines[a] - plan.baselines[b]).map(name => [
     BASELINES[name] ? `${name} (${BASELINES[name]})` : name, shown(plan.baselines[name], duration),

@@ -391,7 +391,7 @@ class TimelineSearch {
                   [&](const Candidate& candidate) { return !evaluator_.can_be_exact(candidate); });
     if (candidates.empty()) return candidates;
     const std::size_t coarse_steps = steps_of(evaluator_.coarse(incumbent.candidate));
-    if (steps_of(incumbent.recording.schedule) <= kLookDirectly * coarse_steps) return candidates;
+    if (steps_of(incumbent.recording.graph) <= kLookDirectly * coarse_steps) return candidates;
     const auto limit =
         static_cast<std::int64_t>(static_cast<double>(incumbent.coarse_time) * kWorthLooking);
     const std::vector<std::int64_t> coarse = times(Detail::kCoarse, candidates, limit, nullptr);

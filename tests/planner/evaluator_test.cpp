@@ -69,7 +69,7 @@ TEST_CASE("more algorithms than a plan can mix are refused") {
 
 TEST_CASE("exact timelines end when the simulator says, to the picosecond") {
   std::mt19937_64 draws(1);
-  Timeline timeline;
+  PatternSimulator timeline;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     RandomProblem random(seed, {.most_gradients = 12, .most_nodes = 16});
     if (seed % 4 == 0) random.profile.merge = {};  // rounds of one instant
@@ -99,7 +99,7 @@ TEST_CASE("exact timelines end when the simulator says, to the picosecond") {
 
 TEST_CASE("folded timelines end when the simulator says, to the picosecond") {
   std::mt19937_64 draws(2);
-  Timeline timeline;
+  PatternSimulator timeline;
   int folded = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     RandomProblem random(seed, {.most_gradients = 8, .most_nodes = 16});
@@ -113,7 +113,7 @@ TEST_CASE("folded timelines end when the simulator says, to the picosecond") {
     for (int i = 0; i < 4; ++i) {
       const Candidate candidate = rotating_candidate(problem, choices, draws);
       if (!evaluator.can_be_exact(candidate)) continue;
-      const Schedule schedule = evaluator.exact(candidate);
+      const PatternGraph schedule = evaluator.exact(candidate);
       if (schedule.representatives > 1) continue;
       ++folded;
       CAPTURE(seed, i, candidate.scheme, problem.nodes);
@@ -127,7 +127,7 @@ TEST_CASE("folded timelines end when the simulator says, to the picosecond") {
 
 TEST_CASE("a timeline that begins or ends with another is as one from the start") {
   std::mt19937_64 draws(3);
-  Timeline fresh, reusing;
+  PatternSimulator fresh, reusing;
   int abandoned = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     RandomProblem random(seed, {.least_gradients = 4, .most_gradients = 40, .most_nodes = 8});

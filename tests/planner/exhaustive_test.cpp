@@ -48,7 +48,7 @@ TEST_CASE("branch and bound finds what simulating every plan finds", "[slow]") {
 /// The same with the planner's own simulation, which is faster.
 std::int64_t brute_force_on_port(const Problem& problem, const Choices& choices) {
   Evaluator evaluator(problem, choices);
-  Timeline timeline;
+  PatternSimulator timeline;
   std::int64_t best = kNever;
   Candidate candidate = {0, std::vector<std::uint16_t>(choices.gradients.size(), 0)};
   for (std::size_t g = 0; g < candidate.options.size();) {

@@ -26,12 +26,12 @@ std::pair<double, double> check_prefixes(const Problem& problem, std::uint64_t s
     candidate.options[ready.order[place]] =
         static_cast<std::uint16_t>(draws() % bound.options(place).size());
   }
-  Timeline timeline;
-  const Schedule whole = evaluator.whole(candidate);
+  PatternSimulator timeline;
+  const PatternGraph whole = evaluator.whole(candidate);
   const std::int64_t time = timeline.run(whole);
-  Schedule prefix = whole;
+  PatternGraph prefix = whole;
   prefix.units.clear();
-  TimelineState state = Timeline::beginning(whole.representatives);
+  TimelineState state = PatternSimulator::beginning(whole.representatives);
   for (std::size_t place = 0; place < whole.units.size(); ++place) {
     CAPTURE(place);
     const PrefixOption& option = bound.options(place)[candidate.options[ready.order[place]]];
@@ -113,8 +113,8 @@ TEST_CASE("a gradient alone is bounded by what its servers' queues do in their o
   const double message_s = 20e-6 + static_cast<double>(bytes) / 1e9;
   const double end_s = 1e-3 + 3 * 70e-6 + 3 * 50e-6 + 70e-6 + 3 * message_s + 5e-6 + 10e-6;
   CHECK(bound.options(0)[0].end * 1e-12 == Approx(end_s).epsilon(1e-9));
-  const Schedule whole = evaluator.whole({0, {0}});
-  CHECK(static_cast<double>(Timeline().run(whole)) * 1e-12 == Approx(end_s).epsilon(1e-9));
+  const PatternGraph whole = evaluator.whole({0, {0}});
+  CHECK(static_cast<double>(PatternSimulator().run(whole)) * 1e-12 == Approx(end_s).epsilon(1e-9));
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ Problem everything(RandomMatrices& random, std::uint64_t seed, sim::Network netw
 }
 
 TEST_CASE("exact timelines of stages end when the simulator says, to the picosecond") {
-  Timeline timeline;
+  PatternSimulator timeline;
   int staged = 0, folded = 0, grouped = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     RandomMatrices random(seed, {.most_gradients = 12, .most_nodes = 16});
@@ -81,7 +81,7 @@ TEST_CASE("exact timelines of stages end when the simulator says, to the picosec
     for (int i = 0; i < 30; ++i) {
       const Candidate candidate = random_candidate(choices, random);
       if (!evaluator.can_be_exact(candidate)) continue;
-      const Schedule schedule = evaluator.exact(candidate);
+      const PatternGraph schedule = evaluator.exact(candidate);
       staged += count_staged(choices, candidate);
       folded += schedule.representatives == 1 && count_staged(choices, candidate) > 0 ? 1 : 0;
       grouped += choices.schemes[candidate.scheme].bulk.threshold_bytes > 0 ? 1 : 0;
@@ -97,7 +97,7 @@ TEST_CASE("exact timelines of stages end when the simulator says, to the picosec
 }
 
 TEST_CASE("a timeline with stages that begins or ends with another is as one from the start") {
-  Timeline fresh, reusing;
+  PatternSimulator fresh, reusing;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     RandomMatrices random(seed, {.least_gradients = 4, .most_gradients = 30, .most_nodes = 8});
     const Problem problem = everything(random, seed, sim::Network::kPort);
