@@ -98,9 +98,9 @@ struct Plan {
   std::vector<Algorithm> algorithms;  ///< at most 127
   std::vector<Decision> decisions;    ///< one per gradient, in input order
   std::string raw_topology = {};      ///< of raw gradients (casync::topologies_of() has the rule);
-                                  ///< empty: `topology` too, or what its row says
-  std::uint32_t root = 0;  ///< whose values a broadcast spreads
-  Aggregation bulk = {};   ///< of gradients, by their bytes in their dtype
+                                      ///< empty: `topology` too, or what its row says
+  std::uint32_t root = 0;             ///< whose values a broadcast spreads
+  Aggregation bulk = {};              ///< of gradients, by their bytes in their dtype
   /// Bulk groups made by hand: input indices. What is in none of them is grouped by `bulk`.
   std::vector<std::vector<std::uint32_t>> bulk_groups = {};
   Aggregation batch = {};  ///< of Encode, Decode and Merge tasks, by the fp32 bytes of their slice

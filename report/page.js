@@ -145,6 +145,17 @@ function scheduleTable() {
     [row.algorithms.length ? row.algorithms.join(', ') : '', row.gives_up].filter(text => text).join('; ') || 'nothing']));
 }
 
+/** What a pilot says of the plan: bars are of a step, and a plan may need more of them. */
+function learningWords(learning) {
+  const steps = share => shown(share * learning.steps, number => whole(Math.round(number)));
+  const made = html('p', null, 'In a pilot, PyTorch DDP trained ', steps(1), ' steps. This plan has the same loss after ',
+                    steps(learning.steps_ratio), ' (', steps(learning.steps_ratio_p10), ' to ', steps(learning.steps_ratio_p90), '), which take ',
+                    shown(learning.time_to_loss_s, duration));
+  if (learning.today_to_loss_s !== null) made.append('; what the job runs today takes ', shown(learning.today_to_loss_s, duration));
+  made.append('.');
+  return made;
+}
+
 function comparedTimes() {
   const rows = [{name: 'This plan', mine: true, s: plan.predicted_iteration_s, p10: plan.predicted_iteration_s_p10,
                  p90: plan.predicted_iteration_s_p90}];
@@ -199,6 +210,7 @@ function showComparison() {
     place.append(html('p', null, 'In the trace that the model was made of, a step took ', shown(plan.traced.step_s, duration), ', of which ',
                       shown(plan.traced.exposed_communication_s, duration), ' was communication that nothing hid.'));
   }
+  if (plan.learning) place.append(learningWords(plan.learning));
   if (plan.schedules) place.append(scheduleTable());
   const all = Object.keys(plan.baselines || {}).filter(name => typeof plan.baselines[name] === 'number');
   const cells = all.sort((a, b) => plan.baselines[a] - plan.baselines[b]).map(name => [

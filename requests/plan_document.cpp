@@ -124,6 +124,24 @@ Json json_of(const BreakEvenPoint& point, double tolerance) {
           {"curve", curve}};
 }
 
+/// What the pilot says of the plan; null: there is none, or it does not know the plan.
+Json learning_json(const Planned& planned) {
+  const Advice& advice = planned.advice;
+  const Problem& problem = *advice.problem;
+  const Comparison progress = by_progress(problem, advice.found.plan, advice.comparison);
+  if (!progress.steps) return {};
+  const StepsRatio& steps = *progress.steps;
+  const auto of_ddp = static_cast<double>(problem.learning->steps);
+  const Baseline* const today = progress.today(problem);
+  return {{"pilot", problem.learning->path},
+          {"steps", problem.learning->steps},
+          {"steps_ratio", steps.ratio},
+          {"steps_ratio_p10", steps.p10},
+          {"steps_ratio_p90", steps.p90},
+          {"time_to_loss_s", *progress.planned_s * of_ddp},
+          {"today_to_loss_s", today != nullptr ? Json(*today->iteration_s * of_ddp) : Json()}};
+}
+
 /// A plan as its schedule repeats it.
 Json document_of(const Problem& problem, const ScheduledPlan& plan) {
   const costs::Spread spread = costs::spread_of(problem.machines->profile);
@@ -256,6 +274,7 @@ io::Document document(const Planned& planned) {
   const auto& raw = comparison.uncompressed;
   add_time(report, "best_uncompressed_s", raw ? std::optional(raw->plan.iteration_s) : std::nullopt,
            raw ? raw->response : std::nullopt);
+  report["learning"] = learning_json(planned);
   if (traced) {
     report["traced"] = {{"step_s", traced->step_s},
                         {"exposed_communication_s", traced->exposed_communication_s},

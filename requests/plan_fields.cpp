@@ -93,10 +93,15 @@ Fields fields(PlanRequest& request) {
   made.add("algorithm", &request.request.algorithms,
            "Algorithms that the plan may use, separated by commas (fp16 only if it is listed), or "
            "none; 'powersgd(rank=1|2|4)' tries several values of a parameter. All of them average "
-           "gradients, except dgc with a momentum, which is an optimizer of its own. A broadcast's "
-           "default: those that lose nothing")
-      .on_given([&request](const std::string&) { request.algorithms_given = true; })
-      .with_default();
+           "gradients, except dgc with a momentum, which is an optimizer of its own (default: the "
+           "`pilot`'s, else those that are known not to slow learning, int8block,fp16, and coarser "
+           "ones that `coarsest` asks for; of `search` secopa onebit,fp16; of a broadcast those "
+           "that lose nothing)")
+      .on_given([&request](const std::string&) { request.algorithms_given = true; });
+  made.add("pilot", &request.request.pilot,
+           "File of python -m hipress.pilot, which has measured how many more steps the job needs "
+           "with each algorithm: the plan is then the one that reaches DDP's loss soonest")
+      .file();
   made.add("write", &request.request.write,
            "Which plan is written when the advice is not to compress: advised (the best one "
            "without compression), or fastest")

@@ -32,8 +32,8 @@ from validation.ranks import Launcher, ToolError, memory_kb
 from whole_file import Unwritable, make_folder, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-#: Algorithms that hipress-plan chooses from.
-ALGORITHMS = "onebit,fp16"
+#: Algorithms that hipress-plan chooses from: what it takes by default.
+ALGORITHMS = "int8block,fp16"
 #: Algorithms that are profiled: these, and that of a DDP hook.
 PROFILED = f"{ALGORITHMS},powersgd"
 PLANNED = "planned"

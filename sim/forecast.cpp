@@ -17,7 +17,7 @@ constexpr double kOfMedian = 1.2533;  // σ of a median of n draws is √(π/2)�
 
 /// What a replica draws: standard deviations from the median.
 struct Draw {
-  double host, links, compute, error, other_error;
+  double host, links, compute, error, other_error, factor, other_factor;
 };
 
 /// Where the normal distribution function is `probability`, by bisection.
@@ -34,13 +34,17 @@ double normal_quantile(double probability) {
 /// (R-sequence; Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018).
 std::vector<Draw> make_draws() {
   constexpr double kRoot = 1.1347241384015194;  // of x^6 = x + 1
-  const auto normal = [](std::size_t i, int dimension) {
-    const double place = 0.5 + static_cast<double>(i + 1) / std::pow(kRoot, dimension);
+  const auto normal_at = [](double place) {
     return normal_quantile(std::clamp(place - std::floor(place), 1e-6, 1 - 1e-6));
+  };
+  const auto normal = [&](std::size_t i, int dimension) {
+    return normal_at(0.5 + static_cast<double>(i + 1) / std::pow(kRoot, dimension));
   };
   std::vector<Draw> draws;
   for (std::size_t i = 0; i < kReplicas; ++i) {
-    draws.push_back({normal(i, 1), normal(i, 2), normal(i, 3), normal(i, 4), normal(i, 5)});
+    draws.push_back({normal(i, 1), normal(i, 2), normal(i, 3), normal(i, 4), normal(i, 5),
+                     normal_at(static_cast<double>(i + 1) * std::sqrt(2.0)),
+                     normal_at(static_cast<double>(i + 1) * std::sqrt(3.0))});
   }
   return draws;
 }
@@ -50,11 +54,12 @@ const std::vector<Draw>& draws() {
   return made;
 }
 
-/// Time of a response in a draw. `error` scales communication (the model's error), and `of_run`
-/// everything (the run's). Computation at nominal costs hides some communication, which gains
-/// nothing from lower costs: `floor_s` bounds that. No draw is faster than the wire.
+/// Time of a response in a draw. `error` scales communication (the model's error), `of_run`
+/// everything (the run's), and `drawn_factor` is of the response's own factor. Computation at
+/// nominal costs hides some communication, which gains nothing from lower costs: `floor_s` bounds
+/// that. No draw is faster than the wire.
 double time_of(const Response& response, const costs::Spread& spread, const Draw& draw,
-               double error, double of_run = 0) {
+               double error, double drawn_factor, double of_run = 0) {
   const double host = response.host_s * std::exp(spread.host * draw.host);
   const double links = response.links_s * std::exp(spread.links * draw.links);
   const double compute = response.compute_s * std::exp(spread.compute * draw.compute);
@@ -62,7 +67,8 @@ double time_of(const Response& response, const costs::Spread& spread, const Draw
   const double left_out = response.left_out_s * factor;
   const double time =
       std::max((host + links) * std::exp(error) + compute, response.floor_s * factor) - left_out;
-  return std::max(time * std::exp(of_run), response.wire_s - left_out);
+  return std::max(time * std::exp(of_run), response.wire_s - left_out) * response.factor *
+         std::exp(response.factor_deviation * drawn_factor);
 }
 
 void slow(costs::LinkCosts& link, double factor) {
@@ -199,8 +205,8 @@ Interval interval(const Response& response, const costs::Spread& spread, int ite
                      : 0;
   std::vector<double> times;
   for (const Draw& draw : draws()) {
-    times.push_back(
-        time_of(response, spread, draw, spread.model * draw.error, of_median * draw.other_error));
+    times.push_back(time_of(response, spread, draw, spread.model * draw.error, draw.factor,
+                            of_median * draw.other_error));
   }
   std::sort(times.begin(), times.end());
   return {times[kReplicas / 10], times[kReplicas - kReplicas / 10 - 1]};
@@ -234,8 +240,9 @@ Saving saving(const Response& first, const Response& second, const costs::Spread
               double margin) {
   std::vector<double> saved;
   for (const Draw& draw : draws()) {
-    const double a_s = time_of(first, spread, draw, spread.model * draw.error);
-    const double b_s = time_of(second, spread, draw, spread.model * draw.other_error);
+    const double a_s = time_of(first, spread, draw, spread.model * draw.error, draw.factor);
+    const double b_s =
+        time_of(second, spread, draw, spread.model * draw.other_error, draw.other_factor);
     saved.push_back(b_s > 0 ? 1 - a_s / b_s : 0);
   }
   std::sort(saved.begin(), saved.end());

@@ -24,6 +24,9 @@ struct Response {
   /// Lower bound: time of the bytes alone on links whose rates are given. 0 if the rates are
   /// themselves uncertain.
   double wire_s = 0;
+  /// Factor of the whole time, as of steps over a rival's, and the standard deviation of its
+  /// logarithm.
+  double factor = 1, factor_deviation = 0;
   bool operator==(const Response&) const = default;
 };
 

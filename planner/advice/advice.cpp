@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -85,8 +87,7 @@ void consider_uncompressed(const PreparedRequest& prepared, const Problem& probl
 }
 
 /// Searches with the GPUs at another level; that plan is the advice if it is faster.
-void search_other_levels(const PreparedRequest& prepared, Advice& advice) {
-  const Problem& other = prepared.other->problem();
+void search_other_levels(const PreparedRequest& prepared, const Problem& other, Advice& advice) {
   if (prepared.form == PlanForm::kText) {
     const std::optional<TimedPlan> raw = advice.comparison.raw;
     consider_uncompressed(prepared, other, find_uncompressed(prepared, other), advice);
@@ -148,7 +149,7 @@ void analyse(const PreparedRequest& prepared, Advice& advice) {
         found.diagnostics.empty() ? "this plan was not simulated" : found.diagnostics.back()));
   }
   const std::vector<Baseline> none;
-  const bool at_given_levels = advice.problem == &prepared.problem;
+  const bool at_given_levels = advice.problem == &advice.own(prepared);
   advice.analysis =
       planner::analyse(request.analysis, *advice.problem, prepared.search,
                        {.plan = {found.plan, found.transfer_order, *planned_s},
@@ -174,7 +175,9 @@ void take_advised(const PreparedRequest& prepared, Advice& advice) {
   if (!prepared.optimises() || prepared.request.writes_fastest() || !raw) return;
   if (!comparison.uncompressed || !compresses(prepared.model, found.plan)) return;
   if (!may_be_plan(*advice.problem, raw->plan)) return;
-  const double saved = 1 - *comparison.planned_s / comparison.uncompressed->plan.iteration_s;
+  const double saved = 1 - *comparison.planned_s * steps_of(*advice.problem, found.plan) /
+                               (comparison.uncompressed->plan.iteration_s *
+                                steps_of(*advice.problem, comparison.uncompressed->plan.plan));
   if (saved > prepared.problem.tolerance) return;
   found.diagnostics.push_back(fmt::format(
       "the plan compresses nothing{}, as advised: the fastest that does would save {:.1f} % "
@@ -248,8 +251,7 @@ void consider_dense(const PreparedRequest& prepared, Advice& advice) {
 }
 
 /// Searches with the GPUs at the level that the problem says, and compares what was found.
-void search_own_level(const PreparedRequest& prepared, Advice& advice) {
-  const Problem& problem = prepared.problem;
+void search_own_level(const PreparedRequest& prepared, const Problem& problem, Advice& advice) {
   const Stopwatch watch;
   const std::string missing = missing_costs(prepared);
   std::optional<SearchResult> uncompressed;
@@ -276,7 +278,7 @@ void search_own_level(const PreparedRequest& prepared, Advice& advice) {
 /// the fastest plan that a search found; none: nothing was simulated.
 void analyse_and_bound(const PreparedRequest& prepared, std::optional<double> least_found_s,
                        Advice& advice) {
-  const Problem& problem = prepared.problem;
+  const Problem& problem = advice.own(prepared);
   Comparison& comparison = advice.comparison;
   std::optional<double> bound_s = least_found_s;
   const double of_search_s = advice.found.lower_bound_s;
@@ -308,15 +310,14 @@ void give_verdict(const PreparedRequest& prepared, Advice& advice) {
   advice.verdict.sentence.insert(0, other);
 }
 
-}  // namespace
-
-Advice find_advice(const PreparedRequest& prepared) {
+/// The advice for one of a request's problems, and for the same with GPUs at another level (null:
+/// there is none).
+Advice find_advice(const PreparedRequest& prepared, const Problem& problem, const Problem* other) {
   Advice advice;
-  const Problem& problem = prepared.problem;
   advice.problem = &problem;
-  search_own_level(prepared, advice);
+  search_own_level(prepared, problem, advice);
   const Stopwatch watch;
-  if (prepared.other) search_other_levels(prepared, advice);
+  if (other != nullptr) search_other_levels(prepared, *other, advice);
   advice.search_s += watch.seconds();
   const SearchResult& found = advice.found;
   Comparison& comparison = advice.comparison;
@@ -329,8 +330,52 @@ Advice find_advice(const PreparedRequest& prepared) {
   return advice;
 }
 
-void complete(const PreparedRequest& prepared, Advice& advice) {
+/// A problem with these algorithms, and a share of its limits.
+std::shared_ptr<const Problem> bounded_by(const Problem& problem,
+                                          const std::vector<std::string>& algorithms,
+                                          std::size_t parts) {
+  auto bounded = std::make_shared<Problem>(problem);
+  bounded->algorithms = algorithms;
+  bounded->limits = share_of(problem.limits, 1 / static_cast<double>(parts));
+  return bounded;
+}
+
+/// The problem at both levels of GPUs.
+struct Levels {
+  std::shared_ptr<const Problem> own, other;
+};
+
+}  // namespace
+
+Advice find_advice(const PreparedRequest& prepared) {
   const Problem& problem = prepared.problem;
+  const Problem* const other = prepared.other ? &prepared.other->problem() : nullptr;
+  if (!prepared.learning || !prepared.searches() || problem.algorithms.empty()) {
+    return find_advice(prepared, problem, other);
+  }
+  // A plan of coarser algorithms takes shorter steps, and more of them: one search for each ratio.
+  const auto lists = prepared.learning->bounded(problem.algorithms);
+  std::optional<Advice> best;
+  double best_s = 0;
+  for (const std::vector<std::string>& algorithms : lists) {
+    const Levels levels = {bounded_by(problem, algorithms, lists.size()),
+                           other ? bounded_by(*other, algorithms, lists.size()) : nullptr};
+    Advice one = find_advice(prepared, *levels.own, levels.other.get());
+    one.bounded = levels.own;
+    one.bounded_other = levels.other;
+    const double time_s =
+        one.comparison.planned_s.value_or(INFINITY) * steps_of(*one.problem, one.found.plan);
+    if (best && best_s <= time_s) continue;
+    best = std::move(one);
+    best_s = time_s;
+  }
+  // Intervals and passes have the time that they have without a pilot.
+  if (problem.machines->budget) problem.machines->budget->restart();
+  return std::move(*best);
+}
+
+void complete(const PreparedRequest& prepared, Advice& advice) {
+  const Problem& problem = advice.own(prepared);
   SearchResult& found = advice.found;
   Comparison& comparison = advice.comparison;
   analyse_and_bound(prepared, comparison.least_found_s, advice);

@@ -45,16 +45,17 @@ class PreparedRequest {
   double share_of_search() const;
   static constexpr double kShareUncompressed = 0.5;
 
-  const Request request;                 ///< as it was given
-  const PlanForm form;                   ///< that the plan must have
-  const SearchRow& search;               ///< that makes the plan
-  std::vector<std::string> diagnostics;  ///< what was assumed
-  const models::Model model;             ///< with the times that the request gives it
-  Problem problem;                       ///< which points to the others
-  std::uint32_t given_nodes = 0;         ///< of the cluster, each perhaps of several GPUs
-  costs::Profile profile;                ///< of the machines
-  costs::Profile secopa_profile;         ///< of SeCoPa's formulas
-  std::optional<Machines> machines;      ///< made by read_machines()
+  const std::shared_ptr<const Learning> learning;  ///< what the pilot measured; null: none
+  const Request request;                           ///< as it was given, with its algorithms named
+  const PlanForm form;                             ///< that the plan must have
+  const SearchRow& search;                         ///< that makes the plan
+  std::vector<std::string> diagnostics;            ///< what was assumed
+  const models::Model model;                       ///< with the times that the request gives it
+  Problem problem;                                 ///< which points to the others
+  std::uint32_t given_nodes = 0;                   ///< of the cluster, each perhaps of several GPUs
+  costs::Profile profile;                          ///< of the machines
+  costs::Profile secopa_profile;                   ///< of SeCoPa's formulas
+  std::optional<Machines> machines;                ///< made by read_machines()
   /// The GPUs at another level, for which half of the budget is then; null: they stay. A plan of
   /// SeCoPa's text is for the given level, and may have its rival at another.
   std::unique_ptr<const OtherLevels> other;
@@ -62,6 +63,7 @@ class PreparedRequest {
 
  private:
   void read_machines();
+  void keep_profiled();
   void add_foreign_costs();
   void warn_of_unused() const;
   void warn_of_schedule() const;
@@ -73,6 +75,13 @@ struct Advice {
   SearchResult found;                ///< the plan, after passes and in one topology
   double search_s = 0;               ///< that the searches took
   const Problem* problem = nullptr;  ///< that the plan is of: with GPUs at which level
+  /// With a pilot, that problem with the algorithms that slow learning no more than the plan's
+  /// coarsest may; null without.
+  std::shared_ptr<const Problem> bounded = {}, bounded_other = {};
+  /// The request's problem at the level of GPUs that it says, as the plan was searched.
+  const Problem& own(const PreparedRequest& prepared) const {
+    return bounded ? *bounded : prepared.problem;
+  }
   bool keeps_plan = false;  ///< the plan is what a framework runs: passes leave it as it is
   Comparison comparison;
   Verdict verdict;

@@ -86,7 +86,7 @@ constexpr std::array kRows = {
 
 /// The saving of the fastest that compresses over the fastest that does not, whichever is advised.
 Elsewhere elsewhere_of(const PreparedRequest& prepared, const Advice& advice, double value) {
-  const Comparison& comparison = advice.comparison;
+  const Comparison comparison = by_progress(*advice.problem, advice.found.plan, advice.comparison);
   Elsewhere made{.value = value, .answer = advice.verdict.answer};
   std::optional<Contender> compressed = comparison.compressed;
   const auto& other = comparison.elsewhere;

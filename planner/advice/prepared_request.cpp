@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "costs/description.hpp"
@@ -38,9 +39,17 @@ models::Model read_model(const Request& request, std::vector<std::string>& diagn
   return model;
 }
 
-/// Refuses what makes no sense, and says of a plan that is given in which order it is looked at.
-Request checked(Request request) {
+std::shared_ptr<const Learning> learning_of(const Request& request) {
+  if (request.pilot.empty()) return nullptr;
+  return std::make_shared<const Learning>(read_pilot(request.pilot));
+}
+
+/// Refuses what makes no sense, names the algorithms, and says of a plan that is given in which
+/// order it is looked at.
+Request checked(Request request, const Learning* learning) {
   check(request);
+  request.algorithms =
+      algorithms_of(request, search_for(request.schedule, request.search_name()), learning);
   if (request.transfer_order_given && request.transfer_order != "best") {
     request.analysis.order = sim::parse_transfer_order(request.transfer_order);
   }
@@ -50,11 +59,12 @@ Request checked(Request request) {
 }  // namespace
 
 PreparedRequest::PreparedRequest(const Request& given, PlanForm its_form, const Hooks& its_hooks)
-    : request(checked(given)),
+    : learning(learning_of(given)),
+      request(checked(given, learning.get())),
       form(its_form),
       search(search_for(given.schedule, given.search_name())),
       model(read_model(given, diagnostics)),
-      problem(problem_of(given, its_form, search, model, its_hooks.warn)),
+      problem(problem_of(request, its_form, search, model, learning, its_hooks.warn)),
       hooks(its_hooks) {
   // Searches that do not optimise are soon done, and know no best plan so far.
   if (optimises()) problem.limits.interrupted = hooks.interrupted;
@@ -64,6 +74,7 @@ PreparedRequest::PreparedRequest(const Request& given, PlanForm its_form, const 
   warn_of_unused();
   warn_of_assumptions();
   read_machines();
+  if (given.algorithms.empty() && !learning) keep_profiled();
   add_foreign_costs();
   check(request.analysis, problem, search, hooks.warn);
   if (optimises() && problem.topology == "best") other = OtherLevels::of(problem, diagnostics);
@@ -96,6 +107,19 @@ void PreparedRequest::read_machines() {
       ends ? search_s + std::max(search_s, kLeastBeside_s) : kNoEnd_s, problem.limits.interrupted,
       ends ? search_s + std::max(search_s, kLeastBesideBusy_s) : kNoEnd_s);
   problem.machines = &*machines;
+}
+
+/// Leaves of the algorithms that nobody asked for those that the profile has costs of.
+void PreparedRequest::keep_profiled() {
+  if (problem.profile == nullptr && !search.simulates) return;
+  const auto left = std::erase_if(problem.algorithms, [&](const std::string& name) {
+    return !profile.codecs.contains(std::string(kernels::name_of_algorithm(name)));
+  });
+  if (left == 0 || !problem.algorithms.empty()) return;
+  diagnostics.push_back(fmt::format(
+      "profile {} has no costs of {}, which are known not to slow learning: measure them with "
+      "hipress-profile `algorithm` {}, or name what the plan may use in `algorithm`",
+      profile.name, request.algorithms, request.algorithms));
 }
 
 /// Whose costs algorithms have that have none of their own.

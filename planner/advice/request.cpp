@@ -1,10 +1,12 @@
 #include "planner/advice/request.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <initializer_list>
+#include <memory>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -28,6 +30,13 @@ unsigned default_jobs() {
 namespace {
 
 constexpr std::uint32_t kDefaultNodes = 16;  // SeCoPa.py's
+
+/// Known not to slow learning, whatever the job: allowed where nothing else is asked for.
+constexpr const char* kSafe = "int8block,fp16";
+/// Where `coarsest` asks for more: one of each place in the order of accuracy.
+constexpr const char* kOfEachPlace = "int8block,fp16,int4block,terngrad,onebit";
+/// Published with SeCoPa.
+constexpr const char* kPublished = "onebit,fp16";
 
 /// The algorithms of a list, or none of "none".
 std::vector<std::string> allowed_algorithms(const std::string& text) {
@@ -55,6 +64,19 @@ const casync::Topology& known_topology(const std::string& name) {
   }
 }
 
+/// Plans use no algorithm that the pilot has not, or with which the job did not learn.
+void leave_out_unknown(const Learning& learning, Problem& problem, const Warn& warn) {
+  std::vector<std::string> kept = learning.known(problem.algorithms);
+  for (const std::string& name : problem.algorithms) {
+    if (std::ranges::find(kept, name) != kept.end()) continue;
+    const bool never = std::ranges::find(learning.never, name) != learning.never.end();
+    warn(fmt::format("{} is left out: {}", name,
+                     never ? "in the pilot it never reached DDP's loss"
+                           : "it is not in the pilot; add it to --plans of hipress.pilot"));
+  }
+  problem.algorithms = std::move(kept);
+}
+
 /// SeCoPa's formulas know messages of slices. A list of nothing else is left, for the search to
 /// refuse.
 void leave_out_stages(const SearchRow& search, Problem& problem, const Warn& warn) {
@@ -70,6 +92,14 @@ void leave_out_stages(const SearchRow& search, Problem& problem, const Warn& war
 }
 
 }  // namespace
+
+std::string algorithms_of(const Request& request, const SearchRow& search,
+                          const Learning* learning) {
+  if (!request.algorithms.empty()) return request.algorithms;
+  if (learning != nullptr) return fmt::format("{}", fmt::join(learning->algorithms(), ","));
+  if (!search.simulates) return kPublished;
+  return request.coarsest.empty() ? kSafe : kOfEachPlace;
+}
 
 void check(const Request& request) {
   const auto word = [](std::string_view option, const std::string& given,
@@ -135,7 +165,8 @@ std::string topology_of(const Request& request, const SearchRow& search) {
 }
 
 Problem problem_of(const Request& request, PlanForm form, const SearchRow& search,
-                   const models::Model& model, const Warn& warn) {
+                   const models::Model& model, std::shared_ptr<const Learning> learning,
+                   const Warn& warn) {
   Problem problem = {.model = model,
                      .topology = topology_of(request, search),
                      .nodes = request.nodes > 0 ? request.nodes : kDefaultNodes,
@@ -143,6 +174,10 @@ Problem problem_of(const Request& request, PlanForm form, const SearchRow& searc
   problem.accuracy = parse_accuracy(request.accuracy);
   if (!request.coarsest.empty()) {
     problem.algorithms = problem.accuracy.not_coarser(problem.algorithms, request.coarsest);
+  }
+  if (learning) {
+    leave_out_unknown(*learning, problem, warn);
+    problem.learning = std::move(learning);
   }
   leave_out_stages(search, problem, warn);
   if (problem.algorithms.empty() && !search.optimises) {
@@ -165,6 +200,7 @@ Problem problem_of(const Request& request, PlanForm form, const SearchRow& searc
   problem.memory_bytes = request.memory_bytes;
   problem.activation_bytes = request.activation_bytes;
   problem.today = request.today;
+  problem.plan_file = request.analysis.plan;
   if (kind_of(request.schedule) == JobKind::kSharding) problem.topology = "allreduce";
   problem.trust = request.trust;
   problem.trust.named = named_algorithms(request.algorithms);

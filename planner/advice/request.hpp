@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,9 +34,11 @@ struct Request {
   costs::MachineOptions machines;   ///< none named: those that SeCoPa was published with
   models::TimeOptions times;        ///< that the model has not, or that are scaled
   std::string wrap = {};            ///< as models::wrap() takes it; empty: layers as the model says
-  std::string algorithms = "onebit,fp16";  ///< that the plan may use, with commas; or none
-  std::string coarsest;                    ///< empty: any
-  casync::Schedule schedule = {};          ///< when gradients are synchronised
+  /// That the plan may use, with commas; or none. Empty: the pilot's, else those of the search.
+  std::string algorithms;
+  std::string pilot;                                      ///< file of hipress.pilot; empty: none
+  std::string coarsest;                                   ///< empty: any
+  casync::Schedule schedule = {};                         ///< when gradients are synchronised
   std::string shards_by = std::string(casync::kLibrary);  ///< Plan::shards_by
   std::string optimizer = std::string(kUsualOptimizer);   ///< row of optimizers()
   std::int64_t memory_bytes = INT64_MAX;                  ///< of each GPU
@@ -83,6 +86,13 @@ std::vector<std::string> named_algorithms(const std::string& list);
 /// What is to be planned, without machines, progress and interrupts. io::InputError for what the
 /// search cannot do.
 Problem problem_of(const Request& request, PlanForm form, const SearchRow& search,
-                   const models::Model& model, const Warn& warn);
+                   const models::Model& model, std::shared_ptr<const Learning> learning,
+                   const Warn& warn);
+
+/// The algorithms that a request leaves the plan, with commas: those that it names, else those of
+/// its pilot (null: none), else, for a search that simulates, those that are known not to slow
+/// learning, and as much coarser ones as `coarsest` asks for.
+std::string algorithms_of(const Request& request, const SearchRow& search,
+                          const Learning* learning);
 
 }  // namespace hipress::planner

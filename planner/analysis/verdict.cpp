@@ -43,6 +43,7 @@ std::string memory_text(std::int64_t bytes) {
 std::string planned_time(const casync::Plan& plan, const Comparison& comparison) {
   const std::string time =
       with_interval(*comparison.planned_s, comparison.planned, comparison.spread);
+  if (comparison.steps) return time + " for what DDP learns in a step";
   if (!says_schedule(plan)) return time + " an iteration";
   return fmt::format("{} takes {} a step", plan.schedule.text(), time);
 }
@@ -311,6 +312,26 @@ std::optional<Verdict> compress_elsewhere(const Problem& problem, const Comparis
   return Verdict{Answer::kCompress, is_known ? std::optional(probability) : std::nullopt, text};
 }
 
+/// True if the sentence begins with "compress (99 % sure): " or the like.
+bool has_bracket(const Verdict& verdict) {
+  return verdict.sentence.starts_with(std::string(to_string(verdict.answer)) + " (");
+}
+
+/// Puts the text behind the sentence's answer: "compress (99 % sure): ".
+void insert_after_answer(const std::string& text, Verdict& verdict) {
+  const std::string_view end = has_bracket(verdict) ? "): " : ": ";
+  const std::size_t answer = verdict.sentence.find(end);
+  verdict.sentence.insert(answer == std::string::npos ? 0 : answer + end.size(), text);
+}
+
+/// Makes it "compress (99 % sure; text): ".
+void add_to_answer(const std::string& text, Verdict& verdict) {
+  const bool in_bracket = has_bracket(verdict);
+  const std::size_t end = verdict.sentence.find(in_bracket ? "): " : ": ");
+  if (end == std::string::npos) return;
+  verdict.sentence.insert(end, in_bracket ? ", " + text : " (" + text + ")");
+}
+
 /// Names first the row that the plan's kind of job had better run: one that takes no more time and
 /// memory than the plan within the tolerance, less of one of them, and gives up no more.
 void name_better(const Problem& problem, const casync::Plan& plan, const Comparison& comparison,
@@ -332,14 +353,13 @@ void name_better(const Problem& problem, const casync::Plan& plan, const Compari
     if (before) best = &one;
   }
   if (best == nullptr) return;
-  const std::size_t answer = verdict.sentence.find(": ");
   const std::string text = fmt::format(
       "{} ({}) takes {} and {}, this plan {} and {}, and gives up no more; ", best->row().title,
       fields_of(best->plan), with_interval(*best->iteration_s, best->response, comparison.spread),
       memory_text(best->memory.total()),
       with_interval(*comparison.planned_s, comparison.planned, comparison.spread),
       memory_text(static_cast<std::int64_t>(memory)));
-  verdict.sentence.insert(answer == std::string::npos ? 0 : answer + 2, text);
+  insert_after_answer(text, verdict);
 }
 
 /// True if the sentence names the row: has its title, and not as the beginning of another's.
@@ -419,7 +439,70 @@ void doubt_times(const casync::Plan& plan, const Comparison& comparison, Verdict
   doubt({&comparison.planned, &uncompressed, &compressed}, comparison.spread, times, verdict);
 }
 
+/// Multiplies a time, and what is known of it, by the steps that its plan takes.
+void scale(const StepsRatio& steps, double& time_s, std::optional<sim::Response>& response) {
+  time_s *= steps.ratio;
+  if (!response) return;
+  response->factor = steps.ratio;
+  response->factor_deviation = steps.deviation();
+}
+
 }  // namespace
+
+Comparison by_progress(const Problem& problem, const casync::Plan& plan, Comparison comparison) {
+  if (!problem.learning || !comparison.planned_s) return comparison;
+  const auto steps_for = [&](const casync::Plan& one) {
+    return problem.learning->of(problem.model, one);
+  };
+  comparison.steps = problem.learning->of(problem.model, plan, problem.plan_file);
+  if (!comparison.steps) return comparison;
+  scale(*comparison.steps, *comparison.planned_s, comparison.planned);
+  for (Baseline& one : comparison.baselines) {
+    if (!one.iteration_s) continue;
+    const std::optional<StepsRatio> steps = steps_for(one.plan);
+    if (steps) {
+      scale(*steps, *one.iteration_s, one.response);
+    } else {
+      one.iteration_s = std::nullopt;
+    }
+  }
+  for (std::optional<Contender>* const rival :
+       {&comparison.uncompressed, &comparison.elsewhere, &comparison.compressed}) {
+    if (!*rival) continue;
+    const std::optional<StepsRatio> steps = steps_for((*rival)->plan.plan);
+    if (steps) {
+      scale(*steps, (*rival)->plan.iteration_s, (*rival)->response);
+    } else {
+      rival->reset();
+    }
+  }
+  return comparison;
+}
+
+std::string about_learning(const Problem& problem, const casync::Plan& plan,
+                           const Comparison& comparison) {
+  if (!comparison.steps) {
+    if (problem.learning) return "learning not measured: this plan is not in the pilot";
+    const std::vector<std::string> used = plans::used_algorithms(problem.model, plan);
+    const auto slows = [&](const std::string& name) {
+      return !learns_as_ddp(problem.accuracy.coarseness(name));
+    };
+    return std::ranges::any_of(used, slows) ? "learning not measured: run hipress.pilot" : "";
+  }
+  const auto steps = static_cast<double>(problem.learning->steps);
+  std::string text =
+      fmt::format("reaches the loss that DDP has after {:.0f} steps in {:.0f} ({:.0f} to {:.0f})",
+                  steps, steps * comparison.steps->ratio, steps * comparison.steps->p10,
+                  steps * comparison.steps->p90);
+  if (const Baseline* const today = comparison.today(problem)) {
+    const sim::Saving saving = saving_of(*comparison.planned_s, comparison.planned,
+                                         *today->iteration_s, today->response, comparison.spread);
+    text += fmt::format(", {:.2g} times as soon as {} ({:.2g} to {:.2g})",
+                        *today->iteration_s / *comparison.planned_s, title_of(today->row()),
+                        1 / (1 - saving.p10), 1 / (1 - saving.p90));
+  }
+  return text + "; ";
+}
 
 std::optional<double> Comparison::gap() const {
   if (!planned_s || !lower_bound_s) return std::nullopt;
@@ -529,7 +612,8 @@ std::string other_hardware(std::string_view source, std::string_view hardware) {
                      measured, planned);
 }
 
-Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& comparison) {
+Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& times) {
+  const Comparison comparison = by_progress(problem, plan, times);
   if (!comparison.planned_s) {
     const std::string why = comparison.not_simulated.empty()
                                 ? "this plan's graph is too large to be simulated"
@@ -545,6 +629,13 @@ Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison
   doubt_times(plan, comparison, verdict);
   if (!elsewhere) name_better(problem, plan, comparison, verdict);
   verdict.sentence += about_others(problem, plan, comparison, verdict.sentence);
+  const std::string learning = about_learning(problem, plan, comparison);
+  if (learning.empty()) return verdict;
+  if (comparison.steps) {
+    insert_after_answer(learning, verdict);
+  } else {
+    add_to_answer(learning, verdict);
+  }
   return verdict;
 }
 

@@ -39,6 +39,8 @@ struct Comparison {
   /// What DDP's times rest on where its all-reduce was not measured: "taken as …"; else empty.
   std::string all_reduce_diagnostic = {};
   std::optional<double> lower_bound_s = {};  ///< of the plans that the search chose from
+  /// Steps of the plan over DDP's, where times are those of as many steps; none: of one step.
+  std::optional<StepsRatio> steps = {};
   /// The baseline that the job runs today; null: none was simulated.
   const Baseline* today(const Problem& problem) const;
   /// No plan that the search could have returned takes less time than this one.
@@ -46,6 +48,11 @@ struct Comparison {
   /// How far from the best of them the plan can be at most.
   std::optional<double> gap() const;
 };
+
+/// The comparison with every time multiplied by its plan's steps over DDP's (Problem::learning):
+/// the time of what DDP learns in one step. As it is without a pilot, or where the pilot does not
+/// know the plan. Baselines whose ratio is not known have no time then.
+Comparison by_progress(const Problem& problem, const casync::Plan& plan, Comparison comparison);
 
 enum class Answer : std::uint8_t { kCompress, kDoNotCompress, kTooClose, kTooUncertain };
 /// "compress", "do not compress", "too close to call", "too uncertain".
@@ -64,7 +71,7 @@ struct Verdict {
 /// From this probability on, the advice is no longer that it is too close to call.
 inline constexpr double kSure = 0.9;
 
-/// The verdict on a plan, whose times and those of its rivals are in `comparison`. Compression
+/// The verdict on a plan, whose times and those of its rivals are in `times`. Compression
 /// loses accuracy, so it must be worth that. It is advised if a plan that compresses (this one, or
 /// a baseline that the problem does not allow as its answer) is faster than the best plan without
 /// compression by more than the tolerance, and than what the job runs today with probability kSure
@@ -72,7 +79,8 @@ inline constexpr double kSure = 0.9;
 /// Where an interval that decides is too wide (sim::too_uncertain()), it advises nothing. Baselines
 /// that do not fit into Problem::memory_bytes are no rivals. The sentence says what the plan saves
 /// of what the job runs today, and which row that a framework runs as it is takes less.
-Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& comparison);
+/// Times are compared by_progress().
+Verdict judge(const Problem& problem, const casync::Plan& plan, const Comparison& times);
 
 /// Replaces a verdict that rests on intervals if one of these is too wide to decide by. `times` are
 /// what was compared, in words; a missing response counts as none.
@@ -88,6 +96,13 @@ void weaken(models::MissingTimes missing, Verdict& verdict, const Comparison& co
 /// is as on V100, …". `source` and `hardware` are the texts that name these GPUs. Empty where one
 /// of the texts names none, or where both name the same.
 std::string other_hardware(std::string_view source, std::string_view hardware);
+
+/// "reaches the loss that DDP has after 400 steps in 412 (404 to 425), 2.1 times as soon as PyTorch
+/// DDP (1.8 to 2.3); ": of a comparison by_progress(). Without a ratio, that learning was not
+/// measured, if the plan's algorithms are coarser than what is known to learn as DDP does; else
+/// empty.
+std::string about_learning(const Problem& problem, const casync::Plan& plan,
+                           const Comparison& comparison);
 
 /// "onebit (1 bit a value) for 12 of 38 gradients, the embedding (tok.weight) among them": what the
 /// plan compresses with, and where that costs most accuracy.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -103,6 +104,12 @@ bool may_compress(const Problem& problem) {
   if (kind_of(problem.schedule) == JobKind::kSharding) return true;
   return !sends_raw_alone(problem.topology) ||
          std::any_of(problem.algorithms.begin(), problem.algorithms.end(), is_additive);
+}
+
+double steps_of(const Problem& problem, const casync::Plan& plan) {
+  if (!problem.learning) return 1;
+  const std::optional<StepsRatio> found = problem.learning->of(problem.model, plan);
+  return found ? found->ratio : std::numeric_limits<double>::infinity();
 }
 
 casync::Algorithm algorithm(const std::string& name) {

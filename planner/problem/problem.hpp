@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "io/interrupt_flag.hpp"
 #include "models/model.hpp"
 #include "planner/problem/accuracy.hpp"
+#include "planner/problem/learning.hpp"
 #include "planner/problem/machines.hpp"
 #include "plans/trust.hpp"
 
@@ -78,6 +80,8 @@ struct Problem {
   std::int64_t memory_bytes = INT64_MAX;  ///< of each GPU
   std::int64_t activation_bytes = 0;  ///< of that for activations, whatever the plan; 0: unknown
   std::string today = {};  ///< baseline that the job runs today; empty: the default of its kind
+  std::shared_ptr<const Learning> learning = {};  ///< null: steps are taken to be DDP's
+  std::string plan_file = {};                     ///< of the plan that is given; empty: none
 };
 
 /// Whether a plan may send the gradient so: with one of the problem's algorithms, or with the cast
@@ -106,6 +110,10 @@ std::string refusal(const Problem& problem, const models::Gradient& gradient,
 
 /// Whether plans of the problem may compress something.
 bool may_compress(const Problem& problem);
+
+/// Steps that a plan needs for a loss over DDP's: as the problem's pilot says, and 1 without one.
+/// Infinitely many where the pilot does not know.
+double steps_of(const Problem& problem, const casync::Plan& plan);
 
 /// How the plan's raw gradients travel.
 std::string raw_topology_of(const casync::Plan& plan);

@@ -36,6 +36,7 @@ ScheduledPlan figures_of(const Problem& problem, casync::Plan plan, sim::Transfe
     compute = steady.compute / found.steps;
   }
   found.iteration_s = casync::to_seconds(step);
+  found.steps_ratio = steps_of(problem, found.plan);
   found.compute_s = casync::to_seconds(compute);
   found.response = sim::respond(scenario, graph, found.iteration_s, found.compute_s);
   found.traffic = sim::traffic(scenario, graph, result, step, compute);
@@ -70,7 +71,7 @@ std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double toleran
   const auto fits = [&](const ScheduledPlan& plan) { return plan.memory.total() <= memory_bytes; };
   for (const ScheduledPlan& plan : plans) {
     least = std::min(least, plan.memory.total());
-    if (fits(plan)) limit_s = std::min(limit_s, plan.iteration_s * (1 + tolerance));
+    if (fits(plan)) limit_s = std::min(limit_s, plan.progress_s() * (1 + tolerance));
   }
   const auto before = [](const ScheduledPlan& a, const ScheduledPlan& b) {
     const auto first = what_is_given_up(a), second = what_is_given_up(b);
@@ -78,7 +79,7 @@ std::size_t choose_schedule(std::span<const ScheduledPlan> plans, double toleran
   };
   std::optional<std::size_t> chosen;
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (!fits(plans[i]) || plans[i].iteration_s > limit_s) continue;
+    if (!fits(plans[i]) || plans[i].progress_s() > limit_s) continue;
     if (!chosen || before(plans[i], plans[*chosen])) chosen = i;
   }
   if (chosen) return *chosen;
@@ -119,7 +120,7 @@ std::string reason_against(const ScheduledPlan& plan, const ScheduledPlan& chose
   if (plan.memory.total() > memory_bytes) {
     return does_not_fit(plan.memory.total(), memory_bytes);
   }
-  const double longer = plan.iteration_s / chosen.iteration_s - 1;
+  const double longer = plan.progress_s() / chosen.progress_s() - 1;
   if (what_is_given_up(chosen) < what_is_given_up(plan)) {
     return longer > 0 ? fmt::format("takes {:.1f} % longer and gives up more", 100 * longer)
                       : fmt::format("gives up more and saves {:.1f} %", -100 * longer);

@@ -31,6 +31,8 @@ struct ScheduledPlan {
   StateMemory memory;        ///< that a GPU needs
   /// Seconds that a step takes at least under every plan of the schedule; 0: not known.
   double lower_bound_s = 0;
+  double steps_ratio = 1;  ///< steps_of(): steps for a loss over DDP's
+  double progress_s() const { return iteration_s * steps_ratio; }  ///< of what DDP learns in a step
 };
 
 /// Simulates a plan as its schedule repeats it, with a forecast. For a sharded schedule, `problem`
@@ -39,7 +41,7 @@ ScheduledPlan figures_of(const Problem& problem, casync::Plan plan,
                          sim::TransferOrder order = sim::TransferOrder::kReady);
 
 /// The index of the plan to take. Plans that need more than `memory_bytes` are left out. Among
-/// those whose steps are longer than the fastest plan's by at most the tolerance, it is the plan
+/// those whose progress_s() is longer than the least by at most the tolerance, it is the plan
 /// that gives up least: the one with the shortest period, then the least `late`, then the least
 /// `given_up`, then the least memory; the first of equals. io::InputError where no plan fits in
 /// memory.

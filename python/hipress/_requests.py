@@ -17,12 +17,13 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
          latency: Optional[Text] = None, overhead: Optional[Text] = None, gpus_per_node: Optional[int] = None,
          gpu_bandwidth: Optional[Text] = None, scale_kernels: Union[Text, bool, None] = None,
          assume_cost: Optional[Sequence[str]] = None, compute_time: Optional[Text] = None,
-         forward: Optional[Text] = None, algorithm: Optional[Text] = None, write: Optional[Text] = None,
-         coarsest: Optional[Text] = None, accuracy: Optional[Sequence[str]] = None, search: Optional[Text] = None,
-         grouping: Optional[Text] = None, transfer_order: Optional[Text] = None, network: Optional[Text] = None,
-         budget: Optional[float] = None, evaluations: Optional[int] = None, tolerance: Optional[float] = None,
-         seed: Optional[int] = None, jobs: Optional[int] = None, schedule: Optional[Sequence[str]] = None,
-         wrap: Optional[Sequence[str]] = None, shards_by: Optional[Text] = None, gpu_memory: Optional[Text] = None,
+         forward: Optional[Text] = None, algorithm: Optional[Text] = None, pilot: Optional[Text] = None,
+         write: Optional[Text] = None, coarsest: Optional[Text] = None, accuracy: Optional[Sequence[str]] = None,
+         search: Optional[Text] = None, grouping: Optional[Text] = None, transfer_order: Optional[Text] = None,
+         network: Optional[Text] = None, budget: Optional[float] = None, evaluations: Optional[int] = None,
+         tolerance: Optional[float] = None, seed: Optional[int] = None, jobs: Optional[int] = None,
+         schedule: Optional[Sequence[str]] = None, wrap: Optional[Sequence[str]] = None,
+         shards_by: Optional[Text] = None, gpu_memory: Optional[Text] = None,
          activation_memory: Optional[Text] = None, today: Optional[Text] = None, optimizer: Optional[Text] = None,
          required_bandwidth: bool = False, utilization: Optional[Text] = None, break_even: Optional[Text] = None,
          advise: bool = False, output: Optional[Text] = None, report: Optional[Text] = None,
@@ -66,8 +67,11 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                            model has several micro-steps (default: the model's, else a third of `compute_time`)
     algorithm              Algorithms that the plan may use, separated by commas (fp16 only if it is listed), or none;
                            'powersgd(rank=1|2|4)' tries several values of a parameter. All of them average gradients, except dgc
-                           with a momentum, which is an optimizer of its own. A broadcast's default: those that lose nothing
-                           [onebit,fp16]
+                           with a momentum, which is an optimizer of its own (default: the `pilot`'s, else those that are known
+                           not to slow learning, int8block,fp16, and coarser ones that `coarsest` asks for; of `search` secopa
+                           onebit,fp16; of a broadcast those that lose nothing)
+    pilot                  File of python -m hipress.pilot, which has measured how many more steps the job needs with each
+                           algorithm: the plan is then the one that reaches DDP's loss soonest
     write                  Which plan is written when the advice is not to compress: advised (the best one without compression),
                            or fastest [advised]
     coarsest               Leave out algorithms that give up more than this one: none, lossless < fp16, bf16 < int8block, fp8block
@@ -137,17 +141,17 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                         "nnodes": nnodes, "profile": profile, "cluster": cluster, "bandwidth": bandwidth,
                         "latency": latency, "overhead": overhead, "gpus_per_node": gpus_per_node,
                         "gpu_bandwidth": gpu_bandwidth, "scale_kernels": scale_kernels, "assume_cost": assume_cost,
-                        "compute_time": compute_time, "forward": forward, "algorithm": algorithm, "write": write,
-                        "coarsest": coarsest, "accuracy": accuracy, "search": search, "grouping": grouping,
-                        "transfer_order": transfer_order, "network": network, "budget": budget,
-                        "evaluations": evaluations, "tolerance": tolerance, "seed": seed, "jobs": jobs,
-                        "schedule": schedule, "wrap": wrap, "shards_by": shards_by, "gpu_memory": gpu_memory,
-                        "activation_memory": activation_memory, "today": today, "optimizer": optimizer,
-                        "required_bandwidth": required_bandwidth or None, "utilization": utilization,
-                        "break_even": break_even, "advise": advise or None, "output": output, "report": report,
-                        "trust_plan": trust_plan or None, "explain": explain or None, "compare": compare,
-                        "plan": plan, "robust": robust or None, "jitter": jitter,
-                        "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
+                        "compute_time": compute_time, "forward": forward, "algorithm": algorithm, "pilot": pilot,
+                        "write": write, "coarsest": coarsest, "accuracy": accuracy, "search": search,
+                        "grouping": grouping, "transfer_order": transfer_order, "network": network,
+                        "budget": budget, "evaluations": evaluations, "tolerance": tolerance, "seed": seed,
+                        "jobs": jobs, "schedule": schedule, "wrap": wrap, "shards_by": shards_by,
+                        "gpu_memory": gpu_memory, "activation_memory": activation_memory, "today": today,
+                        "optimizer": optimizer, "required_bandwidth": required_bandwidth or None,
+                        "utilization": utilization, "break_even": break_even, "advise": advise or None,
+                        "output": output, "report": report, "trust_plan": trust_plan or None,
+                        "explain": explain or None, "compare": compare, "plan": plan, "robust": robust or None,
+                        "jitter": jitter, "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
                         "disable_pass": disable_pass}, progress))
 
 

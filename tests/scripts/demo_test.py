@@ -250,7 +250,7 @@ class DemoTest(unittest.TestCase):
             self.assertIn(fragment, traced[0])
         self.assertTrue(any("--plan none --topology ring" in line for line in log), log)
         profiled = next(line for line in log if "hipress-profile" in line)
-        self.assertIn("--algorithm onebit,fp16,powersgd", profiled)
+        self.assertIn("--algorithm int8block,fp16,powersgd", profiled)
 
     def test_data_that_does_not_verify_fails_the_demo(self):
         status, printed = self.run_demo(answers(verified=False))

@@ -119,6 +119,7 @@ void print_table(const Options& options, const Problem& problem, const costs::Pr
   }
   if (!comparison.planned_s) return;
   print_bound(comparison);
+  if (problem.learning) return;  // shorter steps are no sooner at a loss
   if (const auto* faster = faster_baseline(problem, comparison.baselines, *comparison.planned_s)) {
     fmt::print(std::cout, "  '{}' is faster than this plan\n", faster->name);
   } else if (const auto* other = faster_baseline(problem, comparison.baselines,
