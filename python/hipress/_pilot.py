@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+from typing import Callable, List, Optional, Sequence, Tuple, Union
 
 from hipress import _arguments, _model_file, _pilot_file, _steps_ratio
 from hipress._engine import Engine, Error, InvalidRequest
@@ -136,8 +136,9 @@ class _Process:
                                 "LOCAL_WORLD_SIZE": str(self._request.ranks), "MASTER_ADDR": "127.0.0.1",
                                 "MASTER_PORT": str(self._port)})
         with open(self._folder / f"output{rank}", "wb") as output:
-            self._of_ranks.append(subprocess.Popen([sys.executable, "-m", "hipress._piloted", self._job], stdin=subprocess.DEVNULL,
-                                                   stdout=output, stderr=subprocess.STDOUT, env=environment))
+            command = [sys.executable, "-m", "hipress._piloted", self._job]
+            self._of_ranks.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                                   env=environment))
 
     def look(self) -> bool:
         """Starts ranks that are asked for. True once the run has ended."""
@@ -161,7 +162,8 @@ class _Process:
             return 0
 
     def result(self) -> Row:
-        """What the run has told. Error, with the end of its output, if it failed; InvalidRequest for a script that cannot be piloted."""
+        """What the run has told. Error, with the end of its output, if it failed; InvalidRequest for a script that cannot be
+        piloted."""
         try:
             told = json.loads((self._folder / "result.json").read_text())
         except FileNotFoundError:
@@ -198,20 +200,20 @@ class Pilot:
         key, found = self._request.key(), _pilot_file.read(self._request.output)
         for name, value in key.items():
             if found and found.get(name) != value:
-                raise InvalidRequest(f"{self._request.output} is of a pilot with {name} {found.get(name)!r}, and this is of {value!r}: "
-                                     "give --output another name, or remove the file")
+                raise InvalidRequest(f"{self._request.output} is of a pilot with {name} {found.get(name)!r}, and this is of "
+                                     f"{value!r}: give --output another name, or remove the file")
         for row in found.get("plans", []):
             if _is_file(row["plan"]) and row["plan"] in self._request.plans and row.get("digest") != _digest(row["plan"]):
-                raise InvalidRequest(f"{self._request.output} has runs of another {row['plan']}: give the plan or --output another "
-                                     "name, or remove the file")
+                raise InvalidRequest(f"{self._request.output} has runs of another {row['plan']}: give the plan or --output "
+                                     "another name, or remove the file")
         return {"plans": [], "errors": [], "noise_scale": [], "repeat": None, **found, **key,
                 "seeds": max(self._request.seeds, found.get("seeds", 1))}
 
     def _tasks(self) -> List[_Task]:
         """The runs to do, first those that tell whether the script can be piloted."""
         has = {(row["plan"], row["seed"]) for row in self._document["plans"]}
-        found = [_Task(plan, seed, self._request.steps) for seed in range(1, self._request.seeds + 1) for plan in self._request.plans
-                 if (plan, seed) not in has]
+        found = [_Task(plan, seed, self._request.steps) for seed in range(1, self._request.seeds + 1)
+                 for plan in self._request.plans if (plan, seed) not in has]
         if self._document["repeat"] is None:
             found.insert(1 if found and found[0] == _Task(DDP, 1, self._request.steps) else 0,
                          _Task(DDP, 1, min(_REPEATED_STEPS, self._request.steps), repeats=True))
@@ -260,7 +262,7 @@ class Pilot:
             self._document["repeat"] = self._repeat(result["loss"])
             return self._write()
         of = {"plan": task.plan, **({"digest": _digest(task.plan)} if _is_file(task.plan) else {}), "seed": task.seed}
-        self._document["plans"].append({**of, "diverged": result["diverged"], "loss": result["loss"], "held_out": result["held_out"]})
+        self._document["plans"].append({**of, **{key: result[key] for key in ("diverged", "loss", "held_out")}})
         if task.seed == 1:
             self._document["errors"] += [{"plan": task.plan, **row} for row in result["errors"]]
             if task.plan == DDP:
@@ -268,8 +270,8 @@ class Pilot:
         if task.plan == DDP and task.seed > 1:
             self._require_other_seed(task.seed)
         self._write()
-        said = "has diverged" if result["diverged"] else f"loss {result['loss'][0]:.4g} to {_steps_ratio.smoothed(result['loss'])[-1]:.4g}"
-        self._say(f"{task.named}: {said}")
+        losses = _steps_ratio.smoothed(result["loss"])
+        self._say(f"{task.named}: " + ("has diverged" if result["diverged"] else f"loss {losses[0]:.4g} to {losses[-1]:.4g}"))
 
     def _losses(self, plan: str, seed: int) -> Optional[Row]:
         return next((row for row in self._document["plans"] if (row["plan"], row["seed"]) == (plan, seed)), None)
@@ -281,16 +283,16 @@ class Pilot:
         if max(apart) > _REPEATED_WITHIN:
             step = next(number for number, one in enumerate(apart, 1) if one > _REPEATED_WITHIN)
             raise InvalidRequest(f"two runs of {DDP} with seed 1 differ by more than rounding: in step {step} their losses are "
-                                 f"{first[step - 1]:.6g} and {again[step - 1]:.6g}. Plans can be compared only on the same data in the "
-                                 "same order: seed what shuffles and draws, also numpy.random.default_rng() and the workers of a "
-                                 "DataLoader, and do not read data in the order in which they arrive")
+                                 f"{first[step - 1]:.6g} and {again[step - 1]:.6g}. Plans can be compared only on the same "
+                                 "data in the same order: seed what shuffles and draws, also numpy.random.default_rng() and "
+                                 "the workers of a DataLoader, and do not read data in the order in which they arrive")
         return {"steps": len(apart), "apart": _pilot_file.rounded(max(apart))}
 
     def _require_other_seed(self, seed: int) -> None:
         first, this = self._losses(DDP, 1), self._losses(DDP, seed)
         if first is not None and this is not None and first["loss"] == this["loss"]:
-            raise InvalidRequest(f"seeds 1 and {seed} train alike, so they say nothing of the spread: write {{seed}} where the script's "
-                                 "arguments have its seed, as in --seed {seed}, or pilot --seeds 1")
+            raise InvalidRequest(f"seeds 1 and {seed} train alike, so they say nothing of the spread: write {{seed}} where "
+                                 "the script's arguments have its seed, as in --seed {seed}, or pilot --seeds 1")
 
     def _write(self) -> None:
         """Writes the file: rows in the order of plans and seeds, whatever ended first."""
@@ -311,9 +313,9 @@ class Pilot:
                     of_seeds.append(_ratio(tuple(ddp["loss"]), tuple(() if row["diverged"] else row["loss"])))
             if of_seeds:
                 one = _steps_ratio.over_seeds(of_seeds)
-                known = {"ratio": one.ratio if one.ratio is not None else NEVER, "p10": one.p10, "p90": one.p90, "after": one.after}
-                rows.append({"plan": plan, **_pilot_file.rounded({key: value for key, value in known.items() if value is not None}),
-                             "runs": len(of_seeds)})
+                found = dataclasses.asdict(one) if one.ratio is not None else {"ratio": NEVER}
+                known = {key: value for key, value in found.items() if value is not None}
+                rows.append({"plan": plan, **_pilot_file.rounded(known), "runs": len(of_seeds)})
         return rows
 
 

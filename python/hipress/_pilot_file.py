@@ -11,6 +11,7 @@ _Path = Union[str, "os.PathLike[str]"]
 Row = Dict[str, Any]
 
 SCHEMA = 1
+_REMEDY = "give --output another name, or remove it"
 #: Keys of the file, in order; those of rows are lists.
 _SCALARS = ("schema", "script", "digest", "ranks", "steps", "seeds", "repeat")
 _ROWS = ("plans", "ratios", "errors", "noise_scale")
@@ -58,9 +59,9 @@ def read(path: _Path) -> Row:
             rows = []
             document[key] = json.loads(value) if value.strip() not in ("", "[]") else rows
         except ValueError:
-            raise InvalidRequest(f"{os.fspath(path)}:{number}: is no file of a pilot: give --output another name, or remove it") from None
+            raise InvalidRequest(f"{os.fspath(path)}:{number}: is no file of a pilot: {_REMEDY}") from None
     if document.get("schema") != SCHEMA:
-        raise InvalidRequest(f"{os.fspath(path)}:1: is no file of a pilot of schema {SCHEMA}: give --output another name, or remove it")
+        raise InvalidRequest(f"{os.fspath(path)}:1: is no file of a pilot of schema {SCHEMA}: {_REMEDY}")
     return document
 
 

@@ -2,8 +2,8 @@
 
 A script with DistributedDataParallel runs as N processes, whose gradients hipress.attach's hook averages. A script without runs
 in one process, in which N ranks take turns: each turn is one pass of the script's training loop up to its optimizer's step().
-The gradients of a turn are that rank's. Only in the last turn are they averaged, by N engines in this process, and the optimizer
-steps. Rank r of step s has the script's batch N·s + r, in the script's own order."""
+The gradients of a turn are that rank's. Only in the last turn are they averaged, by N engines in this process, and the
+optimizer steps. Rank r of step s has the script's batch N·s + r, in the script's own order."""
 
 import contextlib
 import ctypes
@@ -101,11 +101,11 @@ class Recorder:
         if self._reported and len(chunk) == self._reports_per_step:
             return math.fsum(chunk) / len(chunk)
         if self._reported:
-            raise Refusal(f"hipress.pilot.report() was called {len(self._reported)} times in {self.taken * self._reports_per_step} "
-                          "steps of the script: call it once per step")
+            raise Refusal(f"hipress.pilot.report() was called {len(self._reported)} times in "
+                          f"{self.taken * self._reports_per_step} steps of the script: call it once per step")
         if self._found is None:
-            raise Refusal(f"no loss was found: {self.why_none or 'backward() was not called'}: call hipress.pilot.report(loss) in "
-                          "each step")
+            raise Refusal(f"no loss was found: {self.why_none or 'backward() was not called'}: call "
+                          "hipress.pilot.report(loss) in each step")
         return self._found
 
     def noise(self, ranks: int) -> List[Dict[str, Any]]:
@@ -119,8 +119,8 @@ class Recorder:
 
 def noise_scale(norms: Sequence[Sequence[float]], ranks: int) -> Optional[float]:
     """tr(Σ) / |G|² of McCandlish et al. (arXiv 1812.06162, appendix A), in batches of a rank: from the mean squared norm of the
-    gradients of one batch and the squared norm of the mean of `ranks` of them, each averaged over steps. None where |G|² is lost
-    in the noise."""
+    gradients of one batch and the squared norm of the mean of `ranks` of them, each averaged over steps. None where |G|² is
+    lost in the noise."""
     small = math.fsum(one for one, _ in norms) / len(norms)
     large = math.fsum(one for _, one in norms) / len(norms)
     signal_squared = (ranks * large - small) / (ranks - 1)
@@ -271,8 +271,8 @@ class Turns(_Training):
 
     def after_backward(self) -> None:
         if self._averaged:
-            raise Refusal("steps have different numbers of backward passes, so the last of a step is not known: accumulate as many "
-                          "batches in every step, or train with DistributedDataParallel under torchrun")
+            raise Refusal("steps have different numbers of backward passes, so the last of a step is not known: accumulate as "
+                          "many batches in every step, or train with DistributedDataParallel under torchrun")
         if self._parameters is None:
             self._prepare()
         self._passes += 1
@@ -302,7 +302,8 @@ class Turns(_Training):
     def _average(self) -> None:
         """Puts into the parameters' gradients what the ranks apply."""
         if {id(one) for one in _trained.held_by(self._watch.alive())} != self._ids:
-            raise Refusal("the optimizers' parameters are not those of the first step: pilot each phase of the training by itself")
+            raise Refusal("the optimizers' parameters are not those of the first step: pilot each phase of the training by "
+                          "itself")
         self._averaged, sampled = True, self.at_point
         small = math.fsum(map(_squared, self._buffers)) / self.ranks if self.plan == "none" else 0.0
         if sampled:
@@ -433,14 +434,16 @@ class _Watch:
         self.called.append(module)
 
     def named_parameters(self) -> List[Any]:
-        """What optimizers train, by the names that attach() gives them, from the last to the first. Ends the search for modules."""
+        """What optimizers train, by the names that attach() gives them, from the last to the first. Ends the search for
+        modules."""
         self._handle.remove()
         held = _trained.held_by(self.alive())
         if not held:
             raise Refusal("backward() was called before there was an optimizer of torch.optim: make it first")
         for one in held:
             if one.dtype not in _ddp._TYPES:
-                raise Refusal(f"a parameter is of {one.dtype}; hipress synchronises float32, float16 and bfloat16: convert the model")
+                raise Refusal(f"a parameter is of {one.dtype}; hipress synchronises float32, float16 and bfloat16: convert "
+                              "the model")
         ids = {id(one) for one in held}
         named: Dict[str, torch.nn.Parameter] = {}
         if self.called:
@@ -482,8 +485,8 @@ class Run:
             elif self.ddp:
                 self.training = Processes(self.job, recorder)
             else:
-                raise Refusal("ranks train in a process group without DistributedDataParallel, so how they average is not seen: wrap "
-                              "the model in DistributedDataParallel, or leave the process group out")
+                raise Refusal("ranks train in a process group without DistributedDataParallel, so how they average is not "
+                              "seen: wrap the model in DistributedDataParallel, or leave the process group out")
         return self.training
 
     def install(self) -> None:
@@ -532,7 +535,8 @@ class Run:
         def create(optimizer: Any, *arguments: Any, **options: Any) -> None:
             created(optimizer, *arguments, **options)
             if isinstance(optimizer, torch.optim.LBFGS):
-                raise Refusal("L-BFGS searches a line by losses and gradients, and compressed ones mislead it: train with SGD or Adam")
+                raise Refusal("L-BFGS searches a line by losses and gradients, and compressed ones mislead it: train with SGD "
+                              "or Adam")
             self.watch.optimizers.append(weakref.ref(optimizer))
             original = optimizer.step
 
@@ -547,8 +551,8 @@ class Run:
         torch.optim.Optimizer.__init__ = create
 
     def _watch_schedules(self) -> None:
-        """Where ranks take turns, has a schedule that advances in each turn do so in the last one of a step alone. One that advances
-        after several turns, as after an epoch, is left alone."""
+        """Where ranks take turns, has a schedule that advances in each turn do so in the last one of a step alone. One that
+        advances after several turns, as after an epoch, is left alone."""
         seen: Any = weakref.WeakKeyDictionary()  # turns that had ended at a schedule's last call
         inside = [False]
 
@@ -640,16 +644,17 @@ class Run:
         """What the run tells. Refusal if it is not of all steps."""
         training, recorder = self.training, self.recorder
         if training is None:
-            raise Refusal("no loss was found: backward() was not called in the script's own process. Processes that it starts itself "
-                          "are not seen: let it run under torchrun, which sets RANK and WORLD_SIZE and starts a process for each rank")
+            raise Refusal("no loss was found: backward() was not called in the script's own process. Processes that it starts "
+                          "itself are not seen: let it run under torchrun, which sets RANK and WORLD_SIZE and starts a "
+                          "process for each rank")
         with contextlib.suppress(Ended):
             recorder.close()
         wanted = self.job["steps"]
         if len(recorder.losses) < wanted and not recorder.diverged:
             in_turns = isinstance(training, Turns)
-            each = (f", each of {self.job['ranks']} passes of its loop, as the ranks take turns in one process" if in_turns else "")
-            raise Refusal(f"the script ended after {len(recorder.losses)} steps of the {wanted} that were asked for{each}: let it train "
-                          f"longer, or pilot --steps {max(1, len(recorder.losses))}")
+            each = f", each of {self.job['ranks']} passes of its loop, as ranks take turns in one process" if in_turns else ""
+            raise Refusal(f"the script ended after {len(recorder.losses)} steps of the {wanted} that were asked for{each}: "
+                          f"let it train longer, or pilot --steps {max(1, len(recorder.losses))}")
         return {"loss": recorder.losses, "held_out": [{"step": step, "loss": loss} for step, loss in recorder.held_out],
                 "diverged": recorder.diverged, "errors": recorder.errors,
                 "noise_scale": recorder.noise(self.job["ranks"]), "processes": not isinstance(training, Turns)}

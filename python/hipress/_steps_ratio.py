@@ -21,7 +21,8 @@ _NORMAL = 1.2816
 @dataclasses.dataclass(frozen=True)
 class Ratio:
     """Steps of a plan over steps of DDP for the same loss. `ratio` is None if the plan never reaches it within the pilot. `p10`
-    and `p90` bound the interval of a further run; None for what is not known to be bounded. `after` is DDP's number of steps."""
+    and `p90` bound the interval of a further run; None for what is not known to be bounded. `after` is DDP's number of
+    steps."""
 
     ratio: Optional[float]
     p10: Optional[float]
@@ -31,8 +32,8 @@ class Ratio:
 
 def smoothed(loss: Sequence[float], share: float = HALF_WINDOW) -> List[float]:
     """The losses by step, without noise: at each step the value of the straight line that fits the losses around it best, in a
-    window of a share of the steps on either side. At the ends the window moves inwards and keeps its width, so that the curve lags
-    nowhere."""
+    window of a share of the steps on either side. At the ends the window moves inwards and keeps its width, so that the curve
+    lags nowhere."""
     count = len(loss)
     half = max(1, round(share * count))
     width = min(count, 2 * half + 1)
@@ -63,11 +64,11 @@ def steps_to(curve: Sequence[float], level: float) -> Optional[float]:
 def of_curves(ddp: Sequence[float], plan: Sequence[float]) -> Ratio:
     """The ratio of two runs' losses by step.
 
-    DDP's smoothed curve is stretched along the steps until it fits the plan's best, by least squares over the second half of the
-    steps that both have; the stretch is the ratio. It is fitted twice: the second time DDP's window is that of the plan before the
-    stretch, so that smoothing bends both curves alike. DDP's steps end where its loss is within `LEVEL` of its whole fall above
-    its lowest, as what comes after has no slope that would tell steps. p10 and p90 are quantiles of what single losses of that
-    half say."""
+    DDP's smoothed curve is stretched along the steps until it fits the plan's best, by least squares over the second half of
+    the steps that both have; the stretch is the ratio. It is fitted twice: the second time DDP's window is that of the plan
+    before the stretch, so that smoothing bends both curves alike. DDP's steps end where its loss is within `LEVEL` of its whole
+    fall above its lowest, as what comes after has no slope that would tell steps. p10 and p90 are quantiles of what single
+    losses of that half say."""
     never = Ratio(None, None, None, None)
     if min(len(ddp), len(plan)) < 2:
         return never

@@ -18,7 +18,8 @@ TRAIN = """
 import sys, torch, hipress
 torch.set_num_threads(1)
 torch.manual_seed(3)
-model = torch.nn.Sequential(torch.nn.Linear(24, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 5))
+model = torch.nn.Sequential(torch.nn.Linear(24, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64), torch.nn.Tanh(),
+                            torch.nn.Linear(64, 5))
 {wrap}
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 for number in range({first}, {batches}, {ranks}):
@@ -35,15 +36,15 @@ import torch.distributed as dist
 dist.init_process_group("gloo")
 model = torch.nn.parallel.DistributedDataParallel(model)
 """
-#: Two batches are accumulated, the mean is clipped, and the learning rate falls with every step, and with every fourth part of the
-#: data.
+#: Two batches are accumulated, the mean is clipped, and the learning rate falls with every step, and with every fourth part of
+#: the data.
 ACCUMULATES = """
 import torch, hipress
 torch.set_num_threads(1)
 torch.manual_seed(3)
 model = torch.nn.Linear(6, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-of_steps, of_parts = (torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9), torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.8))
+of_steps, of_parts = (torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma) for gamma in (0.9, 0.8))
 generator = torch.Generator().manual_seed(5)
 for part in range(4):
     for _ in range(6):
@@ -176,7 +177,8 @@ class Ratios(unittest.TestCase):
 
     def test_ratios_are_told_in_words(self):
         rows = [{"plan": "fp16", "ratio": 1.0, "p10": 0.99, "p90": 1.01, "after": 150.0, "runs": 3},
-                {"plan": "onebit", "ratio": 2.21, "p10": 2.1, "after": 68.0, "runs": 3}, {"plan": "x.yaml", "ratio": "never", "runs": 3}]
+                {"plan": "onebit", "ratio": 2.21, "p10": 2.1, "after": 68.0, "runs": 3},
+                {"plan": "x.yaml", "ratio": "never", "runs": 3}]
         self.assertEqual(_pilot.summary({"ratios": rows}), (
             "fp16: 1.00 (0.99 to 1.01) times the steps of none, after 150 of them",
             "onebit: 2.21 (from 2.10) times the steps of none, after 68 of them",
@@ -249,9 +251,10 @@ class Pilots(unittest.TestCase):
     def test_turns_train_as_processes_do(self):
         plans = ["onebit", "powersgd(rank=2)"]
         with tempfile.TemporaryDirectory() as folder:
-            turns = pilot(folder, TRAIN.format(wrap="", first=0, batches=48, ranks=1), name="turns.py", ranks=2, steps=24, plans=plans)
-            processes = pilot(folder, TRAIN.format(wrap=DDP, first="dist.get_rank()", batches=48, ranks="dist.get_world_size()"),
-                              name="processes.py", ranks=2, steps=24, plans=plans)
+            turns = pilot(folder, TRAIN.format(wrap="", first=0, batches=48, ranks=1), name="turns.py", ranks=2, steps=24,
+                          plans=plans)
+            of_ranks = TRAIN.format(wrap=DDP, first="dist.get_rank()", batches=48, ranks="dist.get_world_size()")
+            processes = pilot(folder, of_ranks, name="processes.py", ranks=2, steps=24, plans=plans)
             for key in ("plans", "ratios", "errors", "noise_scale", "repeat"):
                 self.assertEqual(turns[key], processes[key], key)
             self.check_errors(turns)
@@ -300,8 +303,8 @@ class Pilots(unittest.TestCase):
             whole = pilot(folder, script, ranks=2, steps=12, plans=[], seeds=2, jobs=2)
             expected = (pathlib.Path(folder) / "train.py.yaml").read_bytes()
             output = pathlib.Path(folder) / "killed.yaml"
-            command = [sys.executable, "-B", "-m", "hipress.pilot", "--ranks", "2", "--steps", "12", "--plans", "none", "--seeds", "2",
-                       "--output", str(output), str(pathlib.Path(folder) / "train.py")]
+            command = [sys.executable, "-B", "-m", "hipress.pilot", "--ranks", "2", "--steps", "12", "--plans", "none",
+                       "--seeds", "2", "--output", str(output), str(pathlib.Path(folder) / "train.py")]
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             end = time.monotonic() + ranks.DEADLINE_S
             while not output.exists() and time.monotonic() < end:
