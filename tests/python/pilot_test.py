@@ -247,6 +247,42 @@ class Bits(unittest.TestCase):
                     self.assertTrue(torch.equal(mine, theirs), f"{plan}, {count} ranks, {name}")
 
 
+def held_back(rank: int, plan: str) -> list:
+    """What statistics() says after each of three steps, and the same of what was not applied so far, by name."""
+    import torch
+
+    module = ranks.network()
+    ddp = ranks.wrapped(module)
+    attached = hipress.attach(ddp, plan=plan)
+    found, left = [], {name: torch.zeros_like(one) for name, one in module.named_parameters()}
+    for step in range(3):
+        own = ranks.network()
+        values, classes = ranks.data(rank, step)
+        torch.nn.functional.cross_entropy(own(values), classes).backward()
+        ddp.zero_grad()
+        torch.nn.functional.cross_entropy(ddp(values), classes).backward()
+        for (name, one), alone in zip(module.named_parameters(), own.parameters()):
+            left[name] += alone.grad - one.grad
+        found.append((attached.statistics(), {name: float(left[name].norm() / one.grad.norm())
+                                              for name, one in module.named_parameters()}))
+    attached.close()
+    return found
+
+
+class Statistics(unittest.TestCase):
+    def test_they_are_of_what_is_not_applied_yet(self):
+        # A rank alone applies its own gradients, but for what its encoders hold back.
+        for statistics, expected in ranks.run(1, held_back, "onebit")[0]:
+            self.assertEqual(statistics.keys(), expected.keys())
+            for name, ratio in statistics.items():
+                self.assertGreater(ratio, 0.1)
+                self.assertAlmostEqual(ratio / expected[name], 1, places=3)
+        for of_rank in ranks.run(2, held_back, "powersgd(rank=1)"):
+            self.assertEqual(of_rank[-1][0].keys(), {"0.weight", "2.weight", "4.weight"})
+            self.assertGreater(min(of_rank[-1][0].values()), 0.1)
+        self.assertEqual(ranks.run(2, held_back, "none")[0][-1][0], {})
+
+
 class Pilots(unittest.TestCase):
     def test_turns_train_as_processes_do(self):
         plans = ["onebit", "powersgd(rank=2)"]

@@ -37,6 +37,11 @@ def ask() -> None:
         print(error.kind, hipress.HipressWarning)
 
 
+def watch(hook: hipress.Hook) -> None:
+    held_back: dict[str, float] = hook.statistics()
+    print(held_back)
+
+
 def try_plans(loss: torch.Tensor) -> None:
     hipress.pilot.report(loss)
     hipress.pilot.report(0.5, held_out=True)
