@@ -499,7 +499,7 @@ class Run:
         self._seed()
 
     def _watch_backward(self) -> None:
-        backward, scale = torch.autograd.backward, torch.cuda.amp.GradScaler.scale
+        backward = torch.autograd.backward
 
         @functools.wraps(backward)
         def watched(tensors: Any, *arguments: Any, **options: Any) -> Any:
@@ -521,13 +521,18 @@ class Run:
             training.after_backward()
             return result
 
-        def scaled(scaler: Any, outputs: Any) -> Any:
-            result = scale(scaler, outputs)
-            self._unscaled = result, outputs
-            return result
+        def watch_scaler(kind: Any) -> None:
+            scale = kind.scale
+
+            def scaled(scaler: Any, outputs: Any) -> Any:
+                result = scale(scaler, outputs)
+                self._unscaled = result, outputs
+                return result
+
+            kind.scale = scaled
 
         torch.autograd.backward = watched
-        torch.cuda.amp.GradScaler.scale = scaled
+        watch_scaler(getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler))
 
     def _watch_optimizers(self) -> None:
         created = torch.optim.Optimizer.__init__

@@ -48,6 +48,9 @@ def main() -> int:
     except _pilot.Error as error:
         print(f"hipress.pilot: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print(f"hipress.pilot: interrupted; the same command goes on from the runs that {options.output} has", file=sys.stderr)
+        return 130
     print("\n".join([*_pilot.summary(document), f"wrote {options.output}"]))
     return 0
 

@@ -285,7 +285,7 @@ class Statistics(unittest.TestCase):
 
 class Pilots(unittest.TestCase):
     def test_turns_train_as_processes_do(self):
-        plans = ["onebit", "powersgd(rank=2)"]
+        plans = ["onebit"]
         with tempfile.TemporaryDirectory() as folder:
             turns = pilot(folder, TRAIN.format(wrap="", first=0, batches=48, ranks=1), name="turns.py", ranks=2, steps=24,
                           plans=plans)
@@ -307,9 +307,8 @@ class Pilots(unittest.TestCase):
         first = rows["onebit", "2.weight", 1]
         self.assertEqual(first["error"], first["error_with_residual"])
         self.assertNotEqual(rows["onebit", "2.weight", 24]["error"], rows["onebit", "2.weight", 24]["error_with_residual"])
-        # Low rank leaves vectors as they are.
-        self.assertLess(rows["powersgd(rank=2)", "0.bias", 12]["error"], 1e-6)
-        self.assertGreater(rows["powersgd(rank=2)", "0.weight", 12]["error"], 0.1)
+        # For normal values a sign and a mean magnitude leave out √(1 − 2/π) = 0.6 of the norm.
+        self.assertGreater(rows["onebit", "0.weight", 12]["error"], 0.3)
         self.assertEqual(sorted({step for _, _, step in rows}), [1, 3, 6, 12, 18, 24])
 
     def test_accumulation_clipping_and_schedules_are_of_steps(self):
