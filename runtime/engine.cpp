@@ -549,6 +549,23 @@ float* Engine::count_of(std::uint32_t gradient) {
   return states_.get(compiled_->model.gradients[gradient].name, kCountRole, kCountDigits, 1);
 }
 
+std::vector<double> Engine::squared_residuals() {
+  require_idle();
+  std::vector<double> squares;
+  for (const models::Gradient& gradient : compiled_->model.gradients) {
+    double sum = -1;
+    for (const auto& [name, role] : {std::pair{gradient.name, casync::Role::kWorker},
+                                     {gradient.name, casync::Role::kHop},
+                                     {gradient.name, casync::Role::kServer},
+                                     {gradient.name + " residual", casync::Role::kWorker}}) {
+      const double one = states_.squared_norm(name, static_cast<std::uint32_t>(role));
+      if (one >= 0) sum = std::max(sum, 0.0) + one;
+    }
+    squares.push_back(sum);
+  }
+  return squares;
+}
+
 void Engine::save_state(const std::string& path) {
   require_idle();
   for (std::uint32_t g = 0; g < slots_.size(); ++g) {

@@ -168,6 +168,11 @@ class Engine {
   /// the engine has failed.
   void discard(std::span<const std::uint32_t> gradients);
 
+  /// Per gradient, the sum of the squares of what this rank's encoders have left out so far and
+  /// will send later; negative for a gradient that keeps none of its own, as in a bulk group. Waits
+  /// and throws as save_state().
+  std::vector<double> squared_residuals();
+
   /// Writes what encoders keep between iterations, and how many iterations each unit has had, to a
   /// file that appears at once and complete. Waits for what is under way. std::logic_error if only
   /// some members of a bulk group are submitted. Throws as Work::wait() if the engine has failed,

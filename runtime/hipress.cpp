@@ -340,6 +340,17 @@ const char* hipress_news(hipress_engine* engine) {
   return engine->told.c_str();
 }
 
+hipress_status hipress_residuals(hipress_engine* engine, double* squares, size_t count) {
+  return guarded([&] {
+    runtime::Engine& on = *required(engine, "engine").engine;
+    if (const std::size_t known = on.compiled().model.gradients.size(); count != known) {
+      throw std::invalid_argument(
+          fmt::format("count must be that of the gradients, {}, got {}", known, count));
+    }
+    std::ranges::copy(on.squared_residuals(), &required(squares, "squares"));
+  });
+}
+
 hipress_status hipress_save_state(hipress_engine* engine, const char* path) {
   return guarded([&] { required(engine, "engine").engine->save_state(&required(path, "path")); });
 }

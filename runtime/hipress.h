@@ -181,6 +181,11 @@ HIPRESS_API hipress_status hipress_all_finite(const hipress_engine* engine, int*
  * before they submit these gradients again. */
 HIPRESS_API hipress_status hipress_discard(hipress_engine* engine, const uint32_t* gradients, size_t count);
 
+/** Leaves in `squares`, per gradient, the sum of the squares of its residual: of what this rank's encoders have left out so
+ * far and will send later. Negative for one that keeps none of its own, as in a bulk group. `count` is that of the
+ * gradients. Waits for what is under way. Not while another thread submits. */
+HIPRESS_API hipress_status hipress_residuals(hipress_engine* engine, double* squares, size_t count);
+
 /** What whoever trains with the plan must know, a line each, such as that an algorithm with momentum does not average;
  * empty: nothing. It lives until hipress_close(). */
 HIPRESS_API const char* hipress_notes(const hipress_engine* engine);

@@ -34,12 +34,14 @@ from collections.abc import Callable
 from picture import Refused, drawing, exit_status, pyplot, save
 
 drawing()
-from hipress import _pictures, _sweep_pictures, _sweep_rows, _tables  # noqa: E402
+from hipress import _pictures, _pilot_file, _sweep_pictures, _sweep_rows, _tables  # noqa: E402
 from hipress._style import BASELINES, Picture, PictureError  # noqa: E402
 
 NUMBERS = {"nodes": int, "bandwidth_bytes_per_s": float, "iteration_s": float, "speedup": float}
 NEEDED = (*NUMBERS, "model", "topology", "algorithm", "plan", "partitions", "profile", "cluster", "network", "latency_s",
           "overhead_s", "compute_speed")
+#: Ends of the names of documents; other files are CSV.
+DOCUMENTS = (".json", ".yaml")
 #: Dots per inch of what is no vector graphic.
 DPI = 120
 
@@ -110,6 +112,11 @@ def read_cases(path: pathlib.Path) -> list[dict]:
 
 
 def read_document(path: pathlib.Path) -> dict:
+    if path.suffix == ".yaml":
+        try:
+            return _pilot_file.read(path)
+        except ValueError as error:
+            raise Refused(str(error)) from error
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -162,7 +169,7 @@ def draw_kind(options: argparse.Namespace) -> None:
     files, conditions = split_inputs(options.inputs)
     if not files:
         raise Refused(f"{options.kind}: which file? It is drawn of: {kind.help}")
-    is_csv = {not name.endswith(".json") for name in files}
+    is_csv = {not name.endswith(DOCUMENTS) for name in files}
     if is_csv == {False}:
         if kind.of_documents is None or conditions or options.over:
             raise Refused(f"{', '.join(files)}: {options.kind} takes no JSON" if kind.of_documents is None else
@@ -191,8 +198,8 @@ def draw_over(path: pathlib.Path, conditions: dict, over: str, output: pathlib.P
 
 
 def split_inputs(inputs: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Files, and conditions: what has = and does not end as a file of JSON does."""
-    files = [given for given in inputs if "=" not in given or given.endswith(".json")]
+    """Files, and conditions: what has = and does not end as a document does."""
+    files = [given for given in inputs if "=" not in given or given.endswith(DOCUMENTS)]
     return files, dict(given.split("=", 1) for given in inputs if given not in files)
 
 

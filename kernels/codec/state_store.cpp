@@ -6,7 +6,9 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 
 #include "io/error.hpp"
@@ -208,6 +210,16 @@ State StateStore::slice_of(const Codec& codec, std::string_view gradient, std::u
     state.open[first_element] = {&codec, slice_elements, std::make_unique<Deferred>()};
   }
   return {state.data.data() + first_element, elements, state.open.at(first_element).deferred.get()};
+}
+
+double StateStore::squared_norm(std::string_view gradient, std::uint32_t role) {
+  const std::lock_guard lock(mutex_);
+  const auto known = states_.find(Key(gradient, role));
+  if (known == states_.end()) return -1;
+  settle(known->second);
+  const auto first = known->second.data.begin();
+  return std::transform_reduce(first, first + known->second.elements, 0.0, std::plus<>(),
+                               [](double value) { return value * value; });
 }
 
 std::int64_t StateStore::bytes() const {

@@ -39,6 +39,10 @@ class StateStore {
   State slice_of(const Codec& codec, std::string_view gradient, std::uint32_t role,
                  std::int64_t elements, std::int64_t first_element, std::int64_t slice_elements);
 
+  /// The sum of the squares of a gradient's first array under a role, which is its residual where
+  /// it has one; half-computed residuals are settled first. Negative if there is none.
+  double squared_norm(std::string_view gradient, std::uint32_t role);
+
   /// Bytes of all arrays.
   std::int64_t bytes() const;
 

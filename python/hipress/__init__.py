@@ -17,6 +17,7 @@ from hipress._call import Progress, answer
 from hipress._engine import Error, InvalidRequest, RankLost
 from hipress._errors import EnvironmentFailure, HipressError, HipressWarning, InputError, Interrupted, UnmetError
 from hipress._library import Gradient, LibraryError, library_path
+from hipress._pilot_report import pilot
 from hipress._requests import import_trace, plan, profile, replay, simulate, sweep
 from hipress._results import Plan, Profile, Replay, Result, Simulation, Sweep, Trace
 from hipress._version import version as _version
@@ -36,7 +37,7 @@ __version__ = _version()
 __all__ = ["Capture", "EnvironmentFailure", "Error", "Gradient", "HipressError", "HipressWarning", "Hook", "InputError",
            "Interrupted", "InvalidRequest", "LibraryError", "LocalUpdates", "Plan", "Profile", "Progress", "RankLost",
            "Replay", "Result", "ShardedHook", "Simulation", "Sweep", "Trace", "UnmetError", "Verification", "answer", "attach",
-           "capture", "import_trace", "library_path", "plan", "profile", "replay", "simulate", "sweep", "synchronise", "verify"]
+           "capture", "import_trace", "library_path", "pilot", "plan", "profile", "replay", "simulate", "sweep", "synchronise", "verify"]
 
 #: What needs torch, and the module that has it.
 _NEED_TORCH = {"Capture": "_capture", "Hook": "_ddp", "LocalUpdates": "_local", "ShardedHook": "_fsdp", "Verification": "_verify",

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import dataclasses
 import functools
+import math
 import os
 import pathlib
 import re
@@ -710,6 +711,23 @@ class Hook:
         if self._failure is not None:
             raise self._failure
         self.engine.discard()
+
+    def statistics(self) -> Dict[str, float]:
+        """How much compression holds back on this rank, by gradient that keeps a residual of its own: the norm of the residual over
+        that of the gradient that was applied last. Call it between steps, now and then: it takes a pass over residuals and
+        gradients. A ratio that grows through training, or is far above that of a pilot (docs/learning.md), says that steps send
+        less than they should. Error if the job has failed."""
+        if self._failure is not None:
+            raise self._failure
+        ddp = self._ddp()
+        parameters = _parameters_of(ddp) if ddp is not None else {}
+        found = {}
+        for gradient, squared in zip(self.engine.gradients, self.engine.squared_residuals()):
+            grad = parameters[gradient.name].grad if gradient.name in parameters else None
+            norm = float(grad.detach().float().norm()) if grad is not None else 0.0
+            if squared >= 0 and norm > 0:
+                found[gradient.name] = math.sqrt(squared) / norm
+        return found
 
     def _future(self) -> torch.futures.Future[torch.Tensor]:
         if self._device < 0:

@@ -5,7 +5,7 @@ import logging
 import os
 import re
 import weakref
-from typing import Any, Mapping, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from hipress import _library
 from hipress._errors import HipressError
@@ -189,6 +189,12 @@ class Engine:
         if numbers is None:
             return self._check(library().hipress_discard(self._opened, None, 0))
         self._check(library().hipress_discard(self._opened, (ctypes.c_uint32 * len(numbers))(*numbers), len(numbers)))
+
+    def squared_residuals(self) -> List[float]:
+        """Per gradient, the squared norm of what this rank's encoders hold back; negative for one that keeps none of its own."""
+        squares = (ctypes.c_double * len(self.gradients))()
+        self._check(library().hipress_residuals(self._opened, squares, len(squares)))
+        return list(squares)
 
     @property
     def notes(self) -> str:

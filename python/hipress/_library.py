@@ -125,6 +125,7 @@ _FUNCTIONS = {
     "hipress_release": (None, [_POINTER]),
     "hipress_all_finite": (ctypes.c_int, [_POINTER, ctypes.POINTER(ctypes.c_int)]),
     "hipress_discard": (ctypes.c_int, [_POINTER, _POINTER, ctypes.c_size_t]),
+    "hipress_residuals": (ctypes.c_int, [_POINTER, ctypes.POINTER(ctypes.c_double), ctypes.c_size_t]),
     "hipress_notes": (ctypes.c_char_p, [_POINTER]),
     "hipress_news": (ctypes.c_char_p, [_POINTER]),
     "hipress_save_state": (ctypes.c_int, [_POINTER, ctypes.c_char_p]),

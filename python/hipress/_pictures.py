@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from hipress import _break_even_picture, _sweep_pictures, _time_pictures
+from hipress import _break_even_picture, _learning_pictures, _sweep_pictures, _time_pictures
 from hipress._style import Picture, PictureError
 
 Rows = Sequence[Mapping[str, str]]
@@ -34,6 +34,14 @@ def _break_even(documents: Documents, title: str) -> Picture:
     return _break_even_picture.break_even(_only(documents), title)
 
 
+def _losses(documents: Documents, title: str) -> Picture:
+    return _learning_pictures.losses(_only(documents), title)
+
+
+def _errors(documents: Documents, title: str) -> Picture:
+    return _learning_pictures.errors(_only(documents), title)
+
+
 def _measured(documents: Documents, title: str) -> Picture:
     cases: List[Mapping[str, Any]] = []
     for document in documents.values():
@@ -55,4 +63,7 @@ KINDS: Dict[str, Kind] = {
                      of_documents=_time_pictures.required),
     "measured": Kind("predicted beside measured iterations (results.json of the demo, cases.csv of a validation, JSON of "
                      "hipress-exec)", of_cases=_time_pictures.measured, of_documents=_measured),
+    "losses": Kind("training loss of each plan by step (pilot.yaml of python -m hipress.pilot)", of_documents=_losses),
+    "errors": Kind("relative error of each gradient under each plan, as a map (pilot.yaml of python -m hipress.pilot)",
+                   of_documents=_errors),
 }

@@ -383,22 +383,27 @@ class Child:
         return result
 
 
+def execute(name: str, arguments: list, is_module: bool) -> None:
+    """Runs a script, or the module of that name, as python does. SystemExit if it ends with an exit status other than 0."""
+    sys.argv = [name, *arguments]
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.realpath(name))
+    try:
+        if is_module:
+            runpy.run_module(name, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(name, run_name="__main__")
+    except SystemExit as ended:
+        if ended.code not in (None, 0):
+            raise
+
+
 def run(name: str, arguments: list, is_module: bool, settings: dict) -> int:
-    """Runs a script, or the module of that name, as python does; the exit status."""
+    """Captures what a script, or the module of that name, trains; the exit status."""
     with tempfile.TemporaryDirectory(prefix="hipress-capture-") as reports:
         script = Script({**settings, "reports": reports})
         script.install()
-        sys.argv = [name, *arguments]
-        if not getattr(sys.flags, "safe_path", False):
-            sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.realpath(name))
-        try:
-            if is_module:
-                runpy.run_module(name, run_name="__main__", alter_sys=True)
-            else:
-                runpy.run_path(name, run_name="__main__")
-        except SystemExit as ended:
-            if ended.code not in (None, 0):
-                raise
+        execute(name, arguments, is_module)
         came = {script.finish(), *(entry.suffix[1:] for entry in pathlib.Path(reports).iterdir())}
     if came & {"failed", "wrong", "part"}:
         return 2 if "wrong" in came else 1

@@ -124,15 +124,19 @@ def docstring(text: str) -> Iterator[str]:
 
 
 def documented(package: pathlib.Path) -> Dict[str, ast.AST]:
-    """Every public function and class of the package by name: those that its __init__.py lists, where they are defined."""
+    """Every public function and class of the package by name: those that its __init__.py lists, where they are defined. Of an
+    object, its class."""
     listed = ast.parse((package / "__init__.py").read_text())
     names = next(ast.literal_eval(node.value) for node in listed.body
                  if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__")
     found = {}
     for file in sorted(package.glob("*.py")):
-        for node in ast.parse(file.read_text()).body:
+        body = ast.parse(file.read_text()).body
+        for node in body:
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in names and not is_overload(node):
                 found[node.name] = node
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and getattr(node.targets[0], "id", "") in names:
+                found[node.targets[0].id] = next(one for one in body if getattr(one, "name", "") == node.value.func.id)
     if missing := sorted(set(names) - set(found)):
         raise ValueError(f"public names of {package.name} that no file defines: {', '.join(missing)}")
     return {name: found[name] for name in sorted(names, key=str.lower)}
@@ -143,7 +147,7 @@ def python_entry(name: str, node: ast.AST, level: int) -> Iterator[str]:
     yield f"{'#' * level} {name}\n"
     shown = node
     if isinstance(node, ast.ClassDef):
-        shown = next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
+        shown = next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name in ("__init__", "__call__")), None)
     if shown is not None:
         yield f"```python\n{signature(shown, name)}\n```\n"
     if text := ast.get_docstring(node):

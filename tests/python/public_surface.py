@@ -37,6 +37,19 @@ def ask() -> None:
         print(error.kind, hipress.HipressWarning)
 
 
+def watch(hook: hipress.Hook) -> None:
+    held_back: dict[str, float] = hook.statistics()
+    print(held_back)
+
+
+def try_plans(loss: torch.Tensor) -> None:
+    hipress.pilot.report(loss)
+    hipress.pilot.report(0.5, held_out=True)
+    document: dict[str, object] = hipress.pilot(["train.py", "--seed", "{seed}"], ranks=2, steps=100, plans=["fp16"], seeds=2,
+                                                output=pathlib.Path("pilot.yaml"), jobs=2, say=print)
+    print(document)
+
+
 def outer(weights: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
     return torch.optim.SGD(weights, lr=0.7)
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
@@ -267,6 +268,38 @@ TEST_CASE("C: an engine goes on where another left off") {
   CHECK(average_many(second) == average_many(first));  // refused files have changed nothing
   for (hipress_engine* const engine : {first, second, third, raw}) hipress_close(engine);
   std::filesystem::remove(path);
+}
+
+TEST_CASE("C: residuals are what is left out of the means so far") {
+  const std::string plan = GENERATE("onebit", "graddrop(rho=0.2)");
+  CAPTURE(plan);
+  hipress_engine* const engine = open_alone("local:test-c-residuals-1", plan.c_str());
+  double squares[2] = {};
+  REQUIRE(hipress_residuals(engine, squares, 2) == HIPRESS_OK);
+  CHECK(squares[0] == 0);
+  // A rank alone applies in all what its gradients sum up to, but for the residual.
+  std::vector<double> left(100);
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    const std::vector<float> mean = average_many(engine);
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      left[i] += static_cast<double>(i % 7) - 2 - static_cast<double>(mean[i]);
+    }
+  }
+  REQUIRE(hipress_residuals(engine, squares, 2) == HIPRESS_OK);
+  const double expected = std::inner_product(left.begin(), left.end(), left.begin(), 0.0);
+  CHECK(expected > 1);
+  CHECK(squares[0] == Approx(expected).epsilon(1e-4));
+
+  CHECK(hipress_residuals(engine, squares, 1) == HIPRESS_INVALID);
+  CHECK_THAT(last_error(), Contains("count must be that of the gradients, 2, got 1"));
+  CHECK(hipress_residuals(engine, nullptr, 2) == HIPRESS_INVALID);
+  CHECK(hipress_residuals(nullptr, squares, 2) == HIPRESS_INVALID);
+  hipress_engine* const raw = open_alone("local:test-c-residuals-2", "none");
+  average_many(raw);
+  REQUIRE(hipress_residuals(raw, squares, 2) == HIPRESS_OK);
+  CHECK(squares[0] < 0);  // it keeps none
+  hipress_close(raw);
+  hipress_close(engine);
 }
 
 TEST_CASE("C: an iteration that was discarded leaves no trace") {

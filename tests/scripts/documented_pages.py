@@ -48,6 +48,7 @@ PAGES = {
     "docs/how-to/model.md": Page(),
     "docs/how-to/slow-links.md": Page(),
     "docs/how-to/trace.md": Page(),
+    "docs/learning.md": Page(long=True, needs=("torch", "numpy")),
     "docs/local-updates.md": Page(long=True, needs=("torch", "numpy")),
     "docs/low-rank.md": Page(needs=("matplotlib",)),
     "docs/mxnet.md": Page(test="tests/compll/wrappers/mxnet_test.py"),
@@ -114,6 +115,8 @@ NOT_RUN: Dict[str, Dict[str, Reason]] = {
     "docs/validation.md": {"scripts/validate.sh": MEASURES},
 }
 
+#: Modules of the package that are programs.
+MODULES = {("python3", "-m", f"hipress.{module}") for module in ("capture", "pilot")}
 #: Programs that are not ours, and what they are asked for their options by; None: options are not checked.
 FOREIGN = {"cmake": "--help", "ctest": "--help", "srun": "--help", "sbatch": "--help", "mpirun": "--help", "torchrun": None,
            "tar": "--help", "scp": None, "pip": None, "redis-server": None, "c++": None, "cc": None, "cpack": "--help",
@@ -202,7 +205,7 @@ def commands(text: str) -> Iterator[List[str]]:
 def options_of(tools: pathlib.Path, program: Tuple[str, ...]) -> Optional[Set[str]]:
     """The options that the help of a program knows; None: it has none that can be asked."""
     name = program[0].split("/")[-1]
-    if name in FOREIGN and program != ("python3", "-m", "hipress.capture"):
+    if name in FOREIGN and program not in MODULES:
         if FOREIGN[name] is None or not shutil.which(name):
             return None
         asked: List[str] = [name, FOREIGN[name]]
@@ -213,7 +216,7 @@ def options_of(tools: pathlib.Path, program: Tuple[str, ...]) -> Optional[Set[st
         behind = {"validate.sh": ("scripts/validate.py",), "demo.sh": ("scripts/demo.py",), "test.sh": ("ctest",)}.get(name)
         return set(re.findall(r"--[\w-]+", text)) | ((options_of(tools, behind) or set()) if behind else set())
     else:
-        words = ["-m", "hipress.capture"] if name == "python3" else [str(ROOT / program[0])]
+        words = list(program[1:]) if name == "python3" else [str(ROOT / program[0])]
         asked = [sys.executable, "-B", *words, "--help"]
     done = subprocess.run(asked, text=True, capture_output=True, timeout=60, check=False,
                           env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
@@ -244,8 +247,8 @@ def unknown(words: List[str], tools: pathlib.Path) -> List[str]:
     program, rest = (words[0],), words[1:]
     if name == "hipress-sim" and rest[:1] == ["sweep"]:
         program, rest = (words[0], "sweep"), rest[1:]
-    elif words[:3] == ["python3", "-m", "hipress.capture"]:
-        program, rest = ("python3", "-m", "hipress.capture"), rest[2:]
+    elif tuple(words[:3]) in MODULES:
+        program, rest = tuple(words[:3]), rest[2:]
         script = next((index for index, word in enumerate(rest) if word.endswith(".py")), len(rest))
         rest = rest[:script]
     elif name == "cmake" and "--preset" in rest:

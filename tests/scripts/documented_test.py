@@ -68,6 +68,7 @@ CHECKS = {
     "docs/how-to/model.md": prints("plan.yaml: 3 gradients"),
     "docs/how-to/slow-links.md": prints("local(steps=100, fragments=8, overlap=1)"),
     "docs/how-to/trace.md": prints("the traced job can gain at most"),
+    "docs/learning.md": prints("int4block: ", "times the steps of none", files=("pilot.yaml",)),
     "docs/local-updates.md": prints("text, 2 ranks, local(steps=20", "local(steps=100, fragments=8, overlap=1)"),
     "docs/low-rank.md": prints("verified: yes", files=("low_rank.csv", "low_rank.png")),
     "docs/planner.md": prints("break-even over bandwidth"),

@@ -19,7 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(sys.argv.pop()).resolve()
 sys.path.insert(0, str(ROOT / "scripts"))
 import plot  # noqa: E402  (found through the path above)
-from hipress import _break_even_picture, _pictures, _style, _sweep_pictures, _sweep_rows, _time_pictures  # noqa: E402  (through the path that plot sets)
+from hipress import (_break_even_picture, _learning_pictures, _pictures, _pilot_file, _style, _sweep_pictures,  # noqa: E402
+                     _sweep_rows, _time_pictures)  # (through the path that plot sets)
 
 try:
     import matplotlib
@@ -338,6 +339,37 @@ class PicturesTest(unittest.TestCase):
         names = [*_style.BASELINES, *(f"plan {number}" for number in range(15))]
         looks = {(str(look["marker"]), str(look["linestyle"])) for look in _style.styles(names).values()}
         self.assertEqual(len(looks), len(names))
+
+    def write_pilot(self) -> str:
+        path = self.folder / "pilot.yaml"
+        losses = [4 - 0.1 * step for step in range(20)]
+        rows = [{"plan": plan, "seed": seed, "diverged": False, "loss": [one + seed + more for one in losses], "held_out": []}
+                for plan, more in (("none", 0.0), ("onebit", 1.0)) for seed in (1, 3)]
+        errors = [{"plan": plan, "gradient": name, "step": step, "error": error, "error_with_residual": 2.0, "norm": 1.0}
+                  for plan, error in (("fp16", 0.001), ("onebit", 0.5)) for name in ("head.weight", "head.bias") for step in (1, 9)]
+        _pilot_file.write(path, {"schema": 1, "script": "train.py", "digest": "", "ranks": 4, "steps": 20, "seeds": 2, "repeat": None,
+                                 "plans": rows, "ratios": [{"plan": "onebit", "ratio": "never", "runs": 2}], "errors": errors})
+        return str(path)
+
+    def test_a_pilot_has_losses_and_errors(self):
+        path = self.write_pilot()
+        status, said, _ = self.draw("losses", path, "--output", str(self.folder / "p.svg"))
+        self.assertEqual((status, said), (0, "onebit: never reaches the loss of none within the pilot\n"))
+        for text in ("Loss: train.py, 4 ranks", "ddp", "onebit", "step", "training loss, smoothed"):
+            self.assertIn(text, (self.folder / "p.svg").read_text())
+        found = _learning_pictures.losses(_pilot_file.read(path)).axes
+        # Means of the seeds 1 and 3 are 2 above the line that all losses lie on; the band is from 1 to 3 above it.
+        self.assertAlmostEqual(found.get_lines()[0].get_ydata()[0], 6.0)
+        self.assertAlmostEqual(found.get_lines()[1].get_ydata()[0], 7.0)
+        self.assertEqual({(1.0, 5.0), (1.0, 7.0)} - {(round(x, 6), round(y, 6)) for x, y in found.collections[0].get_paths()[0].vertices},
+                         set())
+        image = _learning_pictures.errors(_pilot_file.read(path)).axes.images[0]
+        self.assertEqual(image.get_array().tolist(), [[0.001, 0.5], [0.001, 0.5]])
+        for text in ("head.weight", "fp16", "Errors: train.py, 4 ranks"):
+            self.assertIn(text, self.drawn("errors", path))
+        (self.folder / "plan.yaml").write_text("model: x\n")
+        self.assertIn("plan.yaml:1: is no file of a pilot", self.refused("losses", str(self.folder / "plan.yaml")))
+        self.assertIn("has no plans", self.refused("losses", str(self.folder / "no.yaml")))
 
     def test_equal_data_make_equal_files(self):
         path = self.write_csv(sweep(spread=0.25))
