@@ -32,7 +32,9 @@ using ByGeneration = std::array<double, kGenerations>;
 
 /// Launch of the kernels, a step to a GPU of the same host, and what a step to another host takes
 /// besides the network's latency.
-constexpr ByProtocol kLaunch_us = {8, 19, 24}, kHop_us = {1.8, 3.5, 4.4}, kPost_us = {2.2, 5.5, 14};
+constexpr ByProtocol kLaunch_us = {8, 19, 24}, kHop_us = {1.8, 3.5, 4.4}, kPost_us = {1.5, 5.5, 14};
+/// A step of a tree in a host.
+constexpr ByProtocol kTreeHop_us = {1.8, 1.9, 4.4};
 /// Of NVLink's rate, in rings; and what each byte takes besides (ps), as it is read and written.
 constexpr ByGeneration kRingShare = {0.88, 0.976, 0.844, 0.87}, kTouch_ps = {0, 1.65, 0.18, 0.1};
 /// Of NVLink's rate in trees, whose GPUs take in each byte twice.
@@ -51,6 +53,8 @@ constexpr double kWordsBetween = 0.9;
 /// With the switch the library adapts its chunks, so that short ones fill faster.
 constexpr double kFill_us = 160, kFillLatencies = 12;
 constexpr double kChunk_us = 5.5, kChunkLatencies = 2;
+/// The same of LL128 in trees.
+constexpr double kWordsChunk_us = 6;
 /// NVLS trees move a little less inside a host than NVLS.
 constexpr double kSwitchTreeShare = 0.97;
 /// Of messages of an all-to-all, each.
@@ -85,10 +89,11 @@ struct Setting {
   double tree_load() const { return hosts() == 2 ? 1 : hosts() == 3 ? 1.5 : 2; }
   /// Of a host's cards, those of the GPUs that take part. GB/s.
   double cards_gb() const {
-    return machine.host_bandwidth() / kGiga * ranks.per_host() / machine.gpus;
+    return ranks.host_bandwidth.value_or(machine.host_bandwidth()) / kGiga * ranks.per_host() /
+           machine.gpus;
   }
   double nvlink_gb() const { return machine.gpu_bandwidth / kGiga; }
-  double latency_us() const { return machine.network_latency_s / kMicro; }
+  double latency_us() const { return ranks.latency_s.value_or(machine.network_latency_s) / kMicro; }
   bool can(Protocol protocol) const {
     if (protocol != kLL128) return true;
     return machine.fabric->is_nvlink && (!spans_hosts() || machine.network->keeps_words);
@@ -235,7 +240,7 @@ struct Clock {
   double ring_us(Protocol protocol) const {
     const std::size_t g = at.generation();
     const bool nvlink = at.machine.fabric->is_nvlink;
-    double bus = at.nvlink_gb() * (nvlink ? kRingShare[g] : 1);
+    double bus = ring_bandwidth(at.machine) / kGiga;
     if (at.ranks.per_host() == 1) bus = at.cards_gb();
     if (at.spans_hosts()) bus = std::min(bus, at.cards_gb());
     const double latency_us = kLaunch_us[protocol] +
@@ -252,8 +257,11 @@ struct Clock {
     if (at.spans_hosts()) bus = std::min(bus, 2 * at.cards_gb() / at.tree_load());
     const double latency_us =
         kLaunch_us[protocol] +
-        2 * ((at.ranks.per_host() - 1) * kHop_us[protocol] + at.levels() * post_us(protocol));
-    return latency_us + fill_us(protocol) + at.bytes / (reached(bus, protocol) / 2) / 1e3;
+        2 * ((at.ranks.per_host() - 1) * kTreeHop_us[protocol] + at.levels() * post_us(protocol));
+    const double wire_us = at.bytes / (reached(bus, protocol) / 2) / 1e3;
+    const bool fills = protocol == kLL128 && at.spans_hosts();
+    const double words_us = fills ? kWordsChunk_us + 2 * std::sqrt(kWordsChunk_us * wire_us) : 0;
+    return latency_us + fill_us(protocol) + wire_us + words_us;
   }
 
   double switch_us() const {
@@ -342,6 +350,11 @@ std::vector<CollectiveWay> collective_ways(const Machine& machine, Ranks ranks, 
     add(at.spans_hosts() ? "nvls_tree" : "nvls", kSimple, planner.switch_us(), clock.switch_us());
   }
   return ways;
+}
+
+double ring_bandwidth(const Machine& machine) {
+  const auto generation = static_cast<std::size_t>(machine.generation->index);
+  return machine.gpu_bandwidth * (machine.fabric->is_nvlink ? kRingShare[generation] : 1);
 }
 
 CollectiveWay collective_time(const Machine& machine, Ranks ranks, Operation operation,

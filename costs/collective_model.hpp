@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace hipress::costs {
 struct Ranks {
   std::uint32_t hosts = 1;
   std::uint32_t gpus = 1;  ///< of all hosts together
+  /// Bytes per second of all cards of a host, and latency between hosts; none: the machine's.
+  std::optional<double> host_bandwidth = {}, latency_s = {};
   std::uint32_t per_host() const { return gpus / hosts; }
 };
 
@@ -49,6 +52,9 @@ std::vector<CollectiveWay> collective_ways(const Machine& machine, Ranks ranks, 
 CollectiveWay collective_time(const Machine& machine, Ranks ranks, Operation operation,
                               double bytes, std::string_view algorithm = {},
                               std::string_view protocol = {});
+
+/// Bytes per second that a GPU sends in a ring through the GPUs of its host; 0: it is alone there.
+double ring_bandwidth(const Machine& machine);
 
 /// "all_reduce", as in tables of published measurements. InputError lists the others.
 Operation operation_named(std::string_view name);
