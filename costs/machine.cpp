@@ -45,7 +45,7 @@ constexpr std::array<FabricKind, 5> kFabrics = {{
 constexpr std::array<NetworkKind, 7> kNetworks = {{
     {"infiniband", "GPUDirect RDMA over InfiniBand", 0.96, 2.5e-6, 0, true, true},
     {"roce", "GPUDirect RDMA over Ethernet", 0.95, 4e-6, 0, true, true},
-    {"efa", "AWS's adapter with its plugin aws-ofi-nccl", 0.86, 17e-6, 0, true, true},
+    {"efa", "AWS's adapter with its plugin aws-ofi-nccl", 0.9, 17e-6, 0, true, true},
     {"efa-v1", "AWS's adapter of P3 and P4", 0.86, 64e-6, 75e-6, false, true},
     {"tcpx", "Google's GPUDirect-TCPX(O)", 0.92, 44e-6, 150e-6, false, false},
     {"slingshot", "HPE Slingshot with aws-ofi-nccl", 0.92, 13e-6, 0, true, true},

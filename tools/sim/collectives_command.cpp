@@ -13,7 +13,7 @@
 #include "io/quantity.hpp"
 #include "io/utf8.hpp"
 #include "tools/frame.hpp"
-#include "tools/validators.hpp"
+#include "tools/options/fields.hpp"
 
 namespace hipress::sim {
 namespace {
