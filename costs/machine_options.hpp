@@ -27,6 +27,8 @@ struct MachineOptions {
   /// Algorithms that the profile has no costs of, and whose they are charged: "tern.pse=int4block".
   std::vector<std::string> assumed_costs = {};
 
+  /// The costs of kernels are said: by a profile, or by a machine.
+  bool names_profile() const { return !profile.empty() || !machine.empty(); }
   /// Something is said of the machines besides their profile.
   bool names_cluster() const;
 };
