@@ -374,10 +374,6 @@ CollectiveWay collective_time(const Machine& machine, Ranks ranks, Operation ope
       machine.name, io::quote(std::string(algorithm.empty() ? protocol : algorithm)), known));
 }
 
-std::string_view name_of(Operation operation) {
-  return kOperations[static_cast<std::size_t>(operation)].name;
-}
-
 Operation operation_named(std::string_view name) {
   std::string known;
   for (const OperationRow& row : kOperations) {

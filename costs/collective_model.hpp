@@ -59,6 +59,4 @@ double ring_bandwidth(const Machine& machine);
 /// "all_reduce", as in tables of published measurements. InputError lists the others.
 Operation operation_named(std::string_view name);
 
-std::string_view name_of(Operation operation);
-
 }  // namespace hipress::costs

@@ -113,6 +113,7 @@ NcclLog read_nccl_log(const std::string& path) {
   if (!ended) refuse("ends without '# Avg bus bandwidth', so the run was cut short: run it again");
   if (log.ranks < 2)
     refuse("does not list two ranks or more ('#  Rank  0 …'): keep the log's head");
+  log.test = test->program;
   log.operation = test->operation;
   return log;
 }

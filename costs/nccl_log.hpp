@@ -12,6 +12,7 @@ namespace hipress::costs {
 
 /// What a run of nccl-tests or rccl-tests measured.
 struct NcclLog {
+  std::string test;  ///< its program: "all_reduce_perf"
   Operation operation = Operation::kAllReduce;
   int ranks = 0;
   /// Bytes as nccl-tests count them and seconds out of place, by increasing size.

@@ -27,11 +27,11 @@ int run(const Options& options) {
   for (const std::string& path : options.logs) {
     const costs::NcclLog log = costs::read_nccl_log(path);
     costs::add_to_profile(log, profile);
-    fmt::print(std::cout, "{}: {} of {} ranks, {} sizes from {} to {}\n", path,
-               costs::name_of(log.operation), log.ranks, log.times.size(),
-               io::format_size(log.times.front().first), io::format_size(log.times.back().first));
+    fmt::print(std::cout, "{}: {} of {} ranks, {} sizes from {} to {}\n", path, log.test, log.ranks,
+               log.times.size(), io::format_size(log.times.front().first),
+               io::format_size(log.times.back().first));
     profile.notes.push_back(fmt::format("{} of {} ranks was measured with nccl-tests ({}).",
-                                        costs::name_of(log.operation), log.ranks, path));
+                                        log.test, log.ranks, path));
   }
   write_profile(options.output, profile);
   return 0;
