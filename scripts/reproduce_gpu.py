@@ -3,9 +3,9 @@
 
     scripts/reproduce_gpu.py [FILE.csv...] [--json OUT] [--tools FOLDER]
 
-A file has the columns table, machine, hosts, gpus, collective, algorithm, bytes and time_s; machine is a name in machines/. Without
-files: costs/data/*.csv. hipress-sim collectives predicts; this script sums up errors by table, from 1 MiB on, and prints the tables
-that constants were fitted on apart from the others. Exit status 1 if the tool fails, 2 if the request is wrong.
+A file has the columns table, machine, hosts, gpus, collective, algorithm, bytes and time_s; machine is a name in machines/.
+Without files: costs/data/*.csv. hipress-sim collectives predicts; this script sums up errors by table, from 1 MiB on, and prints
+the tables that constants were fitted on apart from the others. Exit status 1 if the tool fails, 2 if the request is wrong.
 """
 
 import argparse
@@ -80,8 +80,8 @@ def report(rows: list[dict]) -> str:
         if not chosen:
             continue
         of_chosen = [row for row in rows if (row["table"] in FITTED) == fitted]
-        lines += [f"{title}:", "", "| table | rows | median error | 90th percentile | largest factor below 1 MiB |", "|---|---|---|---|---|",
-                  *map(line, chosen), line({**summed_up("all", of_chosen)}), ""]
+        lines += [f"{title}:", "", "| table | rows | median error | 90th percentile | largest factor below 1 MiB |",
+                  "|---|---|---|---|---|", *map(line, chosen), line(summed_up("all", of_chosen)), ""]
     lines += ["All:", "", line(summed_up("all", rows))]
     return "\n".join(lines)
 

@@ -42,7 +42,8 @@ class ReproduceGpuTest(unittest.TestCase):
         self.assertEqual(sum(table["rows"] for table in written["collectives"]), len(written["rows"]))
 
     def test_errors_are_those_of_the_rows(self):
-        table = self.table(HEADER, "t,hgx-h200,1,8,all_reduce,ring,17179869184,0.0818757", "t,hgx-h200,1,8,all_reduce,default,1024,1")
+        table = self.table(HEADER, "t,hgx-h200,1,8,all_reduce,ring,17179869184,0.0818757",
+                           "t,hgx-h200,1,8,all_reduce,default,1024,1")
         status, _, err = self.run_script(table, "--json", str(self.folder / "out.json"))
         self.assertEqual((status, err), (0, ""))
         written = json.loads((self.folder / "out.json").read_text())
@@ -56,7 +57,7 @@ class ReproduceGpuTest(unittest.TestCase):
     def test_bad_tables_are_refused_with_file_and_line(self):
         good = "t,hgx-h200,1,8,all_reduce,default,1048576,1e-4"
         for lines, message in (
-                ((HEADER, good.replace("hgx-h200", "hgx-h20")), "table.csv:2: machine 'hgx-h20': neither a file nor a shipped machine"),
+                ((HEADER, good.replace("hgx-h200", "hgx-h20")), "table.csv:2: machine 'hgx-h20': neither a file nor a shipped"),
                 (("table,machine", "t,hgx-h200"), "table.csv:1: the first line must be table,machine,hosts"),
                 ((HEADER, good, good + ",9"), "table.csv:3: must have 8 columns, as the first line says, got 9"),
                 ((HEADER, good.replace("1,8", "3,8")), "table.csv:2: 8 GPUs on 3 hosts"),
