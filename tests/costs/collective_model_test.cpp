@@ -67,6 +67,17 @@ TEST_CASE("steps within hosts take NVLink's time, and steps between them the net
   CHECK(small.seconds == Approx(136.8e-6).epsilon(1e-3));
 }
 
+TEST_CASE("figures that nothing was fitted on are met") {
+  // 8 GPUs of an NVL72 reach 811 GB/s of bus bandwidth, 2 · 7/8 of the bytes a second.
+  CHECK(1.75 * 16 * kGiB / way("gb200-nvl72", {1, 8}, 16 * kGiB).seconds ==
+        Approx(811e9).epsilon(0.05));
+  // 248 hosts of 8 H200 about 350 GB/s for 512 MiB.
+  CHECK(2 * kGiB / 2 / way("hgx-h200", {248, 1984}, kGiB / 2).seconds ==
+        Approx(350e9).epsilon(0.05));
+  // The smallest all-reduces of 16 hosts of 8 H100 take 62 us.
+  CHECK(way("nd-h100-v5", {16, 128}, 64).seconds == Approx(62e-6).epsilon(0.1));
+}
+
 TEST_CASE("LL128 needs a network that keeps words whole") {
   const auto has_words = [](const std::string& machine, Ranks ranks) {
     const std::vector<CollectiveWay> ways =
