@@ -17,6 +17,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/models/ DESTINATION ${CMAKE_INSTALL_DATA
         COMPONENT data FILES_MATCHING PATTERN "*.yaml")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/profiler/profiles DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/profiler
         COMPONENT data FILES_MATCHING PATTERN "*.yaml")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/machines/ DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress/machines
+        COMPONENT data FILES_MATCHING PATTERN "*.yaml")
 # What code generated at run time includes, and the programs of the shipped algorithms.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/kernels DESTINATION ${CMAKE_INSTALL_DATADIR}/hipress
         COMPONENT data FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh" PATTERN "*.pse" PATTERN "compll" EXCLUDE)

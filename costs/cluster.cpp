@@ -284,6 +284,10 @@ LinkCosts ring_costs(const Cluster& cluster) {
   }
   LinkCosts link = path_costs(cluster, farthest);
   if (within_host) link.bandwidth = std::min(link.bandwidth, cluster.host_link->bandwidth);
+  if (cluster.of_machine) {
+    link.span = {cluster.nodes / nodes_per_host(cluster), cluster.gpus_per_node,
+                 cluster.link.bandwidth};
+  }
   if (cluster.slow_links.empty()) return link;
   double latency_s = 0;
   const HostPairs slow_links(cluster.slow_links);
@@ -362,8 +366,16 @@ GroupNetwork group_network(const Cluster& cluster, std::uint32_t nodes, std::uin
   const std::uint32_t reach = nodes * stride;
   const std::uint32_t each = nodes_per_host(cluster);
   if (nodes == 1) return {.link = cluster.link};
-  if (cluster.host_link && reach <= each) return {*cluster.host_link, true};
+  if (cluster.host_link && reach <= each) {
+    GroupNetwork inside{*cluster.host_link, true};
+    if (cluster.of_machine) inside.link.span = {.hosts = 1};
+    return inside;
+  }
   GroupNetwork network{.link = cluster.link};
+  if (cluster.of_machine) {
+    const std::uint32_t on_host = std::max(1U, each / stride);  // ranks of the group
+    network.link.span = {nodes / std::min(nodes, on_host), 1, cluster.link.bandwidth};
+  }
   if (cluster.host_link) network.flows = flows_out_of(each, nodes, stride, pattern);
   const auto narrow = [&](double bandwidth, double latency_s) {
     network.link.bandwidth = std::min(network.link.bandwidth, bandwidth);

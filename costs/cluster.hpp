@@ -81,6 +81,8 @@ struct Cluster {
   /// Every node is a site, `link` what joins it to others, and gpus_per_node counts the GPUs of all
   /// its machines. Without racks and a host_link.
   std::optional<SiteCosts> site = {};
+  /// Hosts are Profile::machine, so that links of collectives say how many of them they span.
+  bool of_machine = false;
 };
 
 /// The machines that a node consists of: 1, or a site's.

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <limits>
 
 namespace hipress::costs {
 namespace {
@@ -47,13 +49,13 @@ double exchange_s(double nodes, std::int64_t bytes, const LinkCosts& link) {
 }  // namespace
 
 const CollectiveRow kAllReduce{"all-reduce", "an ideal ring, 2(N-1)·(o + S/(N·B) + L)",
-                               all_reduce_s, &Profile::all_reduce};
+                               all_reduce_s, &Profile::all_reduce, Operation::kAllReduce};
 const CollectiveRow kAllGather{"all-gather", "an ideal ring, (N-1)·(o + S/(N·B) + L)", ring_s,
-                               &Profile::all_gather};
+                               &Profile::all_gather, Operation::kAllGather};
 const CollectiveRow kReduceScatter{"reduce-scatter", "an ideal ring, (N-1)·(o + S/(N·B) + L)",
-                                   ring_s, &Profile::reduce_scatter};
+                                   ring_s, &Profile::reduce_scatter, Operation::kReduceScatter};
 const CollectiveRow kAllToAll{"all-to-all", "messages one by one, (N-1)·o + (N-1)/N·S/B + L",
-                              exchange_s, &Profile::all_to_all};
+                              exchange_s, &Profile::all_to_all, Operation::kAllToAll};
 
 double wire_s(const CollectiveRow& row, std::uint32_t nodes, std::int64_t bytes,
               const LinkCosts& link) {
@@ -61,7 +63,7 @@ double wire_s(const CollectiveRow& row, std::uint32_t nodes, std::int64_t bytes,
 }
 
 CollectiveCosts::CollectiveCosts(const Profile& profile, const CollectiveRow& row)
-    : row_(row), link_(profile.link), measured_(profile.*row.measured) {
+    : row_(row), link_(profile.link), measured_(profile.*row.measured), machine_(profile.machine) {
   if (limited_by_cores(profile)) cores_ = profile.cores;
 }
 
@@ -71,8 +73,53 @@ double CollectiveCosts::seconds(std::uint32_t nodes, std::int64_t bytes, const L
   if (nodes < 2) return 0;
   const auto exact = measured_.find(n);
   if (exact != measured_.end() && is_same_wire(link, link_)) return exact->second(bytes);
+  if (is_modelled(nodes, link)) return modelled_s(nodes, bytes, link);
   const double wire = row_.ideal_s(n, bytes, link), core = core_s(n, bytes);
   return cores_ > 0 ? std::max(wire, core * ranks_per_core) : wire + core;
+}
+
+/// True if the ranks are spread evenly over hosts of the machine.
+bool CollectiveCosts::is_modelled(std::uint32_t nodes, const LinkCosts& link) const {
+  const std::uint32_t hosts = link.span.hosts;
+  return machine_ && hosts > 0 && nodes % hosts == 0 && nodes / hosts <= machine_->gpus;
+}
+
+Ranks CollectiveCosts::ranks(std::uint32_t nodes, const LinkCosts& link) const {
+  Ranks ranks = {.hosts = link.span.hosts, .gpus = nodes};
+  if (ranks.hosts > 1) {
+    ranks.host_bandwidth = link.span.host_bandwidth;
+    ranks.latency_s = link.latency_s;
+  }
+  return ranks;
+}
+
+double CollectiveCosts::modelled_s(std::uint32_t nodes, std::int64_t bytes,
+                                   const LinkCosts& link) const {
+  const double shared = static_cast<double>(bytes) / link.span.rails;
+  const auto time_s = [&](const Ranks& of) {
+    return collective_time(*machine_, of, row_.operation, shared).seconds;
+  };
+  const double modelled = time_s(ranks(nodes, link));
+  if (measured_.empty() || link.span.rails > 1) return modelled;
+  const auto nearest = std::ranges::min_element(measured_, {}, [&](const auto& one) {
+    return std::abs(std::log(static_cast<double>(one.first) / nodes));
+  });
+  const auto n = static_cast<std::uint32_t>(nearest->first);
+  const std::uint32_t hosts = std::max(1U, n / machine_->gpus);
+  if (n % hosts != 0 || n / hosts > machine_->gpus) return modelled;
+  return modelled * nearest->second(bytes) / time_s({.hosts = hosts, .gpus = n});
+}
+
+double CollectiveCosts::least_s_per_byte(std::uint32_t nodes, const LinkCosts& link) const {
+  if (!is_modelled(nodes, link) || !measured_.empty()) return 0;
+  // Each way takes a constant and less and less for a byte; at this size next to the least.
+  constexpr double kManyBytes = 1e15, kAbove = 0.999;
+  double least_s = std::numeric_limits<double>::infinity();
+  for (const CollectiveWay& way :
+       collective_ways(*machine_, ranks(nodes, link), row_.operation, kManyBytes)) {
+    least_s = std::min(least_s, way.seconds);
+  }
+  return kAbove * least_s / kManyBytes / link.span.rails;
 }
 
 double CollectiveCosts::core_s(int nodes, std::int64_t bytes) const {
@@ -100,6 +147,10 @@ std::string CollectiveCosts::diagnostic(std::uint32_t nodes) const {
   const auto n = static_cast<int>(nodes);
   if (nodes < 2 || measured_.contains(n)) return {};
   const std::string what = fmt::format("{} of {} nodes was not measured: ", row_.name, nodes);
+  if (measured_.empty() && machine_) {
+    return fmt::format("{}modelled as NCCL runs it on {} (docs/collectives.md)", what,
+                       machine_->name);
+  }
   if (measured_.empty()) return what + "taken as " + row_.formula + "; hipress-profile measures it";
   const auto above = measured_.upper_bound(n);
   if (above == measured_.end() || above == measured_.begin()) {
@@ -118,13 +169,13 @@ ShardCosts::ShardCosts(const Profile& profile)
 
 double ShardCosts::gather_s(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link,
                             double ranks_per_core) const {
-  if (gather_.is_measured()) return gather_.seconds(nodes, bytes, link, ranks_per_core);
+  if (gather_.is_known()) return gather_.seconds(nodes, bytes, link, ranks_per_core);
   return all_reduce_.seconds(nodes, bytes, link, ranks_per_core) / 2;
 }
 
 double ShardCosts::reduce_scatter_s(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link,
                                     double ranks_per_core) const {
-  if (!reduce_scatter_.is_measured()) {
+  if (!reduce_scatter_.is_known()) {
     return all_reduce_.seconds(nodes, bytes, link, ranks_per_core) / 2;
   }
   return reduce_scatter_.seconds(nodes, bytes, link, ranks_per_core);
@@ -136,7 +187,7 @@ double ShardCosts::all_to_all_s(std::uint32_t nodes, std::int64_t bytes, const L
 }
 
 std::string ShardCosts::diagnostic(std::uint32_t nodes) const {
-  if (!gather_.is_measured() || !reduce_scatter_.is_measured()) {
+  if (!gather_.is_known() || !reduce_scatter_.is_known()) {
     return all_reduce_.diagnostic(nodes);
   }
   const std::string of_gather = gather_.diagnostic(nodes);

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "costs/collective_model.hpp"
 #include "costs/profile.hpp"
 
 namespace hipress::costs {
@@ -13,6 +15,7 @@ struct CollectiveRow {
   const char* formula;  ///< of ideal_s, for readers
   double (*ideal_s)(double nodes, std::int64_t bytes, const LinkCosts& link);
   GatherCosts Profile::*measured;
+  Operation operation;  ///< of the model of hosts of GPUs
 };
 /// Rings of N−1 steps of o + S/(N·B) + L each, an all-reduce of twice as many; the last one in N−1
 /// messages one after the other: (N−1)·o + (N−1)/N·S/B + L.
@@ -35,15 +38,23 @@ double wire_s(const CollectiveRow& row, std::uint32_t nodes, std::int64_t bytes,
 /// The core time is a multiple of the ideal time on the profile's link, which is interpolated
 /// linearly between measured numbers of nodes and held beyond them. A profile without measurements
 /// has the ideal times.
+///
+/// On hosts of a machine (Profile::machine, LinkCosts::span) what was not measured takes what the
+/// model of collectives says (collective_model.hpp), times what the nearest measured number of
+/// nodes took beside the model.
 class CollectiveCosts {
  public:
   CollectiveCosts(const Profile& profile, const CollectiveRow& row);
 
-  bool is_measured() const { return !measured_.empty(); }
+  /// There are costs other than those of an ideal ring.
+  bool is_known() const { return !measured_.empty() || machine_.has_value(); }
 
   /// Seconds on `nodes` nodes, so many of which share a core.
   double seconds(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link,
                  double ranks_per_core = 1) const;
+
+  /// No size takes less for each of its bytes, on hosts of the machine.
+  double least_s_per_byte(std::uint32_t nodes, const LinkCosts& link) const;
 
   /// What a reader must know of costs for so many nodes ("not measured: …"); empty if they were
   /// measured.
@@ -52,10 +63,14 @@ class CollectiveCosts {
  private:
   double core_s(int nodes, std::int64_t bytes) const;
   double core_share(int nodes, std::int64_t bytes) const;
+  bool is_modelled(std::uint32_t nodes, const LinkCosts& link) const;
+  Ranks ranks(std::uint32_t nodes, const LinkCosts& link) const;
+  double modelled_s(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link) const;
 
   const CollectiveRow& row_;
   LinkCosts link_;
   GatherCosts measured_;
+  std::optional<Machine> machine_;
   int cores_ = 0;  ///< that the measured ranks shared; 0: it was not cores that limited them
 };
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <span>
 
+#include "costs/collective_model.hpp"
 #include "costs/description.hpp"
 #include "costs/link_yaml.hpp"
 #include "io/error.hpp"
@@ -47,6 +48,18 @@ void apply_link(const MachineOptions& options, LinkCosts& link) {
 
 void apply_gpus(const MachineOptions& options, LoadedMachines& machines) {
   Cluster& cluster = machines.cluster;
+  if (cluster.of_machine) {
+    if (options.gpus_per_node > 0) {
+      throw io::InputError(
+          "`gpus_per_node`: with a `machine` every GPU is a node; `gpus` says how many there are");
+    }
+    if (!options.gpu_bandwidth.empty() && cluster.host_link) {
+      Machine& machine = *machines.profile.machine;
+      machine.gpu_bandwidth = bandwidth_of(options.gpu_bandwidth, "`gpu_bandwidth`");
+      cluster.host_link->set_bandwidth(ring_bandwidth(machine));
+      return;
+    }
+  }
   if (options.gpus_per_node > 0) {
     const std::int64_t gpus = std::int64_t{options.gpus_per_node} * machines_per_node(cluster);
     if (gpus > kMaxNodes) {
@@ -211,8 +224,63 @@ void warn_of_replaced_link(const MachineOptions& options, LoadedMachines& machin
   machines.warnings.push_back(std::move(text));
 }
 
+/// How many GPUs a request is about: those of `gpus`, or `nodes`, or all of the hosts.
+Ranks ranks_of(const MachineOptions& options, const Machine& machine, std::uint32_t nodes) {
+  if (options.gpus > 0 && nodes > 0 && options.gpus != nodes) {
+    throw io::InputError(
+        fmt::format("`gpus` {} and {} nodes contradict each other: with a `machine` every GPU is a "
+                    "node, so leave one of them out",
+                    options.gpus, nodes));
+  }
+  Ranks ranks = {.hosts = options.hosts, .gpus = options.gpus > 0 ? options.gpus : nodes};
+  if (ranks.hosts == 0) ranks.hosts = (std::max(ranks.gpus, 1U) + machine.gpus - 1) / machine.gpus;
+  if (ranks.gpus == 0) ranks.gpus = ranks.hosts * machine.gpus;
+  if (ranks.gpus > kMaxNodes || ranks.gpus % ranks.hosts != 0 || ranks.per_host() > machine.gpus ||
+      ranks.per_host() == 0) {
+    throw io::InputError(
+        fmt::format("`gpus` {} on {} hosts: give a multiple of `hosts`, at most {} on each, which "
+                    "is what machine {} has",
+                    ranks.gpus, ranks.hosts, machine.gpus, machine.name));
+  }
+  if (ranks.hosts > 1 && machine.network == nullptr) {
+    throw io::InputError(
+        fmt::format("`hosts` {}: machine {} has no network", ranks.hosts, io::quote(machine.name)));
+  }
+  return ranks;
+}
+
+/// Every GPU is a node; those of a host share its cards, and reach each other over its fabric.
+Cluster cluster_of_machine(const MachineOptions& options, const Profile& profile,
+                           std::uint32_t nodes) {
+  if (!options.cluster.empty()) {
+    throw io::InputError("`machine` and `cluster` both say what hosts are: leave one of them out");
+  }
+  const Machine& machine = *profile.machine;
+  const Ranks ranks = ranks_of(options, machine, nodes);
+  Cluster cluster = cluster_from_profile(profile, ranks.gpus);
+  cluster.name = machine.name;
+  cluster.of_machine = true;
+  for (std::uint32_t node = 0; node < ranks.gpus; ++node) {
+    cluster.host[node] = node / ranks.per_host();
+  }
+  if (machine.network != nullptr) {
+    cluster.link.set_bandwidth(machine.host_bandwidth());
+    cluster.link.latency_s = machine.network_latency_s;
+  }
+  if (ranks.per_host() > 1) {
+    cluster.host_link = LinkCosts{.overhead_s = kUsualGpuLink.overhead_s};
+    cluster.host_link->set_bandwidth(ring_bandwidth(machine));
+  }
+  return cluster;
+}
+
 Cluster read_any_cluster(const MachineOptions& options, const Profile& profile, std::uint32_t nodes,
                          std::uint32_t otherwise) {
+  if (profile.machine) return cluster_of_machine(options, profile, nodes);
+  if (options.hosts > 0 || options.gpus > 0) {
+    throw io::InputError(fmt::format("`{}` counts what a `machine` has: name one, p5.48xlarge",
+                                     options.hosts > 0 ? "hosts" : "gpus"));
+  }
   if (!options.cluster.empty()) return read_cluster(options.cluster, profile, nodes);
   return cluster_from_profile(profile, nodes > 0 ? nodes : otherwise);
 }
@@ -220,8 +288,8 @@ Cluster read_any_cluster(const MachineOptions& options, const Profile& profile, 
 }  // namespace
 
 bool MachineOptions::names_cluster() const {
-  return !cluster.empty() || !bandwidth.empty() || !latency.empty() || !overhead.empty() ||
-         gpus_per_node > 0 || !gpu_bandwidth.empty();
+  return !machine.empty() || !cluster.empty() || !bandwidth.empty() || !latency.empty() ||
+         !overhead.empty() || gpus_per_node > 0 || !gpu_bandwidth.empty();
 }
 
 void scale_kernels(double memory_bandwidth, Profile& profile) {
@@ -249,10 +317,28 @@ LoadedMachines load(const MachineOptions& options, Profile profile, std::uint32_
   return machines;
 }
 
+namespace {
+
+/// The profile that is named, or the machine's kernels at its memory bandwidth.
+Profile read_costs(const MachineOptions& options) {
+  if (options.machine.empty()) {
+    return read_profile(options.profile.empty() ? std::string(kDefaultProfile) : options.profile);
+  }
+  Machine machine = read_machine(options.machine);
+  Profile profile = read_profile(options.profile.empty() ? machine.kernels : options.profile);
+  if (options.profile.empty()) {
+    scale_kernels(machine.memory_bandwidth, profile);
+    profile.name = machine.name;
+  }
+  profile.machine = std::move(machine);
+  return profile;
+}
+
+}  // namespace
+
 LoadedMachines load(const MachineOptions& options, std::uint32_t nodes, std::uint32_t otherwise) {
   LoadedMachines scaled;
-  scaled.profile =
-      read_profile(options.profile.empty() ? std::string(kDefaultProfile) : options.profile);
+  scaled.profile = read_costs(options);
   apply_scale(options, scaled);
   apply_assumed_costs(options, scaled);
   LoadedMachines machines = load(options, std::move(scaled.profile), nodes, otherwise);

@@ -12,6 +12,9 @@ namespace hipress::costs {
 
 /// The machines that a tool's command line names, as it was given; empty and 0: not given.
 struct MachineOptions {
+  std::string machine = {};  ///< a file or a shipped machine's name: hosts of GPUs
+  std::uint32_t hosts = 0;   ///< of the machine
+  std::uint32_t gpus = 0;    ///< of all of its hosts together; 0: all that they have
   std::string profile = {};  ///< a file or a shipped profile's name
   std::string cluster = {};  ///< a file
   /// Short forms of a cluster file's link.bandwidth, .latency and .overhead, gpus_per_node and
@@ -24,6 +27,8 @@ struct MachineOptions {
   /// Algorithms that the profile has no costs of, and whose they are charged: "tern.pse=int4block".
   std::vector<std::string> assumed_costs = {};
 
+  /// The costs of kernels are said: by a profile, or by a machine.
+  bool names_profile() const { return !profile.empty() || !machine.empty(); }
   /// Something is said of the machines besides their profile.
   bool names_cluster() const;
 };
@@ -46,6 +51,9 @@ struct LoadedMachines {
 /// naming the option or file whose value has no unit, is out of range, or contradicts another.
 LoadedMachines load(const MachineOptions& options, std::uint32_t nodes, std::uint32_t otherwise);
 
+/// With a machine every GPU is a node, and without a profile the kernels are those that the machine
+/// names, scaled to its memory bandwidth.
+///
 /// The same with a profile that has been read, whose kernels stay as they are.
 LoadedMachines load(const MachineOptions& options, Profile profile, std::uint32_t nodes,
                     std::uint32_t otherwise);

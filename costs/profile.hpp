@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "costs/curve.hpp"
+#include "costs/machine.hpp"
 #include "costs/overlap.hpp"
 #include "costs/spread.hpp"
 #include "costs/stage_costs.hpp"
@@ -50,6 +51,14 @@ struct LinkCosts {
   double core_factor_interrupting = 1;  ///< times core_s_per_byte: what a byte costs that
                                         ///< interrupts long codec tasks (casync::kOfLongSlice)
   std::int64_t burst_bytes = 0;  ///< a port that has idled lets so much through at once; 0: none
+  /// Of a collective on hosts of a machine (Profile::machine).
+  struct Span {
+    std::uint32_t hosts = 0;    ///< over which its ranks are spread evenly; 0: not known
+    std::uint32_t rails = 1;    ///< GPUs of each rank, which take shares of the bytes
+    double host_bandwidth = 0;  ///< of all cards of a host, bytes per second
+    bool operator==(const Span&) const = default;
+  };
+  Span span = {};
   bool operator==(const LinkCosts&) const = default;
 
   /// Makes it another network, which carries so much either way. A burst is of the network that was
@@ -103,6 +112,9 @@ struct Profile {
   GatherCosts all_reduce;       ///< a library's own, x in bytes per node; empty: not measured
   /// A library's own, x in bytes of all shards together; empty: not measured.
   GatherCosts all_gather, reduce_scatter, all_to_all;
+  /// Hosts on which a library's collectives are modelled where they were not measured; no key of
+  /// the file.
+  std::optional<Machine> machine = {};
   std::optional<Spread> spread;    ///< none: not measured; spread_of() then assumes one
   Probes probes;                   ///< what drift is told by
   std::vector<std::string> notes;  ///< what a reader must know before trusting it

@@ -110,7 +110,7 @@ Prediction predict(const Scenario& scenario, const SimulateRequest& line, const 
   look_for_interrupt(hooks);
   Prediction prediction;
   expand(scenario, line, prediction);
-  if (line.machines.profile.empty()) {
+  if (!line.machines.names_profile()) {
     prediction.default_profile = costs::describe_origin(scenario.profile, false);
   }
   prediction.names = casync::unit_names(casync::make_layout(scenario.model, scenario.plan));

@@ -89,7 +89,7 @@ Json about_json(const Planned& planned) {
           {"output", planned.request.output},
           {"machines", sentence(costs::describe_machines(
                            planned.prepared.profile, problem.machines->cluster, problem.model))},
-          {"profile_given", !request.machines.profile.empty()},
+          {"profile_given", request.machines.names_profile()},
           {"model", model_json(problem.model)},
           {"profile", profile_json(planned.prepared.profile)}};
 }

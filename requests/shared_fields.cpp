@@ -15,6 +15,17 @@ namespace hipress::requests {
 void add(Fields& fields, costs::MachineOptions& options, std::string_view without_profile) {
   fields.under(headings::kMachines);
   fields
+      .add("machine", &options.machine,
+           "Hosts of GPUs: a machine's file or a shipped machine, such as p5.48xlarge; it makes "
+           "cluster and profile, and a library's collectives are modelled (docs/collectives.md)")
+      .file();
+  fields.add("hosts", &options.hosts, "Hosts of the `machine` (default: as many as `gpus` need)")
+      .from(1, costs::kMaxNodes);
+  fields
+      .add("gpus", &options.gpus,
+           "GPUs of all hosts of the `machine` together, each a node (default: all that they have)")
+      .from(1, costs::kMaxNodes);
+  fields
       .add("profile", &options.profile,
            fmt::format("Costs: a profile.yaml or a shipped profile, such as h100-100g ({})",
                        without_profile))

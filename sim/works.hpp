@@ -74,7 +74,9 @@ class Works {
                    const costs::LinkCosts& link) const {
     const std::int64_t all = costs_.group_time(task, nodes, link, ranks_per_core_).count();
     // L, each time that a message is waited for; a library that was measured may take less.
-    const double waits = task.kind == casync::Kind::kAllToAll ? 1 : nodes - 1.0;
+    // Over hosts of a machine, only steps to the next host wait for L.
+    const double steps = link.span.hosts > 0 ? link.span.hosts - 1.0 : nodes - 1.0;
+    const double waits = task.kind == casync::Kind::kAllToAll ? std::min(1.0, steps) : steps;
     const std::int64_t latency =
         std::min(all, casync::from_seconds(waits * link.latency_s).count());
     return {all - latency, latency};

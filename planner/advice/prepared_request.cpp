@@ -97,7 +97,7 @@ void PreparedRequest::read_machines() {
   if (!searches()) cluster = for_plan(cluster, request.analysis.plan);
   problem.nodes = cluster.nodes;
   secopa_profile = profile_on_link(profile, cluster.link);
-  if (!request.machines.profile.empty()) problem.profile = &secopa_profile;
+  if (request.machines.names_profile()) problem.profile = &secopa_profile;
   machines.emplace(Machines{profile, cluster, sim::parse_network(request.network)});
   machines->memory_bytes = static_cast<double>(io::available_memory()) / std::max(1u, request.jobs);
   // Other searches go on until they are done, and evaluations are counted rather than timed.

@@ -65,7 +65,7 @@ struct Request {
   /// The row of searches().
   std::string search_name() const {
     if (!search.empty()) return search;
-    const bool drop_in = machines.profile.empty() && !machines.names_cluster();
+    const bool drop_in = !machines.names_profile() && !machines.names_cluster();
     return drop_in ? "secopa" : "timeline";
   }
 };

@@ -148,6 +148,9 @@ Line LeastAllReduce::line() const {
   if (exact != profile.all_reduce.end() && ring_ == profile.link) {
     return LeastCost(exact->second, 1, 1, false).line();
   }
+  if (ring_.span.hosts > 0) {
+    return {0, kSlack * kPicosecondsPerSecond * costs_.least_s_per_byte(nodes_, ring_)};
+  }
   const double steps = kSlack * 2 * (nodes_ - 1) * kPicosecondsPerSecond;
   const double constant = steps * (ring_.overhead_s + ring_.latency_s) - 1;
   return {std::max(constant, 0.0), steps / nodes_ / ring_.bandwidth};

@@ -112,3 +112,76 @@ TEST_CASE("what gathers and scatters shards costs what was measured, else half a
   profile.all_gather = {{4, line(3 * 3 * 3e-6, 3 * 0.75e-9)}};
   CHECK(ShardCosts(profile).gather_s(8, 8000, profile.link) == Approx(3 * 7 * (3e-6 + 1e-6)));
 }
+
+namespace {
+
+/// H100 hosts of 8, and the link of a collective that spans so many of them.
+Profile on_h100() {
+  Profile profile = profile_with({});
+  profile.machine = read_machine("hgx-h100");
+  return profile;
+}
+LinkCosts spanning(const Profile& profile, std::uint32_t hosts, std::uint32_t rails = 1) {
+  LinkCosts link;
+  link.latency_s = profile.machine->network_latency_s;
+  link.set_bandwidth(profile.machine->host_bandwidth());
+  link.span = {hosts, rails, link.bandwidth};
+  return link;
+}
+double model_s(const Profile& profile, Ranks ranks, Operation operation, double bytes) {
+  return collective_time(*profile.machine, ranks, operation, bytes).seconds;
+}
+
+}  // namespace
+
+TEST_CASE("on hosts of a machine, what was not measured takes what the model says") {
+  const Profile profile = on_h100();
+  const AllReduceCosts costs(profile);
+  constexpr std::int64_t kBytes = 1 << 26;
+  CHECK(costs.seconds(16, kBytes, spanning(profile, 2)) ==
+        model_s(profile, {2, 16}, Operation::kAllReduce, kBytes));
+  CHECK_THAT(costs.diagnostic(16), Contains("modelled as NCCL runs it on hgx-h100"));
+  const ShardCosts shards(profile);
+  CHECK(shards.gather_s(8, kBytes, spanning(profile, 1)) ==
+        model_s(profile, {1, 8}, Operation::kAllGather, kBytes));
+  // Of a group with a GPU on each of 4 hosts.
+  CHECK(shards.reduce_scatter_s(4, kBytes, spanning(profile, 4)) ==
+        model_s(profile, {4, 4}, Operation::kReduceScatter, kBytes));
+  // Ranks that are hosts: each GPU of a host reduces an eighth over its own card.
+  CHECK(costs.seconds(4, kBytes, spanning(profile, 4, 8)) ==
+        model_s(profile, {4, 4}, Operation::kAllReduce, kBytes / 8.0));
+  // Twice the network makes a gather of hosts' only GPUs nearly twice as fast.
+  LinkCosts faster = spanning(profile, 4);
+  faster.span.host_bandwidth *= 2;
+  const double ratio =
+      shards.gather_s(4, 1 << 30, spanning(profile, 4)) / shards.gather_s(4, 1 << 30, faster);
+  CHECK(ratio > 1.9);
+  CHECK(ratio < 2);
+  // A link that does not say its hosts is one of a cluster file.
+  CHECK(costs.seconds(4, 4000, profile.link) == Approx(24e-6));
+}
+
+TEST_CASE("what was measured on a machine scales the model of other numbers of its hosts") {
+  Profile profile = on_h100();
+  profile.all_reduce = {{16, line(0, 1e-11)}};
+  const AllReduceCosts costs(profile);
+  constexpr std::int64_t kBytes = 1 << 28;
+  CHECK(costs.seconds(16, kBytes, spanning(profile, 2)) == Approx(kBytes * 1e-11));
+  const double beside = kBytes * 1e-11 / model_s(profile, {2, 16}, Operation::kAllReduce, kBytes);
+  CHECK(costs.seconds(32, kBytes, spanning(profile, 4)) ==
+        Approx(beside * model_s(profile, {4, 32}, Operation::kAllReduce, kBytes)));
+}
+
+TEST_CASE("no size takes less for each of its bytes than is said of a machine") {
+  const Profile profile = on_h100();
+  const AllReduceCosts costs(profile);
+  for (const std::uint32_t hosts : {1U, 2U, 3U, 16U}) {
+    const LinkCosts link = spanning(profile, hosts);
+    const double least = costs.least_s_per_byte(8 * hosts, link);
+    CHECK(least > 0);
+    for (std::int64_t bytes = 8; bytes <= std::int64_t{1} << 45; bytes *= 2) {
+      CHECK(costs.seconds(8 * hosts, bytes, link) >= least * static_cast<double>(bytes));
+    }
+  }
+  CHECK(costs.least_s_per_byte(8, profile.link) == 0);
+}

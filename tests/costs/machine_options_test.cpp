@@ -2,9 +2,11 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "costs/levels.hpp"
 #include "io/file.hpp"
 #include "tests/io/temporary_folder.hpp"
 
@@ -243,6 +245,59 @@ TEST_CASE("an edit of the memory bandwidth alone is warned of, and scaled to whe
         load({.profile = "v100-100g", .scale_kernels = "1.8TB/s"}, 4, 16).profile.merge);
   CHECK_THAT(load({.profile = "v100-100g", .scale_kernels = "900GB/s"}, 4, 16).warnings.at(0),
              Contains("`scale_kernels` has no effect"));
+}
+
+TEST_CASE("a machine makes nodes of GPUs, hosts that share their cards, and kernels") {
+  const LoadedMachines four = load({.machine = "p5.48xlarge", .hosts = 4}, 0, 16);
+  const Cluster& cluster = four.cluster;
+  CHECK(cluster.nodes == 32);
+  CHECK(cluster.host[7] == 0);
+  CHECK(cluster.host[8] == 1);
+  // 32 cards of 100 Gbit/s at 90 %; rings reach 84.4 % of 450 GB/s.
+  CHECK(cluster.link.bandwidth == Approx(32 * 12.5e9 * 0.9));
+  REQUIRE(cluster.host_link);
+  CHECK(cluster.host_link->bandwidth == Approx(0.844 * 450e9));
+  CHECK(four.profile.name == "p5.48xlarge");
+  CHECK(four.profile.merge == read_profile("h100-400g").merge);
+  // An A100 of 40 GB has 1555 of the 2039 GB/s that its starter profile is of.
+  const LoadedMachines a100 = load({.machine = "p4d.24xlarge"}, 0, 16);
+  CHECK(a100.cluster.nodes == 8);
+  CHECK(a100.profile.memory_bandwidth == 1555e9);
+  CHECK(load({.machine = "hgx-h100", .hosts = 2, .gpus = 4}, 0, 16).cluster.host ==
+        std::vector<std::uint32_t>{0, 0, 1, 1});
+  CHECK(load({.machine = "hgx-h100"}, 24, 16).cluster.host[23] == 2);
+  const LoadedMachines slow =
+      load({.machine = "hgx-h100", .hosts = 2, .bandwidth = "1Gbps"}, 0, 16);
+  CHECK(ring_costs(slow.cluster).span.host_bandwidth == 125e6);
+}
+
+TEST_CASE("links of a machine's cluster say how many hosts a collective spans") {
+  const Cluster cluster = load({.machine = "hgx-h100", .hosts = 4}, 0, 16).cluster;
+  CHECK(ring_costs(cluster).span.hosts == 4);
+  CHECK(group_network(cluster, 8, 1, Pattern::kRing).link.span.hosts == 1);
+  CHECK(group_network(cluster, 16, 1, Pattern::kRing).link.span.hosts == 2);
+  CHECK(group_network(cluster, 4, 8, Pattern::kRing).link.span.hosts == 4);
+  const std::optional<Cluster> two = in_two_levels(cluster);
+  REQUIRE(two);
+  CHECK(ring_costs(*two).span == LinkCosts::Span{4, 8, cluster.link.bandwidth});
+  // A cluster that is no machine's says nothing.
+  CHECK(ring_costs(load({}, 4, 16).cluster).span == LinkCosts::Span{});
+}
+
+TEST_CASE("machines that contradict the rest of a request are refused") {
+  const TemporaryFolder folder;
+  CHECK_THAT(refusal({.machine = "p5", .hosts = 2}), Contains("machine 'p5': neither a file nor"));
+  CHECK_THAT(refusal({.hosts = 2}), Contains("`hosts` counts what a `machine` has"));
+  CHECK_THAT(refusal({.gpus = 2}), Contains("`gpus` counts what a `machine` has"));
+  CHECK_THAT(refusal({.machine = "hgx-h100", .hosts = 4, .gpus = 30}),
+             Contains("`gpus` 30 on 4 hosts: give a multiple of `hosts`, at most 8 on each"));
+  CHECK_THAT(refusal({.machine = "hgx-h100", .hosts = 1, .gpus = 16}), Contains("at most 8"));
+  CHECK_THAT(refusal({.machine = "hgx-h100", .gpus_per_node = 8}),
+             Contains("`gpus_per_node`: with a `machine` every GPU is a node"));
+  CHECK_THAT(refusal({.machine = "hgx-h100", .cluster = folder.file("c.yaml", kClusterFile)}),
+             Contains("`machine` and `cluster` both say what hosts are"));
+  CHECK_THAT(complaint([] { load({.machine = "hgx-h100", .gpus = 8}, 16, 16); }),
+             Contains("`gpus` 8 and 16 nodes contradict each other"));
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ TRAINING = "tests/python/documented_test.py"
 PAGES = {
     "README.md": Page(),
     "docs/broadcast.md": Page(long=True, needs=("matplotlib",)),
+    "docs/collectives.md": Page(),
     "docs/c-api.md": Page(test="tests/package/build_consumer.cmake"),
     "docs/cluster.md": Page(long=True),
     "docs/evaluation.md": Page(long=True),

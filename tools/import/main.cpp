@@ -2,9 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <string_view>
 
 #include "requests/import_trace.hpp"
 #include "tools/frame.hpp"
+#include "tools/import/collectives_command.hpp"
 #include "tools/import/report.hpp"
 #include "tools/options/fields.hpp"
 
@@ -38,12 +40,16 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && argv[1] == std::string_view("collectives")) {
+    return traces::run_collectives_command(argc - 1, argv + 1);
+  }
   Options options;
   const tools::ToolInfo info = {
       .name = "hipress-import",
       .purpose =
           "Reads a trace of a training job: how much of a step is communication that nothing "
-          "hides, and the model that the job trains.",
+          "hides, and the model that the job trains.\nLogs of nccl-tests into a profile: "
+          "hipress-import collectives LOG (see hipress-import collectives --help).",
       .example = "hipress-import trace.json.gz --output model.yaml",
       .needs_arguments = true};
   return tools::run_tool(

@@ -79,7 +79,7 @@ std::string in_lines(const std::string& sentence) {
 std::string machines_of(const PreparedRequest& prepared, const Problem& problem) {
   const std::string machines =
       costs::describe_machines(prepared.profile, problem.machines->cluster, prepared.model);
-  if (!prepared.request.machines.profile.empty()) return machines;
+  if (prepared.request.machines.names_profile()) return machines;
   return fmt::format("{}; this profile {}", machines, costs::kWhyDefault);
 }
 

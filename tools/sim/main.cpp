@@ -7,6 +7,7 @@
 #include "requests/simulate.hpp"
 #include "tools/frame.hpp"
 #include "tools/sim/chakra_command.hpp"
+#include "tools/sim/collectives_command.hpp"
 #include "tools/sim/options.hpp"
 #include "tools/sim/report.hpp"
 #include "tools/sim/sweep_command.hpp"
@@ -37,7 +38,8 @@ int run_single(int argc, char** argv) {
           "Predicts one iteration of a plan: when every gradient is synchronised, and what that "
           "waits for.\nMany at once, to CSV: hipress-sim sweep SPEC.yaml --output FILE.csv (see "
           "hipress-sim sweep --help).\nA graph that --export-chakra wrote: hipress-sim --chakra "
-          "FOLDER (see hipress-sim --chakra FOLDER --help).",
+          "FOLDER (see hipress-sim --chakra FOLDER --help).\nCollectives of GPUs beside published "
+          "ones: hipress-sim collectives TABLE.csv.",
       .example =
           "hipress-sim --input vgg19 --plan all --topology RING --nnodes 8 --algorithm onebit",
       .needs_arguments = true};
@@ -52,6 +54,9 @@ int main(int argc, char** argv) {
   const bool reads_graph = std::any_of(argv + std::min(argc, 1), argv + argc, [](const char* one) {
     return std::string_view(one) == "--chakra" || std::string_view(one).starts_with("--chakra=");
   });
+  if (argc > 1 && argv[1] == std::string_view("collectives")) {
+    return sim::run_collectives_command(argc - 1, argv + 1);
+  }
   if (reads_graph && !sweeps) return sim::run_chakra_command(argc, argv);
   return sweeps ? sweep::run_sweep_command(argc - 1, argv + 1) : run_single(argc, argv);
 }

@@ -1,0 +1,162 @@
+#include "costs/machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <span>
+
+#include "io/error.hpp"
+#include "io/file.hpp"
+#include "io/input_file.hpp"
+#include "io/quantity.hpp"
+#include "io/suggestion.hpp"
+#include "io/yaml.hpp"
+
+namespace hipress::costs {
+namespace {
+
+using io::YamlNode;
+
+constexpr const char* kFolder = "machines";
+constexpr const char* kSchema = "hipress.machine/1";
+constexpr std::int64_t kMostGpus = 1 << 12;
+constexpr std::int64_t kMostCards = 1 << 10;
+
+/// Shares of NVLink's rate: NCCL, src/graph/topo.h, SM…_NVLINK_BW over the link's own rate.
+constexpr std::array<GpuGeneration, 5> kGenerations = {{
+    {"volta", 0, 20.0 / 25, "20 of 25 GB/s a link"},
+    {"ampere", 1, 20.0 / 25, "20 of 25 GB/s a link"},
+    {"ada", 1, 1, "no NVLink"},
+    {"hopper", 2, 20.6 / 25, "20.6 of 25 GB/s a link"},
+    {"blackwell", 3, 40.1 / 50, "40.1 of 50 GB/s a link"},
+}};
+
+constexpr std::array<FabricKind, 5> kFabrics = {{
+    {"nvswitch", "every GPU reaches every other at its full rate", true, true},
+    {"nvlink", "links between GPUs without a switch", true, false},
+    {"pcie", "GPUs write into each other over PCIe", false, false},
+    {"shm", "GPUs copy through the host's memory", false, false},
+    {"none", "a single GPU", false, false},
+}};
+
+/// Shares and latencies of the kinds: docs/collectives.md says of which tables.
+constexpr std::array<NetworkKind, 7> kNetworks = {{
+    {"infiniband", "GPUDirect RDMA over InfiniBand", 0.96, 2.5e-6, 0, true, true},
+    {"roce", "GPUDirect RDMA over Ethernet", 0.95, 4e-6, 0, true, true},
+    {"efa", "AWS's adapter with its plugin aws-ofi-nccl", 0.9, 17e-6, 0, true, true},
+    {"efa-v1", "AWS's adapter of P3 and P4", 0.86, 64e-6, 75e-6, false, true},
+    {"tcpx", "Google's GPUDirect-TCPX(O)", 0.92, 44e-6, 150e-6, false, false},
+    {"slingshot", "HPE Slingshot with aws-ofi-nccl", 0.92, 13e-6, 0, true, true},
+    {"ethernet", "TCP, through the host's memory", 0.8, 25e-6, 0, false, false},
+}};
+
+constexpr std::array<std::string_view, 3> kCpus = {"amd", "arm", "intel"};
+
+/// The row of that name, or an error that lists the others.
+template <typename Row>
+const Row& row_named(const YamlNode& node, std::span<const Row> rows) {
+  const std::string name = node.text();
+  std::vector<std::string_view> known;
+  for (const Row& row : rows) {
+    if (row.name == name) return row;
+    known.emplace_back(row.name);
+  }
+  node.fail("unknown " + io::quote(name) + io::suggestion(name, known));
+}
+
+void read_gpu(const YamlNode& gpu, Machine& machine) {
+  gpu.expect_keys({"name", "generation", "memory", "memory_bandwidth", "tflops", "kernels"});
+  machine.gpu = gpu.at("name").text();
+  machine.generation = &row_named<GpuGeneration>(gpu.at("generation"), kGenerations);
+  machine.memory_bytes = gpu.at("memory").size();
+  machine.memory_bandwidth = gpu.at("memory_bandwidth").bandwidth();
+  for (const auto& [dtype, tflops] : gpu.at("tflops").entries()) {
+    machine.peak[dtype] = 1e12 * tflops.number(1e-3, 1e6, "10^12 operations per second, dense");
+  }
+  machine.kernels = gpu.at("kernels").text();
+}
+
+void read_fabric(const YamlNode& fabric, Machine& machine) {
+  fabric.expect_keys({"kind", "bandwidth"});
+  machine.fabric = &row_named<FabricKind>(fabric.at("kind"), kFabrics);
+  if (machine.gpus == 1) return;
+  if (machine.fabric == &kFabrics.back()) {
+    fabric.at("kind").fail(fmt::format(
+        "{} GPUs are joined by something: nvswitch, nvlink, pcie or shm", machine.gpus));
+  }
+  machine.gpu_bandwidth = fabric.at("bandwidth").bandwidth();
+}
+
+void read_network(const YamlNode& network, Machine& machine) {
+  network.expect_keys({"kind", "cards", "rate", "share", "latency"});
+  machine.network = &row_named<NetworkKind>(network.at("kind"), kNetworks);
+  machine.cards = static_cast<std::uint32_t>(network.at("cards").integer(1, kMostCards));
+  machine.card_rate = network.at("rate").bandwidth();
+  const auto share = network.find("share");
+  machine.network_share =
+      share ? share->number(0.01, 1, "of the rate that collectives reach") : machine.network->share;
+  const auto latency = network.find("latency");
+  machine.network_latency_s = latency ? latency->duration() : machine.network->latency_s;
+}
+
+void read_cpu(const YamlNode& cpu, Machine& machine) {
+  cpu.expect_keys({"vendor", "cores"});
+  machine.cpu = cpu.at("vendor").text();
+  if (std::ranges::find(kCpus, machine.cpu) == kCpus.end()) {
+    cpu.at("vendor").fail("must be amd, arm or intel, got " + io::quote(machine.cpu));
+  }
+  machine.cores = static_cast<int>(cpu.at("cores").integer(1, 1 << 16));
+}
+
+/// Every section of figures names where they come from.
+void read_sources(const YamlNode& root, Machine& machine) {
+  const YamlNode sources = root.at("sources");
+  for (const auto& [section, source] : sources.entries()) {
+    machine.sources[section] = source.prose();
+  }
+  for (const char* section : {"gpu", "fabric", "network", "cpu"}) {
+    if (root.has(section) && !machine.sources.contains(section)) {
+      sources.fail(fmt::format("says nothing of {}: add where its figures come from", section));
+    }
+  }
+}
+
+}  // namespace
+
+Machine parse_machine(const std::string& text, const std::string& name) {
+  const YamlNode root = YamlNode::parse(text, name);
+  root.expect_keys({"schema", "name", "gpus", "gpu", "fabric", "network", "cpu", "sources"});
+  if (const YamlNode schema = root.at("schema"); schema.text() != kSchema) {
+    schema.fail(fmt::format("must be {}, got {}", kSchema, io::quote(schema.text())));
+  }
+  Machine machine;
+  machine.name = root.at("name").text();
+  machine.gpus = static_cast<std::uint32_t>(root.at("gpus").integer(1, kMostGpus));
+  read_gpu(root.at("gpu"), machine);
+  read_fabric(root.at("fabric"), machine);
+  if (const auto network = root.find("network")) read_network(*network, machine);
+  read_cpu(root.at("cpu"), machine);
+  read_sources(root, machine);
+  return machine;
+}
+
+std::vector<std::string> machine_names() { return io::data_names(kFolder, ".yaml"); }
+
+Machine read_machine(const std::string& path_or_name) {
+  // Names of machines have dots ("p5.48xlarge"), which names of other data have not.
+  const std::vector<std::string> shipped = machine_names();
+  std::string path = path_or_name;
+  if (std::ranges::binary_search(shipped, path_or_name)) {
+    path = io::data_file(fmt::format("{}/{}.yaml", kFolder, path_or_name));
+  } else if (!io::is_file(path_or_name)) {
+    const std::vector<std::string_view> known(shipped.begin(), shipped.end());
+    throw io::InputError(fmt::format("machine {}: neither a file nor a shipped machine{}",
+                                     io::quote(path_or_name), io::suggestion(path_or_name, known)));
+  }
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
+  return parse_machine(io::read_file(path, {.most_bytes = kMostBytes}), path);
+}
+
+}  // namespace hipress::costs

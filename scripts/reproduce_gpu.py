@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Lays what collectives of GPUs take, predicted from the machines' data sheets alone, beside what was published.
+
+    scripts/reproduce_gpu.py [FILE.csv...] [--json OUT] [--tools FOLDER]
+
+A file has the columns table, machine, hosts, gpus, collective, algorithm, bytes and time_s; machine is a name in machines/.
+Without files: costs/data/*.csv. hipress-sim collectives predicts; this script sums up errors by table, from 1 MiB on, and prints
+the tables that constants were fitted on apart from the others. Exit status 1 if the tool fails, 2 if the request is wrong.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+
+from whole_file import Unwritable, require_writable, write_json
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+#: Tables that the constants of costs/collective_model.cpp were fitted on. All others judge them.
+FITTED = {"a3_mega", "a4_gke", "gh200_slingshot", "h200", "oke_a100", "p5_efa", "rdma_h200", "vtrain_a100"}
+
+#: Errors of smaller collectives are latencies of one machine and day: they are given as factors.
+LEAST_BYTES = 1 << 20
+
+
+class Failed(Exception):
+    """The tool refused or failed; `status` is its own."""
+
+    def __init__(self, message: str, status: int):
+        super().__init__(message)
+        self.status = status
+
+
+def predicted(tools: pathlib.Path, files: list[str]) -> list[dict]:
+    """The rows of the files with their predictions."""
+    done = subprocess.run([tools / "hipress-sim", "collectives", *files, "--json"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed(done.stderr.strip(), 2 if done.returncode == 2 else 1)
+    return json.loads(done.stdout)["rows"]
+
+
+def quantile(values: list[float], share: float) -> float | None:
+    """The smallest value that at least that share of them does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
+
+
+def summed_up(table: str, rows: list[dict]) -> dict:
+    errors = [abs(row["error"]) for row in rows if row["bytes"] >= LEAST_BYTES]
+    factors = [max(1 + row["error"], 1 / (1 + row["error"])) for row in rows if row["bytes"] < LEAST_BYTES]
+    return {"table": table, "rows": len(rows), "rows_from_1mib": len(errors),
+            "median_abs_error": statistics.median(errors) if errors else None, "p90_abs_error": quantile(errors, 0.9),
+            "largest_factor_below_1mib": max(factors) if factors else None, "fitted": table in FITTED}
+
+
+def by_table(rows: list[dict]) -> list[dict]:
+    tables: dict[str, list[dict]] = {}
+    for row in rows:
+        tables.setdefault(row["table"], []).append(row)
+    return [summed_up(table, of_table) for table, of_table in tables.items()]
+
+
+def line(summary: dict) -> str:
+    def percent(value):
+        return "–" if value is None else f"{100 * value:.1f} %"
+
+    factor = summary["largest_factor_below_1mib"]
+    return (f"| {summary['table']} | {summary['rows']} | {percent(summary['median_abs_error'])} | "
+            f"{percent(summary['p90_abs_error'])} | {'–' if factor is None else f'{factor:.2f}'} |")
+
+
+def report(rows: list[dict]) -> str:
+    lines = []
+    tables = by_table(rows)
+    for title, fitted in (("Tables that constants were fitted on", True), ("Tables that judge them", False)):
+        chosen = [summary for summary in tables if summary["fitted"] == fitted]
+        if not chosen:
+            continue
+        of_chosen = [row for row in rows if (row["table"] in FITTED) == fitted]
+        lines += [f"{title}:", "", "| table | rows | median error | 90th percentile | largest factor below 1 MiB |",
+                  "|---|---|---|---|---|", *map(line, chosen), line(summed_up("all", of_chosen)), ""]
+    lines += ["All:", "", line(summed_up("all", rows))]
+    return "\n".join(lines)
+
+
+def run(options) -> None:
+    if options.json:
+        require_writable(options.json)
+    files = options.files or [str(path) for path in sorted((ROOT / "costs/data").glob("*.csv"))]
+    rows = predicted(options.tools.resolve(), files)
+    print(report(rows))
+    if options.json:
+        write_json(options.json, {"collectives": by_table(rows), "rows": rows})
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", metavar="FILE.csv", help="published collectives (default: costs/data/*.csv)")
+    parser.add_argument("--json", metavar="OUT", help="write errors by table, and rows, here")
+    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", metavar="FOLDER",
+                        help="where hipress-sim is (default: build/release/bin)")
+    options = parser.parse_args()
+    if not (options.tools / "hipress-sim").is_file():
+        parser.error(f"no hipress-sim in {options.tools}: scripts/build.sh demo builds it, --tools says where else it is")
+    try:
+        run(options)
+    except (Failed, Unwritable) as error:
+        print(f"reproduce_gpu.py: {error}", file=sys.stderr)
+        return getattr(error, "status", 2)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
