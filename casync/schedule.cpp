@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <optional>
 #include <stdexcept>
@@ -24,6 +25,22 @@ const ScheduleRow* find(std::string_view name) {
   const auto found =
       std::ranges::find_if(rows(), [&](const ScheduleRow* row) { return row->name == name; });
   return found == rows().end() ? nullptr : *found;
+}
+
+/// "; did you mean 'fsdp'? ", by the name that frameworks have for it, or by its spelling.
+std::string proposal(std::string_view name) {
+  std::string small(name);
+  std::ranges::transform(small, small.begin(), [](unsigned char c) {
+    return c == '-' ? '_' : static_cast<char>(std::tolower(c));
+  });
+  std::vector<std::string_view> names;
+  for (const ScheduleRow* row : rows()) {
+    for (const ScheduleAlias& one : row->aliases) {
+      if (one.name == small) return fmt::format("; did you mean '{}'? ", one.text);
+    }
+    names.push_back(row->name);
+  }
+  return io::before_known(name, names);
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -172,10 +189,8 @@ Schedule Schedule::read(std::string_view text) {
   const std::string_view name = trimmed(text.substr(0, bracket));
   const ScheduleRow* const row = find(name);
   if (row == nullptr) {
-    std::vector<std::string_view> names;
-    for (const ScheduleRow* known : rows()) names.push_back(known->name);
     throw std::invalid_argument(fmt::format("unknown schedule {}{}known are {}", io::quote(name),
-                                            io::before_known(name, names), schedule_names()));
+                                            proposal(name), schedule_names()));
   }
   ArgumentReader reader(*row);
   if (bracket != std::string_view::npos) {

@@ -80,6 +80,11 @@ struct ScheduleParameter {
 /// The values of a schedule's parameters, in the order of its row.
 using ScheduleValues = std::vector<std::int64_t>;
 
+/// A schedule's name elsewhere ("zero3"), in small letters, and the text that it has here.
+struct ScheduleAlias {
+  std::string_view name, text;
+};
+
 /// A way to train: which gradients are synchronised when. Adding one is one file that defines a
 /// row, and its place in schedules().
 struct ScheduleRow {
@@ -92,7 +97,8 @@ struct ScheduleRow {
   Timetable (*timetable)(const ScheduleValues& values, const models::Model& model);
   /// What training gives up for it, as a sentence; empty: nothing.
   std::string (*gives_up)(const ScheduleValues& values);
-  bool sharded = false;  ///< its timetables have Timetable::sharding
+  bool sharded = false;                         ///< its timetables have Timetable::sharding
+  std::span<const ScheduleAlias> aliases = {};  ///< proposed, not taken
 };
 
 /// A row with values for its parameters. The default is ddp.

@@ -107,6 +107,12 @@ std::string gives_up(const ScheduleValues& values) {
 
 }  // namespace
 
+namespace {
+constexpr ScheduleAlias kAliases[] = {{"diloco", "local(steps=100)"},
+                                      {"local_sgd", "local(steps=8)"},
+                                      {"localsgd", "local(steps=8)"}};
+}  // namespace
+
 /// Local updates: DiLoCo (Douillard et al., arXiv 2311.08105) with one fragment, Streaming DiLoCo
 /// (arXiv 2501.18512) with several. Every fragment is synchronised once in `steps` steps, or, where
 /// its turn takes longer, in fragments · every.
@@ -117,6 +123,7 @@ const ScheduleRow kLocal{.name = "local",
                          .parameters = kParameters,
                          .check = check,
                          .timetable = timetable,
-                         .gives_up = gives_up};
+                         .gives_up = gives_up,
+                         .aliases = kAliases};
 
 }  // namespace hipress::casync

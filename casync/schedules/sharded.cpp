@@ -96,6 +96,14 @@ void check_groups(const ScheduleValues& values) {
   }
 }
 
+constexpr ScheduleAlias kFsdpAliases[] = {
+    {"zero", "fsdp"},       {"zero2", "fsdp(reshard=false)"},
+    {"zero3", "fsdp"},      {"zero_2", "fsdp(reshard=false)"},
+    {"zero_3", "fsdp"},     {"fsdp1", "fsdp(prefetch=post)"},
+    {"fsdp2", "fsdp"},      {"fully_shard", "fsdp"},
+    {"full_shard", "fsdp"}, {"shard_grad_op", "fsdp(reshard=false)"}};
+constexpr ScheduleAlias kHsdpAliases[] = {{"hybrid_shard", "hsdp"}, {"hybrid", "hsdp"}};
+
 }  // namespace
 
 /// Fully sharded data parallel training, as PyTorch's FSDP2 orders it (torch/distributed/fsdp/
@@ -108,7 +116,8 @@ const ScheduleRow kFsdp{
     .check = nullptr,
     .timetable = over_all,
     .gives_up = nullptr,
-    .sharded = true};
+    .sharded = true,
+    .aliases = kFsdpAliases};
 
 /// The same within groups of neighbours, between which gradients are averaged.
 const ScheduleRow kHsdp{.name = "hsdp",
@@ -120,6 +129,7 @@ const ScheduleRow kHsdp{.name = "hsdp",
                         .check = check_groups,
                         .timetable = over_groups,
                         .gives_up = nullptr,
-                        .sharded = true};
+                        .sharded = true,
+                        .aliases = kHsdpAliases};
 
 }  // namespace hipress::casync

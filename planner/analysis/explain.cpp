@@ -160,7 +160,9 @@ GradientRow make_row(const Dissection& dissection, const casync::Layout& layout,
   GradientRow row;
   row.gradient = g;
   row.group = layout.is_group(unit) ? layout.units[unit].name : "";
-  row.ready_s = casync::to_seconds(dissection.use(g).ready);
+  // A layer's gradients become ready together.
+  const Picoseconds own = dissection.use(g).ready;
+  row.ready_s = casync::to_seconds(own.count() > 0 ? own : use.ready);
   row.done_s = std::max(row.ready_s, casync::to_seconds(use.done));
   row.on_path_s = casync::to_seconds(use.on_path);
   row.place = use.on_path.count() > 0                ? Place::kCritical

@@ -68,6 +68,9 @@ TEST_CASE("what is no schedule is refused with what there is") {
   CHECK_THAT(why("fast"), Contains("unknown schedule 'fast'; known are ddp, local, fsdp, hsdp"));
   CHECK_THAT(why(""), Contains("unknown schedule ''; known are"));
   CHECK_THAT(why("fsdpp"), Contains("unknown schedule 'fsdpp'; did you mean 'fsdp'? known are"));
+  CHECK_THAT(why("ZeRO-3"), Contains("unknown schedule 'ZeRO-3'; did you mean 'fsdp'? known are"));
+  CHECK_THAT(why("shard_grad_op"), Contains("did you mean 'fsdp(reshard=false)'?"));
+  CHECK_THAT(why("diloco"), Contains("did you mean 'local(steps=100)'?"));
   CHECK_THAT(why("fdsp"), Contains("unknown schedule 'fdsp'; did you mean 'fsdp'? known are"));
   CHECK_THAT(why("local(setps=10)"),
              Contains("does not take 'setps=10'; did you mean 'steps'? write local("));
