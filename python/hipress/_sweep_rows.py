@@ -15,6 +15,8 @@ RESULTS = ("iteration_s", "synchronisation_s", "compute_s", "exposed_communicati
 SERIES = ("plan", "algorithm", "rank", "ratio", "partitions", "schedule", "steps", "fragments", "reshard")
 #: Axes whose values speak for themselves.
 PLAIN = ("model", "topology", "algorithm", "plan")
+#: Values that go without saying.
+USUAL = {"schedule": "ddp"}
 #: Axes that a line may go over, the first that varies: its name and how many of its units one of the column's is.
 LINE_AXES = {"bandwidth_bytes_per_s": ("bandwidth, Gbit/s", 8e-9), "nodes": ("nodes", 1.0),
              "latency_s": ("latency, us", 1e6), "overhead_s": ("overhead, us", 1e6),
@@ -62,11 +64,17 @@ def name_of(row: Row, axis: str) -> str:
     return f"{value} nodes" if axis == "nodes" else f"{axis} {value}"
 
 
+def of_averages(rows: Sequence[Row], axes: Sequence[str]) -> List[str]:
+    """The axes that say something of the rows: plans of a schedule have that instead of the topology and algorithm of averages."""
+    scheduled = any(row.get("schedule") not in (None, "", USUAL["schedule"]) for row in rows)
+    return [axis for axis in axes if axis not in ("topology", "algorithm")] + ["schedule"] if scheduled else list(axes)
+
+
 def title_of(rows: Sequence[Row], beside: Sequence[str] = ()) -> str:
     """What was planned: the value of each axis that has one and says something, but of those beside."""
     shown = ("model", "plan", "topology", "algorithm", "nodes", "bandwidth_bytes_per_s", "profile", "cluster", "schedule")
-    usual = {"schedule": "ddp"}
-    one = [axis for axis in shown if axis in rows[0] and axis not in beside and rows[0][axis] not in ("", usual.get(axis)) and
+    one = [axis for axis in dict.fromkeys(of_averages(rows, shown))
+           if axis in rows[0] and axis not in beside and rows[0][axis] not in ("", USUAL.get(axis)) and
            len({row[axis] for row in rows}) == 1]
     return ", ".join(("plan " if axis == "plan" else "") + name_of(rows[0], axis) for axis in one)
 
@@ -81,7 +89,8 @@ def require_few(panels: Mapping[str, Any], axes: Iterable[str]) -> None:
 def panels_of(rows: Sequence[Row], within: Sequence[str], always: Sequence[str] = ()) -> Dict[str, List[Row]]:
     """{title: rows}: a panel for each combination of the axes that vary, but of those that vary within a panel."""
     apart = [axis for axis in varying(rows) if axis not in within]
-    shown = [axis for axis in axes_of(rows) if axis in apart or axis in always]
+    named = [axis for axis in of_averages(rows, always) if axis not in within]
+    shown = [axis for axis in axes_of(rows) if axis in apart or axis in named]
     panels: Dict[str, List[Row]] = {}
     for row in rows:
         panels.setdefault(", ".join(name_of(row, axis) for axis in shown), []).append(row)

@@ -114,6 +114,14 @@ class PlotTest(unittest.TestCase):
         self.assertEqual(_sweep_rows.break_even([(1, 1.2), (2, 1.1), (3, 1.0)]), (2, 3))
         self.assertEqual(_sweep_rows.describe_break_even([(1, 1.1), (2, 1.0), (3, 1.1)], "nodes"), "pays here and there")
 
+    def test_plans_of_a_schedule_have_no_topology_and_algorithm(self):
+        row = {"model": "gpt2", "plan": "best", "topology": "ps", "algorithm": "onebit", "schedule": "fsdp", "nodes": "4", "iteration_s": "1"}
+        self.assertEqual(_sweep_rows.title_of([row]), "gpt2, plan best, 4 nodes, schedule fsdp")
+        self.assertEqual(list(_sweep_rows.panels_of([row], ("nodes",), ("model", "topology", "algorithm"))), ["gpt2, schedule fsdp"])
+        self.assertEqual(list(_sweep_rows.panels_of([row], ("nodes", "schedule"), ("model", "topology"))), ["gpt2"])
+        means = {**row, "schedule": "ddp"}
+        self.assertEqual(_sweep_rows.title_of([means]), "gpt2, plan best, ps, onebit, 4 nodes")
+
     def test_the_speedup_is_over_the_plan_that_is_asked_for(self):
         point = {**dict.fromkeys(plot.NEEDED, "1"), "speedup_over_ddp": "3"}
         rows = [{**point, "plan": plan, "nodes": nodes, "iteration_s": time}
