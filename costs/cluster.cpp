@@ -25,11 +25,11 @@ std::vector<std::uint32_t> fill_hosts(std::uint32_t nodes, std::uint32_t nodes_p
   return host;
 }
 
-std::uint32_t read_nodes(const YamlNode& root, std::uint32_t asked) {
+std::uint32_t read_nodes(const YamlNode& root, std::uint32_t asked, NodeCount rule) {
   const auto node = root.find("nodes");
   if (!node && asked == 0)
     return static_cast<std::uint32_t>(root.at("nodes").integer(1, kMaxNodes));
-  if (!node) return asked;
+  if (!node || (asked > 0 && rule == NodeCount::kAsAsked)) return asked;
   const auto nodes = static_cast<std::uint32_t>(node->integer(1, kMaxNodes));
   if (asked > 0 && nodes != asked) {
     node->fail("the cluster has " + std::to_string(nodes) + " nodes, but " + std::to_string(asked) +
@@ -450,14 +450,15 @@ void read_hosts(const YamlNode& root, const Profile& profile, Cluster& cluster) 
 
 }  // namespace
 
-Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes) {
+Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes,
+                     NodeCount rule) {
   const YamlNode root = YamlNode::load(path);
   root.expect_keys({"name", "nodes", "nodes_per_host", "cores_per_host", "core_turn",
                     "host_memory_bandwidth", "link", "host_link", "rack", "slow_links", "sites",
                     "gpus_per_node", "gpu_link", "overlap", "compute_speed"});
   const auto sites = root.find("sites");
   Cluster cluster = cluster_from_profile(
-      profile, sites ? read_site_count(root, *sites, nodes) : read_nodes(root, nodes));
+      profile, sites ? read_site_count(root, *sites, nodes) : read_nodes(root, nodes, rule));
   if (const auto name = root.find("name")) cluster.name = name->text();
   if (const auto link = root.find("link")) {
     link->expect_keys({"overhead", "rate", "bandwidth", "bandwidth_both_ways", "burst", "latency",

@@ -12,11 +12,12 @@ namespace hipress::costs {
 
 /// The machines that a tool's command line names, as it was given; empty and 0: not given.
 struct MachineOptions {
-  std::string machine = {};  ///< a file or a shipped machine's name: hosts of GPUs
-  std::uint32_t hosts = 0;   ///< of the machine
-  std::uint32_t gpus = 0;    ///< of all of its hosts together; 0: all that they have
-  std::string profile = {};  ///< a file or a shipped profile's name
-  std::string cluster = {};  ///< a file
+  std::string machine = {};                ///< a file or a shipped machine's name: hosts of GPUs
+  std::uint32_t hosts = 0;                 ///< of the machine
+  std::uint32_t gpus = 0;                  ///< of all of its hosts together; 0: all that they have
+  std::string profile = {};                ///< a file or a shipped profile's name
+  std::string cluster = {};                ///< a file
+  NodeCount node_count = NodeCount::kOne;  ///< of the file and of who asks
   /// Short forms of a cluster file's link.bandwidth, .latency and .overhead, gpus_per_node and
   /// gpu_link.bandwidth. They go before what the file says.
   std::string bandwidth = {}, latency = {}, overhead = {};

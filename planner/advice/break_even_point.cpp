@@ -65,10 +65,11 @@ constexpr std::array kRows = {
         true,
         {2, 8192},
         {2, 2048},
-        [](const PreparedRequest& prepared) {
-          return static_cast<double>(prepared.machines->cluster.nodes);
+        [](const PreparedRequest& prepared) { return static_cast<double>(prepared.given_nodes); },
+        [](double value, Request& request) {
+          request.nodes = static_cast<std::uint32_t>(value);
+          request.machines.node_count = costs::NodeCount::kAsAsked;
         },
-        [](double value, Request& request) { request.nodes = static_cast<std::uint32_t>(value); },
         [](double value) { return fmt::format("{:.0f} nodes", value); }},
     QuantityRow{"compute-time",
                 "compute time",

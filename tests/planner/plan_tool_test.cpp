@@ -409,6 +409,25 @@ TEST_CASE_METHOD(PlanFixture, "break-even without a compute time says what it ta
   }
 }
 
+TEST_CASE_METHOD(PlanFixture, "a break-even over nodes counts those of the cluster file",
+                 "[tool]") {
+  write("c.yaml", "nodes: 4\ngpus_per_node: 2\nlink: {bandwidth: 10Gbps}\n");
+  for (const std::string schedule : {"ddp", "fsdp"}) {
+    const ToolRun done = run(
+        "hipress-plan --profile a100-25g --cluster c.yaml --break-even nodes --compute-time 20ms "
+        "--evaluations 5 --json --schedule " +
+        schedule);
+    CAPTURE(schedule, done.err);
+    REQUIRE(done.status == 0);
+    const auto found = nlohmann::json::parse(done.out).at("break_even");
+    CHECK(found.at("given") == 4);
+    std::vector<double> values;
+    for (const auto& at : found.at("curve")) values.push_back(at.at("value"));
+    CHECK(std::ranges::find(values, 2) != values.end());
+    CHECK(std::ranges::find(values, 8) != values.end());
+  }
+}
+
 TEST_CASE_METHOD(PlanFixture, "wrong requests of hipress-plan are refused with their remedy",
                  "[tool]") {
   SECTION("unknown topology") { refuses("--topology TREE", "TREE", "ps, ring"); }
@@ -431,10 +450,6 @@ TEST_CASE_METHOD(PlanFixture, "wrong requests of hipress-plan are refused with t
   }
   SECTION("break-even over a compute time that is not known") {
     refuses("--break-even compute-time", "not known", "--compute-time");
-  }
-  SECTION("break-even over nodes that a file counts") {
-    write("c.yaml", "nodes: 16\nlink: {bandwidth: 10Gbps}\n");
-    refuses("--cluster c.yaml --break-even nodes", "c.yaml", "take another quantity");
   }
   SECTION("unknown network") { refuses("--network torus", "torus", "port, fair"); }
   SECTION("unknown search") { refuses("--search magic", "magic", "secopa"); }
