@@ -94,7 +94,9 @@ Fields fields(PlanRequest& request) {
            "Algorithms that the plan may use, separated by commas (fp16 only if it is listed), or "
            "none; 'powersgd(rank=1|2|4)' tries several values of a parameter. All of them average "
            "gradients, except dgc with a momentum, which is an optimizer of its own (default: the "
-           "`pilot`'s, else those that are known not to slow learning, int8block,fp16, and coarser "
+           "`pilot`'s, else those that are known not to slow learning, int8block,fp16 "
+           "(int8block,bf16 of "
+           "sharded schedules), and coarser "
            "ones that `coarsest` asks for; of `search` secopa onebit,fp16; of a broadcast those "
            "that lose nothing)")
       .on_given([&request](const std::string&) { request.algorithms_given = true; });

@@ -31,8 +31,10 @@ namespace {
 
 constexpr std::uint32_t kDefaultNodes = 16;  // SeCoPa.py's
 
-/// Known not to slow learning, whatever the job: allowed where nothing else is asked for.
+/// Known not to slow learning, whatever the job: allowed where nothing else is asked for. Sharded
+/// jobs compute in bf16.
 constexpr const char* kSafe = "int8block,fp16";
+constexpr const char* kSafeInShards = "int8block,bf16";
 /// Where `coarsest` asks for more: one of each place in the order of accuracy.
 constexpr const char* kOfEachPlace = "int8block,fp16,int4block,terngrad,onebit";
 /// Published with SeCoPa.
@@ -98,7 +100,8 @@ std::string algorithms_of(const Request& request, const SearchRow& search,
   if (!request.algorithms.empty()) return request.algorithms;
   if (learning != nullptr) return fmt::format("{}", fmt::join(learning->algorithms(), ","));
   if (!search.simulates) return kPublished;
-  return request.coarsest.empty() ? kSafe : kOfEachPlace;
+  if (!request.coarsest.empty()) return kOfEachPlace;
+  return kind_of(request.schedule) == JobKind::kSharding ? kSafeInShards : kSafe;
 }
 
 void check(const Request& request) {
