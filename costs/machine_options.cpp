@@ -263,6 +263,7 @@ Cluster cluster_of_machine(const MachineOptions& options, const Profile& profile
   for (std::uint32_t node = 0; node < ranks.gpus; ++node) {
     cluster.host[node] = node / ranks.per_host();
   }
+  cluster.link.overhead_s = kUsualGpuLink.overhead_s;
   if (machine.network != nullptr) {
     cluster.link.set_bandwidth(machine.host_bandwidth());
     cluster.link.latency_s = machine.network_latency_s;

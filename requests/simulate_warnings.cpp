@@ -22,7 +22,7 @@ void warn_of_unused(const Scenario& scenario, const Prediction& prediction,
   // The plan has been read: what it brings was found trusted then.
   given.trust = {.named = {line.algorithm}, .everything = line.trust.everything};
   given.replicas = line.replicas;
-  given.profile = line.machines.names_profile();
+  given.profile = !line.machines.profile.empty();
   const std::vector<planner::NamedPlanRow> rows = planner::named_plan_rows();
   const auto made = std::ranges::find(rows, line.plan, &planner::NamedPlanRow::name);
   const bool is_soon_made = planner::kind_of_named_plan(line.plan) == planner::JobKind::kSharding;

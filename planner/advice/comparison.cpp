@@ -56,9 +56,10 @@ Comparison compare_with_baselines(const Problem& problem, SearchResult& found) {
     }
   }
   if (!costs::AllReduceCosts(machines.profile).diagnostic(problem.nodes).empty()) {
-    comparison.all_reduce_diagnostic = machines.profile.all_reduce.empty()
-                                           ? "all-reduce not measured: an ideal ring"
-                                           : "all-reduce of so many nodes not measured: estimated";
+    comparison.all_reduce_diagnostic =
+        !machines.profile.all_reduce.empty() ? "all-reduce of so many nodes not measured: estimated"
+        : machines.profile.machine           ? "all-reduce not measured: modelled"
+                                             : "all-reduce not measured: an ideal ring";
   }
   return comparison;
 }

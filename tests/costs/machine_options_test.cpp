@@ -255,6 +255,7 @@ TEST_CASE("a machine makes nodes of GPUs, hosts that share their cards, and kern
   CHECK(cluster.host[8] == 1);
   // 32 cards of 100 Gbit/s at 90 %; rings reach 84.4 % of 450 GB/s.
   CHECK(cluster.link.bandwidth == Approx(32 * 12.5e9 * 0.9));
+  CHECK(cluster.link.overhead_s == 5e-6);
   REQUIRE(cluster.host_link);
   CHECK(cluster.host_link->bandwidth == Approx(0.844 * 450e9));
   CHECK(four.profile.name == "p5.48xlarge");

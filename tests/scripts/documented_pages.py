@@ -37,9 +37,9 @@ TRAINING = "tests/python/documented_test.py"
 PAGES = {
     "README.md": Page(),
     "docs/broadcast.md": Page(long=True, needs=("matplotlib",)),
-    "docs/collectives.md": Page(),
     "docs/c-api.md": Page(test="tests/package/build_consumer.cmake"),
     "docs/cluster.md": Page(long=True),
+    "docs/collectives.md": Page(),
     "docs/evaluation.md": Page(long=True),
     "docs/replay.md": Page(),
     "docs/how-to/algorithm.md": Page(long=True),

@@ -59,6 +59,7 @@ CHECKS = {
     "README.md": readme,
     "docs/broadcast.md": prints("verified: yes", "from", files=("weights.yaml", "broadcast.png")),
     "docs/cluster.md": verified(1),
+    "docs/collectives.md": prints("p5.48xlarge", "a3_mega"),
     "docs/evaluation.md": prints("HiPress", "ZeRO"),
     "docs/replay.md": prints("verified: yes", files=("out/rank0/1.f32", "out/rank1/0.f32")),
     "docs/how-to/algorithm.md": prints("verified: yes", files=("plan.yaml",)),
