@@ -192,8 +192,9 @@ class Pilot:
             _require_plan(plan)
         self._document = self._known()
         self._processes: Optional[bool] = None  #: of torch.distributed; None: not known yet
-        self._since, self._done = time.monotonic(), 0
-        self._said = self._since
+        self._done = 0  #: steps of finished runs
+        self._begun: Optional[Tuple[float, int]] = None  #: when the first steps were seen, and how many
+        self._said = time.monotonic()
 
     def _known(self) -> Row:
         """What the file has of this pilot. InvalidRequest if it is of another one."""
@@ -244,10 +245,11 @@ class Pilot:
 
     def _say_time_left(self, total: int, running: Sequence[_Process]) -> None:
         now, done = time.monotonic(), self._done + sum(process.steps for process in running)
-        if now - self._said < _SAY_S or done == 0:
+        self._begun = self._begun or ((now, done) if done else None)
+        if now - self._said < _SAY_S or self._begun is None or done == self._begun[1]:
             return
         self._said = now
-        left = (total - done) * (now - self._since) / done
+        left = (total - done) * (now - self._begun[0]) / (done - self._begun[1])
         what = ", ".join(f"{process.task.named} step {process.steps}" for process in running)
         self._say(f"{what}; {_duration(left)} left")
 
