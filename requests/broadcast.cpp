@@ -16,14 +16,13 @@
 #include "planner/timing/forecast.hpp"
 #include "plans/broadcast.hpp"
 #include "plans/plan_file.hpp"
+#include "requests/result_forms.hpp"
 
 namespace hipress::requests {
 
 using namespace planner;
 
 namespace {
-
-using Json = io::Document;
 
 constexpr std::uint32_t kDefaultNodes = 16;
 constexpr double kBudget_s = 10;
@@ -191,29 +190,52 @@ std::unique_ptr<const PlannedBroadcast> plan_broadcast(const PlanRequest& reques
   return planned;
 }
 
-io::Document document(const PlannedBroadcast& planned) {
-  const BroadcastResult& found = planned.found;
-  const std::optional<sim::Interval>& range = planned.range;
-  const auto to_json = [](const BroadcastChoice& choice) {
-    return Json{{"topology", choice.topology},       {"algorithm", codec_name(choice)},
-                {"chunks", choice.chunks},           {"chunk_elements", choice.chunk_elements},
-                {"predicted_s", choice.seconds},     {"counts", choice.counts},
-                {"simulations", choice.simulations}, {"proven", choice.proven}};
-  };
-  Json json = {{"operation", "broadcast"},
-               {"root", found.plan.root},
-               {"nodes", found.plan.nodes},
-               {"tensors", planned.model.gradients.size()},
-               {"elements", models::total_elements(planned.model)}};
-  json.update(to_json(found.best));
-  json["proven"] = found.proven;
-  json["predicted_s_p10"] = range ? Json(range->p10_s) : Json();
-  json["predicted_s_p90"] = range ? Json(range->p90_s) : Json();
-  json["choices"] = Json::list();
-  for (const BroadcastChoice& choice : found.choices) json["choices"].push_back(to_json(choice));
-  json["output"] = planned.output.empty() ? Json() : Json(planned.output);
-  return json;
+namespace {
+
+void fill_choice(Record& record, const BroadcastChoice& choice) {
+  record.add("topology", choice.topology, "How they travel");
+  record.add("algorithm", codec_name(choice), "What they are encoded with");
+  record.add("chunks", choice.chunks, "Chunks that a tensor is cut into");
+  record.add("chunk_elements", choice.chunk_elements, "Elements of a chunk");
+  record.add("predicted_s", choice.seconds, "The simulated time, in seconds");
+  record.add("counts", choice.counts, "Numbers of chunks that were possible");
+  record.add("simulations", choice.simulations, "Numbers of chunks that were simulated");
+  record.add("proven", choice.proven, "Whether no number of chunks is faster");
 }
+
+}  // namespace
+
+/// `planned` is null for the schema.
+void fill(Record& record, const PlannedBroadcast* planned) {
+  const BroadcastResult found = planned != nullptr ? planned->found : BroadcastResult();
+  const auto end = [&](double sim::Interval::*of) {
+    const bool known = planned != nullptr && planned->range;
+    return known ? std::optional(*planned->range.*of) : std::nullopt;
+  };
+  record.add("operation", "broadcast", "broadcast");
+  record.add("root", found.plan.root, "The node that has the values");
+  record.add("nodes", found.plan.nodes, "Nodes that are to have them");
+  record.add(
+      "tensors", [&] { return planned->model.gradients.size(); }, "Tensors that are sent");
+  record.add(
+      "elements", [&] { return models::total_elements(planned->model); },
+      "Their elements together");
+  fill_choice(record, found.best);
+  record.add("proven", found.proven, "Whether no other choice is faster");
+  record.add("predicted_s_p10", end(&sim::Interval::p10_s), "One broadcast in ten is faster");
+  record.add("predicted_s_p90", end(&sim::Interval::p90_s), "One broadcast in ten is slower");
+  record.list("choices", found.choices,
+              "The best of each topology and algorithm, the fastest first", fill_choice);
+  const bool written = planned != nullptr && !planned->output.empty();
+  record.add("output", written ? std::optional(planned->output) : std::nullopt,
+             "The plan file that was written");
+}
+
+constinit const ResultForm kBroadcastForm = {"plan", "A broadcast's plan",
+                                             "Of a plan request with `job` broadcast",
+                                             schema_of<const PlannedBroadcast*>};
+
+io::Document document(const PlannedBroadcast& planned) { return document_of(&planned); }
 
 void refuse_broadcast_fields(const BroadcastRequest& options) {
   const auto refuse = [](const char* option, bool given) {

@@ -136,12 +136,10 @@ class Candidates {
     Candidate& best = found_[rows.chosen];
     for (const std::string& warning : *warnings_) warn(hooks_, warning);
     add_baselines_of_others(best);
-    const PreparedRequest& prepared = *best.prepared;
-    if (prepared.problem.machines->budget && compares_)
-      prepared.problem.machines->budget->restart();
+    const auto& budget = best.prepared->problem.machines->budget;
+    if (budget && compares_) budget->restart();
     return std::make_unique<Planned>(Planned{.request = with(base_),
-                                             .owner = std::move(best.prepared),
-                                             .prepared = prepared,
+                                             .prepared = std::move(best.prepared),
                                              .advice = std::move(best.advice),
                                              .schedules = std::move(rows)});
   }
@@ -264,7 +262,7 @@ std::unique_ptr<Planned> best_of_rules(const PlanRequest& request, const Hooks& 
     rows[of_plan[k]].not_chosen = reason_against(plans[k], plans[chosen], INT64_MAX);
   }
   best[chosen]->schedules->wraps = std::move(rows);
-  const auto& budget = best[chosen]->prepared.problem.machines->budget;
+  const auto& budget = best[chosen]->prepared->problem.machines->budget;
   if (budget) budget->restart();
   return std::move(best[chosen]);
 }
@@ -304,11 +302,8 @@ std::unique_ptr<Planned> best_candidate(const PlanRequest& request, const Hooks&
   if (prepared->searches() && !fits(*advice.problem, advice.found.plan)) {
     refuse_memory(memory.total());
   }
-  const PreparedRequest& reference = *prepared;
-  return std::make_unique<Planned>(Planned{.request = request,
-                                           .owner = std::move(prepared),
-                                           .prepared = reference,
-                                           .advice = std::move(advice)});
+  return std::make_unique<Planned>(
+      Planned{.request = request, .prepared = std::move(prepared), .advice = std::move(advice)});
 }
 
 void check(const PlanRequest& request) {

@@ -10,12 +10,15 @@ std::vector<std::pair<std::string, double>> shares_of(const models::Mix& mix) {
   return shares;
 }
 
-void add_mix(const costs::Cluster& cluster, const models::Model& model, io::Document& report) {
-  if (!cluster.overlap.matrix) return;
-  for (const auto& [name, share] : shares_of(model.mix.value_or(models::assumed_mix()))) {
-    report["mix"][name] = share;
-  }
-  report["mix_assumed"] = !model.mix.has_value();
+void fill_mix(Record& record, const costs::Cluster* cluster, const models::Model* model) {
+  record.section(cluster != nullptr && cluster->overlap.matrix, [&] {
+    record.by_name(
+        "mix", [&] { return shares_of(model->mix.value_or(models::assumed_mix())); },
+        "Shares of classes in the computation, where factors are by class", "A share from 0 to 1");
+    record.add(
+        "mix_assumed", [&] { return !model->mix.has_value(); },
+        "Whether the model has no mix, so that one was assumed");
+  });
 }
 
 }  // namespace hipress::requests

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "costs/cluster.hpp"
-#include "io/document.hpp"
 #include "models/model.hpp"
+#include "requests/record.hpp"
 
 namespace hipress::requests {
 
@@ -14,7 +14,7 @@ namespace hipress::requests {
 std::vector<std::pair<std::string, double>> shares_of(const models::Mix& mix);
 
 /// Adds the mix that the prediction rests on, `mix`, and whether it was assumed, `mix_assumed`,
-/// where the cluster's overlap tells classes of computation apart.
-void add_mix(const costs::Cluster& cluster, const models::Model& model, io::Document& report);
+/// where the cluster's overlap tells classes of computation apart. Null pointers are for schemas.
+void fill_mix(Record& record, const costs::Cluster* cluster, const models::Model* model);
 
 }  // namespace hipress::requests

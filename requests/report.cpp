@@ -79,19 +79,19 @@ Json profile_json(const costs::Profile& profile) {
 Json about_json(const Planned& planned) {
   const Advice& advice = planned.advice;
   const Problem& problem = *advice.problem;
-  const Request& request = planned.prepared.request;
+  const Request& request = planned.prepared->request;
   return {{"tool", io::version()},
           {"nodes", advice.found.plan.nodes},
           {"gpus_per_node", problem.machines->cluster.gpus_per_node},
           {"network", request.network},
           {"transfer_order", casync::to_string(advice.found.transfer_order)},
-          {"search", planned.prepared.searches() ? Json(request.search_name()) : Json()},
+          {"search", planned.prepared->searches() ? Json(request.search_name()) : Json()},
           {"output", planned.request.output},
           {"machines", sentence(costs::describe_machines(
-                           planned.prepared.profile, problem.machines->cluster, problem.model))},
+                           planned.prepared->profile, problem.machines->cluster, problem.model))},
           {"profile_given", !request.machines.profile.empty()},
           {"model", model_json(problem.model)},
-          {"profile", profile_json(planned.prepared.profile)}};
+          {"profile", profile_json(planned.prepared->profile)}};
 }
 
 /// Of document() what the page shows: not what `explain` and `compare` say of every gradient.

@@ -16,7 +16,7 @@
 #include "io/processors.hpp"
 #include "kernels/codec/algorithm_list.hpp"
 #include "requests/headings.hpp"
-#include "requests/keys/forms.hpp"
+#include "requests/result_forms.hpp"
 #include "requests/shared_fields.hpp"
 
 namespace hipress::requests {
@@ -238,8 +238,8 @@ void fill(Record& record, const Swept& swept) {
   record.add("rows", rows, "Values of a row in the order of the columns; null where there is none");
 }
 
-constinit const ResultForm kSweepForm = {
-    "sweep", "A sweep", "Of a sweep request", {}, schema_of<Swept>};
+constinit const ResultForm kSweepForm = {"sweep", "A sweep", "Of a sweep request",
+                                         schema_of<Swept>};
 
 io::Document document(const Swept& swept) { return document_of(swept); }
 
