@@ -15,8 +15,8 @@
 #include "planner/search/shards.hpp"
 #include "requests/asked_schedules.hpp"
 #include "requests/candidates.hpp"
-#include "requests/mix_document.hpp"
 #include "requests/result_forms.hpp"
+#include "requests/shared_records.hpp"
 #include "sim/compute_utilisation.hpp"
 #include "sim/parallel.hpp"
 
@@ -168,6 +168,7 @@ BandwidthTable table_of_none(const Asked& asked, const std::string& why,
 }  // namespace
 
 Bandwidths find_bandwidths(const PlanRequest& request, const Hooks& hooks) {
+  refuse_unfit(request);
   check(request);
   const std::vector<double> wanted = utilizations_of(request);  // refused before files are read
   if (request.wraps.size() > 1) {
@@ -182,9 +183,12 @@ Bandwidths find_bandwidths(const PlanRequest& request, const Hooks& hooks) {
         "`required_bandwidth` needs at least two nodes: one has nobody to send to");
   }
   const AskedSchedules asked = asked_schedules(request, problem);
+  for (const AskedSchedule& one : asked.schedules) wrapped.kinds.push_back(kind_of(one.schedule));
+  refuse_unfit(wrapped);
+  warn_of_idle(fields(wrapped), hooks);
   for (const std::string& diagnostic : found.prepared->diagnostics) inform(hooks, diagnostic);
   std::vector<std::string> algorithms = {std::string(kNothing)};
-  if (request.algorithms_given && !problem.algorithms.empty()) algorithms = problem.algorithms;
+  if (request.is_given("algorithm") && !problem.algorithms.empty()) algorithms = problem.algorithms;
   look_for_interrupt(hooks);
   problem.limits.interrupted = hooks.interrupted;
   found.tables.resize(asked.schedules.size() * algorithms.size());
@@ -192,7 +196,7 @@ Bandwidths find_bandwidths(const PlanRequest& request, const Hooks& hooks) {
     const AskedSchedule& schedule = asked.schedules[place / algorithms.size()];
     Asked one = {.schedule = schedule.schedule, .algorithm = algorithms[place % algorithms.size()]};
     one.by_library = kind_of(one.schedule) == JobKind::kAveraging && one.algorithm == kNothing &&
-                     !request.request.topology_given;
+                     !request.is_given("topology");
     const std::int64_t bytes = memory_of_schedule(problem, one.schedule).total();
     BandwidthTable& table = found.tables[place];
     table = bytes > room_of(problem)

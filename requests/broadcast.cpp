@@ -36,14 +36,14 @@ std::string output_of(const PlanRequest& options) {
 
 models::Model model_of(const PlanRequest& options) {
   const BroadcastRequest& asked = options.broadcast;
-  if (!asked.bytes.empty() && options.input_given) {
+  if (!asked.bytes.empty() && options.is_given("input")) {
     throw io::InputError("`bytes` and `input` both say what is sent: leave one of them out");
   }
   if (!asked.bytes.empty()) {
     return plans::one_tensor(io::parse_size(asked.bytes, "`bytes`"),
                              plans::parse_dtype(asked.dtype.value_or("float32")));
   }
-  if (!options.input_given) {
+  if (!options.is_given("input")) {
     throw io::InputError("`job` broadcast needs `bytes`, say 64MB, or `input` with a model");
   }
   if (asked.dtype) {
@@ -56,7 +56,7 @@ std::vector<std::string> topologies_of(const PlanRequest& options) {
   std::string name = options.request.topology;
   std::ranges::transform(name, name.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (!options.request.topology_given || name == "best") return {};
+  if (!options.is_given("topology") || name == "best") return {};
   const std::string known = casync::topology_names(casync::Operation::kBroadcast);
   std::vector<std::string_view> names;
   for (const casync::Topology* row : casync::topologies_for(casync::Operation::kBroadcast))
@@ -78,7 +78,7 @@ std::vector<std::string> topologies_of(const PlanRequest& options) {
 /// share stay different.
 std::vector<std::string> algorithms_of(const PlanRequest& options, const costs::Profile& profile,
                                        const models::Model& model) {
-  if (!options.algorithms_given) return lossless_algorithms(profile, model);
+  if (!options.is_given("algorithm")) return lossless_algorithms(profile, model);
   if (options.request.algorithms == "none") return {};
   std::vector<std::string> names = named_algorithms(options.request.algorithms);
   for (const std::string& name : names) algorithm(name);  // refuses what is unknown
@@ -138,45 +138,12 @@ PlannedBroadcast::PlannedBroadcast(const PlanRequest& asked, const Hooks& hooks)
   range = interval_of(*this);
 }
 
-namespace {
-
-/// InputError for a field that plans of broadcasts know nothing of.
-void refuse_others_fields(const PlanRequest& request) {
-  const auto refuse = [](const char* field, bool given) {
-    if (!given) return;
-    throw io::InputError(fmt::format(
-        "{} is of plans that average gradients: leave it out, or take `job` mean", field));
-  };
-  const planner::Request& asked = request.request;
-  const PlanRequest usual;
-  refuse("`schedule`", !request.schedules.empty());
-  refuse("`wrap`", !request.wraps.empty());
-  refuse("`shards_by`", !request.shards_by.empty());
-  refuse("`gpu_memory`", !request.gpu_memory.empty());
-  refuse("`optimizer`", request.optimizer != usual.optimizer);
-  refuse("`required_bandwidth`", request.required_bandwidth);
-  refuse("`utilization`", !request.utilization.empty());
-  refuse("`break_even`", !request.break_even.empty());
-  refuse("`advise`", request.advise);
-  refuse("`search`", !asked.search.empty());
-  refuse("`grouping`", asked.grouping != usual.request.grouping);
-  refuse("`seed`", asked.seed != usual.request.seed);
-  refuse("`disable_pass`", !asked.analysis.disabled_passes.empty());
-  if (asked.times.compute_time.empty() && asked.times.forward.empty()) return;
-  throw io::InputError(
-      "`compute_time` and `forward`: a broadcast waits for no computation; leave them out");
-}
-
-}  // namespace
-
 std::unique_ptr<const PlannedBroadcast> plan_broadcast(const PlanRequest& request,
                                                        const Hooks& hooks) {
-  refuse_others_fields(request);
-  if (request.request.analysis.any()) {
-    throw io::InputError(
-        "`plan`, `explain`, `compare` and `robust` are for `job` mean: leave them out; hipress-sim "
-        "`plan` says more of a broadcast's plan");
-  }
+  PlanRequest known = request;
+  const Fields all = fields(known);
+  refuse_unfit(all);
+  warn_of_idle(all, hooks);
   auto planned = std::make_unique<PlannedBroadcast>(request, hooks);
   const costs::Profile& profile = planned->loaded.profile;
   if (!planned->output.empty()) {
@@ -236,18 +203,5 @@ constinit const ResultForm kBroadcastForm = {"plan", "A broadcast's plan",
                                              schema_of<const PlannedBroadcast*>};
 
 io::Document document(const PlannedBroadcast& planned) { return document_of(&planned); }
-
-void refuse_broadcast_fields(const BroadcastRequest& options) {
-  const auto refuse = [](const char* option, bool given) {
-    if (!given) return;
-    throw io::InputError(
-        fmt::format("{} is for `job` broadcast: add that, or leave {} out", option, option));
-  };
-  refuse("`bytes`", !options.bytes.empty());
-  refuse("`dtype`", options.dtype.has_value());
-  refuse("`root`", options.root.has_value());
-  refuse("`chunks`", options.chunks.has_value());
-  refuse("`lossless`", options.lossless);
-}
 
 }  // namespace hipress::requests

@@ -9,8 +9,8 @@
 #include "io/utf8.hpp"
 #include "io/yaml.hpp"
 #include "requests/headings.hpp"
-#include "requests/mix_document.hpp"
 #include "requests/result_forms.hpp"
+#include "requests/shared_records.hpp"
 #include "traces/make_model.hpp"
 #include "traces/trace_reader.hpp"
 

@@ -129,7 +129,7 @@ void add_shard_diagnostics(const Planned& planned, SearchResult& found) {
   const Problem& problem = *planned.advice.problem;
   if (kind_of(found.plan.schedule) != JobKind::kSharding) return;
   for (const std::string& name : problem.algorithms) {
-    if (!planned.request.algorithms_given || may_reduce(name)) continue;
+    if (!planned.request.is_given("algorithm") || may_reduce(name)) continue;
     found.diagnostics.push_back(
         fmt::format("{} is left out: shards are encoded each for itself", name));
   }
@@ -169,13 +169,9 @@ void refresh_chosen(Planned& planned) {
 
 /// Refuses what contradicts itself before files are read.
 void check_before(const PlanRequest& request) {
-  refuse_broadcast_fields(request.broadcast);
+  refuse_unfit(request);
   check(request);
   if (!request.break_even.empty()) find_quantity(request.break_even);
-  if ((!request.break_even.empty() || request.advise) && !request.request.analysis.plan.empty()) {
-    throw io::InputError(
-        "`break_even` and `advise` make plans anew: leave them out, or `plan`, which gives one");
-  }
   sim::parse_network(request.request.network);
 }
 
@@ -213,7 +209,6 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& giv
 }
 
 io::Document answer(const PlanRequest& request, const Hooks& hooks) {
-  refuse_report(request);
   if (request.job == "broadcast") return document(*plan_broadcast(request, hooks));
   if (request.required_bandwidth) return document(find_bandwidths(request, hooks));
   return document(*plan(request, hooks));

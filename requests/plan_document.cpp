@@ -2,10 +2,9 @@
 #include "planner/bound/bound.hpp"
 #include "planner/problem/state_memory.hpp"
 #include "plans/plan_builder.hpp"
-#include "requests/mix_document.hpp"
 #include "requests/planned.hpp"
 #include "requests/result_forms.hpp"
-#include "sim/compute_utilisation.hpp"
+#include "requests/shared_records.hpp"
 
 namespace hipress::requests {
 
@@ -177,8 +176,6 @@ void fill_step(Record& record, const Problem* problem, const ScheduledPlan& plan
   const costs::Spread spread =
       problem != nullptr ? costs::spread_of(problem->machines->profile) : costs::Spread();
   const sim::Interval range = sim::interval(plan.response, spread);
-  const sim::ComputeUtilisation busy =
-      sim::compute_utilisation(plan.response, plan.compute_s, spread);
   const bool in_shards = kind_of(plan.plan.schedule) == JobKind::kSharding;
   const bool bounded = plan.lower_bound_s > 0;
   record.add("schedule", plan.plan.schedule.text(), "When gradients are synchronised");
@@ -193,14 +190,7 @@ void fill_step(Record& record, const Problem* problem, const ScheduledPlan& plan
   record.add("predicted_iteration_s", plan.iteration_s, "A step, in seconds");
   record.add("predicted_iteration_s_p10", range.p10_s, "One step in ten is shorter");
   record.add("predicted_iteration_s_p90", range.p90_s, "One step in ten is longer");
-  record.add("utilization", busy.share, "Computation's share of the time");
-  record.add("utilization_p10", busy.p10, "The start of its 10–90 % interval");
-  record.add("utilization_p90", busy.p90, "The end of its 10–90 % interval");
-  record.add("bytes_per_step", plan.traffic.bytes_per_step,
-             "What the node that sends most sends in a step");
-  record.add("bytes_per_day", plan.traffic.bytes_per_day, "The same in a day of training");
-  record.add("peak_bits_per_s", plan.traffic.peak_bits_per_s,
-             "Its rate in the busiest stretch as long as a step's computation");
+  fill_load(record, sim::compute_utilisation(plan.response, plan.compute_s, spread), plan.traffic);
   record.add("lower_bound_s", bounded ? std::optional(plan.lower_bound_s) : std::nullopt,
              "No plan of the schedule takes less; null where none is known");
   record.add("gap",

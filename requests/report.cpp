@@ -142,16 +142,4 @@ std::string report_page(const Planned& planned, const std::vector<std::string>& 
   }
 }
 
-void refuse_report(const PlanRequest& request) {
-  if (request.report.empty()) return;
-  if (request.job == "broadcast") {
-    throw io::InputError(
-        "`report` is of plans that average gradients: leave it out, or take `job` mean");
-  }
-  if (request.required_bandwidth) {
-    throw io::InputError(
-        "`report` is of a plan, and `required_bandwidth` finds none: leave one of them out");
-  }
-}
-
 }  // namespace hipress::requests

@@ -2,8 +2,8 @@
 #include "costs/description.hpp"
 #include "io/utf8.hpp"
 #include "plans/plan_builder.hpp"
-#include "requests/mix_document.hpp"
 #include "requests/result_forms.hpp"
+#include "requests/shared_records.hpp"
 #include "requests/simulate.hpp"
 #include "requests/simulated_chakra.hpp"
 #include "sim/critical_path.hpp"
@@ -207,23 +207,6 @@ void fill_times(Record& record, const Scenario& scenario, const Prediction& pred
       "`iteration_s` less `compute_s`");
 }
 
-/// What the schedule comes to: the share of computation, with its interval, and what is sent.
-void fill_schedule(Record& record, const Scenario& scenario, const Prediction& prediction) {
-  const ComputeUtilisation utilisation = compute_utilisation(scenario, prediction);
-  const Traffic& traffic = prediction.traffic;
-  record.add("schedule", scenario.plan.schedule.text(), "When gradients are synchronised");
-  record.add("steps_per_period", prediction.steps, "Steps after which that repeats");
-  record.add("utilization", utilisation.share,
-             "Computation's share of the iteration: `compute_s` over `iteration_s`");
-  record.add("utilization_p10", utilisation.p10, kStart);
-  record.add("utilization_p90", utilisation.p90, kEnd);
-  record.add("bytes_per_step", traffic.bytes_per_step,
-             "What the node that sends most sends in a step");
-  record.add("bytes_per_day", traffic.bytes_per_day, "The same in a day of training");
-  record.add("peak_bits_per_s", traffic.peak_bits_per_s,
-             "Its rate in the busiest stretch as long as a step's computation");
-}
-
 /// Where the time goes, and what parts of machines do.
 void fill_parts(Record& record, const Scenario& scenario, const Prediction& prediction) {
   record.object("replicas", prediction.replicas, "Of `replicas`: iterations with jitter",
@@ -293,7 +276,9 @@ void fill(Record& record, const Simulated& simulated) {
              "Tasks over these seconds");
   fill_parts(record, scenario, prediction);
   fill_mix(record, &scenario.cluster, &scenario.model);
-  fill_schedule(record, scenario, prediction);
+  record.add("schedule", scenario.plan.schedule.text(), "When gradients are synchronised");
+  record.add("steps_per_period", prediction.steps, "Steps after which that repeats");
+  fill_load(record, compute_utilisation(scenario, prediction), prediction.traffic);
   record.section(prediction.explains_interval, [&] {
     record.by_name(
         "interval_sources",

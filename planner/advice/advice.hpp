@@ -63,8 +63,7 @@ class PreparedRequest {
  private:
   void read_machines();
   void add_foreign_costs();
-  void warn_of_unused() const;
-  void warn_of_schedule() const;
+  void warn_of_limits() const;
   void warn_of_assumptions() const;
 };
 

@@ -84,7 +84,6 @@ int run(const Options& options) {
     planner::print_passes(std::cout);
     return 0;
   }
-  requests::refuse_report(options.request);
   std::optional<io::InterruptScope> scope;
   requests::Hooks hooks = hooks_of(options, scope);
   const bool broadcasts = options.request.job == "broadcast";
