@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 #include <vector>
 
@@ -52,12 +51,12 @@ void apply_aggregation(const AggregationTexts& texts, casync::Aggregation& aggre
 }
 
 /// Without bulk, nothing is left that an option of an aggregation could change.
-void refuse_aggregation(const PlanOptions& options) {
-  for (const PlanOptionRow& row : plan_options()) {
-    const bool aggregates = row.name.starts_with("`bulk_") || row.name.starts_with("`batch_");
-    if (aggregates && row.given(options)) {
-      throw io::InputError(fmt::format("`no_bulk` contradicts {}; drop one", row.name));
-    }
+void refuse_aggregation(const AggregationTexts& texts) {
+  for (const auto& [what, text] :
+       {std::pair("threshold", &texts.threshold), std::pair("wait", &texts.wait),
+        std::pair("limit", &texts.limit)}) {
+    if (text->empty()) continue;
+    throw io::InputError(fmt::format("`no_bulk` contradicts `{}_{}`; drop one", texts.name, what));
   }
 }
 
@@ -74,48 +73,6 @@ std::string main_algorithm(const PlanContext& context, const casync::Plan& plan)
 }
 
 }  // namespace
-
-namespace {
-
-template <auto... kMembers>
-void clear(PlanOptions& options) {
-  ((options.*kMembers = {}), ...);
-}
-template <auto kMember>
-bool is_text(const PlanOptions& options) {
-  return !(options.*kMember).empty();
-}
-template <auto kMember>
-bool is_on(const PlanOptions& options) {
-  return options.*kMember;
-}
-
-template <auto kMember>
-bool has_value(const PlanOptions& options) {
-  return (options.*kMember).has_value();
-}
-
-using O = PlanOptions;
-constexpr std::array kRows = {
-    PlanOptionRow{"`bulk_threshold`", is_text<&O::bulk_threshold>,
-                  clear<&O::bulk_threshold, &O::bulk_wait, &O::bulk_limit>},
-    PlanOptionRow{"`bulk_wait`", is_text<&O::bulk_wait>, clear<&O::bulk_wait>},
-    PlanOptionRow{"`bulk_limit`", is_text<&O::bulk_limit>, clear<&O::bulk_limit>},
-    PlanOptionRow{"`batch_threshold`", is_text<&O::batch_threshold>,
-                  clear<&O::batch_threshold, &O::batch_wait, &O::batch_limit>},
-    PlanOptionRow{"`batch_wait`", is_text<&O::batch_wait>, clear<&O::batch_wait>},
-    PlanOptionRow{"`batch_limit`", is_text<&O::batch_limit>, clear<&O::batch_limit>},
-    PlanOptionRow{"`density`", has_value<&O::density>, clear<&O::density>},
-    PlanOptionRow{"`shards_by`", is_text<&O::shards_by>, clear<&O::shards_by>},
-    PlanOptionRow{"`raw_allreduce`", is_on<&O::raw_allreduce>, clear<&O::raw_allreduce>},
-    PlanOptionRow{"`no_pipelining`", is_on<&O::no_pipelining>, clear<&O::no_pipelining>},
-    PlanOptionRow{"`no_bulk`", is_on<&O::no_bulk>, clear<&O::no_bulk>},
-    PlanOptionRow{"`no_selection`", is_on<&O::no_selection>, clear<&O::no_selection>},
-};
-
-}  // namespace
-
-std::span<const PlanOptionRow> plan_options() { return kRows; }
 
 void compress_everything(const PlanContext& context, ResolvedPlan& resolved) {
   PlanContext changed = context;
@@ -135,11 +92,16 @@ void require_shards(const PlanOptions& options, const casync::Schedule& schedule
 
 void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan& resolved) {
   casync::Plan& plan = resolved.plan;
-  if (options.no_bulk) refuse_aggregation(options);
-  apply_aggregation({"bulk", options.bulk_threshold, options.bulk_wait, options.bulk_limit},
-                    plan.bulk);
-  apply_aggregation({"batch", options.batch_threshold, options.batch_wait, options.batch_limit},
-                    plan.batch);
+  const AggregationTexts bulk = {"bulk", options.bulk_threshold, options.bulk_wait,
+                                 options.bulk_limit};
+  const AggregationTexts batch = {"batch", options.batch_threshold, options.batch_wait,
+                                  options.batch_limit};
+  if (options.no_bulk) {
+    refuse_aggregation(bulk);
+    refuse_aggregation(batch);
+  }
+  apply_aggregation(bulk, plan.bulk);
+  apply_aggregation(batch, plan.batch);
   if (!options.shards_by.empty()) plan.shards_by = casync::known_shards_by(options.shards_by);
   if (options.raw_allreduce) plan.raw_topology = "allreduce";
   if (options.no_selection) compress_everything(context, resolved);

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 
 #include "plans/plan_file.hpp"
 
@@ -18,14 +16,6 @@ struct PlanOptions {
   bool raw_allreduce = false;
   bool no_pipelining = false, no_bulk = false, no_selection = false;
 };
-
-/// One of them, for what asks whether it was given and what the plan is without it.
-struct PlanOptionRow {
-  std::string_view name;  ///< as sentences name it: "`bulk_threshold`"
-  bool (*given)(const PlanOptions& options);
-  void (*drop)(PlanOptions& options);  ///< and those that need it
-};
-std::span<const PlanOptionRow> plan_options();
 
 /// Changes a plan as the options say. InputError that names the field for a value without unit, a
 /// negative one, or options that contradict each other.

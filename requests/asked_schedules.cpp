@@ -47,7 +47,7 @@ void add(const std::string& text, const Problem& problem, std::vector<AskedSched
 }
 
 /// Adds those of BEST that fit.
-void add_best(const PlanRequest& request, const Problem& problem, AskedSchedules& asked) {
+void add_best(const Problem& problem, AskedSchedules& asked) {
   std::vector<AskedSchedule> all;
   for (const std::string& text : texts_of_best(problem)) add(text, problem, all);
   const std::int64_t limit = room_of(problem);
@@ -75,7 +75,7 @@ AskedSchedules asked_schedules(const PlanRequest& request, const Problem& proble
   for (const std::string& text : request.schedules) {
     if (!is_best(text)) add(text, problem, asked.schedules);
   }
-  if (asks_for_best(request)) add_best(request, problem, asked);
+  if (asks_for_best(request)) add_best(problem, asked);
   if (asked.schedules.empty()) asked.schedules.push_back({{}, casync::Schedule().text()});
   return asked;
 }

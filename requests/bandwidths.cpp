@@ -15,7 +15,8 @@
 #include "planner/search/shards.hpp"
 #include "requests/asked_schedules.hpp"
 #include "requests/candidates.hpp"
-#include "requests/mix_document.hpp"
+#include "requests/result_forms.hpp"
+#include "requests/shared_records.hpp"
 #include "sim/compute_utilisation.hpp"
 #include "sim/parallel.hpp"
 
@@ -24,8 +25,6 @@ namespace hipress::requests {
 using namespace planner;
 
 namespace {
-
-using Json = io::Document;
 
 constexpr std::string_view kUtilizations = "50%,80%,90%,95%,99%";
 constexpr std::string_view kNothing = "none";
@@ -169,6 +168,7 @@ BandwidthTable table_of_none(const Asked& asked, const std::string& why,
 }  // namespace
 
 Bandwidths find_bandwidths(const PlanRequest& request, const Hooks& hooks) {
+  refuse_unfit(request);
   check(request);
   const std::vector<double> wanted = utilizations_of(request);  // refused before files are read
   if (request.wraps.size() > 1) {
@@ -183,9 +183,12 @@ Bandwidths find_bandwidths(const PlanRequest& request, const Hooks& hooks) {
         "`required_bandwidth` needs at least two nodes: one has nobody to send to");
   }
   const AskedSchedules asked = asked_schedules(request, problem);
+  for (const AskedSchedule& one : asked.schedules) wrapped.kinds.push_back(kind_of(one.schedule));
+  refuse_unfit(wrapped);
+  warn_of_idle(fields(wrapped), hooks);
   for (const std::string& diagnostic : found.prepared->diagnostics) inform(hooks, diagnostic);
   std::vector<std::string> algorithms = {std::string(kNothing)};
-  if (request.algorithms_given && !problem.algorithms.empty()) algorithms = problem.algorithms;
+  if (request.is_given("algorithm") && !problem.algorithms.empty()) algorithms = problem.algorithms;
   look_for_interrupt(hooks);
   problem.limits.interrupted = hooks.interrupted;
   found.tables.resize(asked.schedules.size() * algorithms.size());
@@ -193,7 +196,7 @@ Bandwidths find_bandwidths(const PlanRequest& request, const Hooks& hooks) {
     const AskedSchedule& schedule = asked.schedules[place / algorithms.size()];
     Asked one = {.schedule = schedule.schedule, .algorithm = algorithms[place % algorithms.size()]};
     one.by_library = kind_of(one.schedule) == JobKind::kAveraging && one.algorithm == kNothing &&
-                     !request.request.topology_given;
+                     !request.is_given("topology");
     const std::int64_t bytes = memory_of_schedule(problem, one.schedule).total();
     BandwidthTable& table = found.tables[place];
     table = bytes > room_of(problem)
@@ -210,24 +213,46 @@ Bandwidths find_bandwidths(const PlanRequest& request, const Hooks& hooks) {
   return found;
 }
 
-io::Document document(const Bandwidths& found) {
-  const Problem& problem = found.prepared->problem;
-  Json rows = Json::list();
+namespace {
+
+/// A row of a table.
+struct Row {
+  std::string_view schedule, algorithm, topology;
+  RequiredBandwidth found;
+};
+
+void fill_row(Record& record, const Row& row) {
+  const RequiredBandwidth& found = row.found;
+  record.add("schedule", row.schedule, "When gradients are synchronised");
+  record.add("algorithm", row.algorithm, "What all gradients are compressed with");
+  record.add("topology", row.topology, "How they travel");
+  record.add("utilization", found.utilization, "Computation's share of the time, as asked");
+  record.add("bits_per_s", found.bits_per_s, "The bandwidth for it; null: none will do");
+  record.add("bits_per_s_p10", found.bits_per_s_p10, "The start of its 10–90 % interval");
+  record.add("bits_per_s_p90", found.bits_per_s_p90, "The end of its 10–90 % interval");
+  record.add("reason", found.reason.empty() ? std::nullopt : std::optional(found.reason),
+             "Why no bandwidth will do; null: one does");
+}
+
+}  // namespace
+
+void fill(Record& record, const Bandwidths& found) {
+  std::vector<Row> rows;
   for (const BandwidthTable& table : found.tables) {
     for (const RequiredBandwidth& row : table.rows) {
-      rows.push_back({{"schedule", table.schedule},
-                      {"algorithm", table.algorithm},
-                      {"topology", table.topology},
-                      {"utilization", row.utilization},
-                      {"bits_per_s", row.bits_per_s},
-                      {"bits_per_s_p10", row.bits_per_s_p10},
-                      {"bits_per_s_p90", row.bits_per_s_p90},
-                      {"reason", row.reason.empty() ? Json() : Json(row.reason)}});
+      rows.push_back({table.schedule, table.algorithm, table.topology, row});
     }
   }
-  Json report = {{"required_bandwidth", rows}};
-  add_mix(problem.machines->cluster, problem.model, report);
-  return report;
+  record.list("required_bandwidth", rows, "In the order asked, schedule by schedule", fill_row);
+  const Problem* const problem = found.prepared ? &found.prepared->problem : nullptr;
+  fill_mix(record, problem != nullptr ? &problem->machines->cluster : nullptr,
+           problem != nullptr ? &problem->model : nullptr);
 }
+
+constinit const ResultForm kBandwidthForm = {"plan", "Required bandwidths",
+                                             "Of a plan request with `required_bandwidth`",
+                                             schema_of<Bandwidths>};
+
+io::Document document(const Bandwidths& found) { return document_of(found); }
 
 }  // namespace hipress::requests

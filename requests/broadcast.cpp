@@ -16,14 +16,13 @@
 #include "planner/timing/forecast.hpp"
 #include "plans/broadcast.hpp"
 #include "plans/plan_file.hpp"
+#include "requests/result_forms.hpp"
 
 namespace hipress::requests {
 
 using namespace planner;
 
 namespace {
-
-using Json = io::Document;
 
 constexpr std::uint32_t kDefaultNodes = 16;
 constexpr double kBudget_s = 10;
@@ -37,14 +36,14 @@ std::string output_of(const PlanRequest& options) {
 
 models::Model model_of(const PlanRequest& options) {
   const BroadcastRequest& asked = options.broadcast;
-  if (!asked.bytes.empty() && options.input_given) {
+  if (!asked.bytes.empty() && options.is_given("input")) {
     throw io::InputError("`bytes` and `input` both say what is sent: leave one of them out");
   }
   if (!asked.bytes.empty()) {
     return plans::one_tensor(io::parse_size(asked.bytes, "`bytes`"),
                              plans::parse_dtype(asked.dtype.value_or("float32")));
   }
-  if (!options.input_given) {
+  if (!options.is_given("input")) {
     throw io::InputError("`job` broadcast needs `bytes`, say 64MB, or `input` with a model");
   }
   if (asked.dtype) {
@@ -57,7 +56,7 @@ std::vector<std::string> topologies_of(const PlanRequest& options) {
   std::string name = options.request.topology;
   std::ranges::transform(name, name.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (!options.request.topology_given || name == "best") return {};
+  if (!options.is_given("topology") || name == "best") return {};
   const std::string known = casync::topology_names(casync::Operation::kBroadcast);
   std::vector<std::string_view> names;
   for (const casync::Topology* row : casync::topologies_for(casync::Operation::kBroadcast))
@@ -79,7 +78,7 @@ std::vector<std::string> topologies_of(const PlanRequest& options) {
 /// share stay different.
 std::vector<std::string> algorithms_of(const PlanRequest& options, const costs::Profile& profile,
                                        const models::Model& model) {
-  if (!options.algorithms_given) return lossless_algorithms(profile, model);
+  if (!options.is_given("algorithm")) return lossless_algorithms(profile, model);
   if (options.request.algorithms == "none") return {};
   std::vector<std::string> names = named_algorithms(options.request.algorithms);
   for (const std::string& name : names) algorithm(name);  // refuses what is unknown
@@ -139,45 +138,12 @@ PlannedBroadcast::PlannedBroadcast(const PlanRequest& asked, const Hooks& hooks)
   range = interval_of(*this);
 }
 
-namespace {
-
-/// InputError for a field that plans of broadcasts know nothing of.
-void refuse_others_fields(const PlanRequest& request) {
-  const auto refuse = [](const char* field, bool given) {
-    if (!given) return;
-    throw io::InputError(fmt::format(
-        "{} is of plans that average gradients: leave it out, or take `job` mean", field));
-  };
-  const planner::Request& asked = request.request;
-  const PlanRequest usual;
-  refuse("`schedule`", !request.schedules.empty());
-  refuse("`wrap`", !request.wraps.empty());
-  refuse("`shards_by`", !request.shards_by.empty());
-  refuse("`gpu_memory`", !request.gpu_memory.empty());
-  refuse("`optimizer`", request.optimizer != usual.optimizer);
-  refuse("`required_bandwidth`", request.required_bandwidth);
-  refuse("`utilization`", !request.utilization.empty());
-  refuse("`break_even`", !request.break_even.empty());
-  refuse("`advise`", request.advise);
-  refuse("`search`", !asked.search.empty());
-  refuse("`grouping`", asked.grouping != usual.request.grouping);
-  refuse("`seed`", asked.seed != usual.request.seed);
-  refuse("`disable_pass`", !asked.analysis.disabled_passes.empty());
-  if (asked.times.compute_time.empty() && asked.times.forward.empty()) return;
-  throw io::InputError(
-      "`compute_time` and `forward`: a broadcast waits for no computation; leave them out");
-}
-
-}  // namespace
-
 std::unique_ptr<const PlannedBroadcast> plan_broadcast(const PlanRequest& request,
                                                        const Hooks& hooks) {
-  refuse_others_fields(request);
-  if (request.request.analysis.any()) {
-    throw io::InputError(
-        "`plan`, `explain`, `compare` and `robust` are for `job` mean: leave them out; hipress-sim "
-        "`plan` says more of a broadcast's plan");
-  }
+  PlanRequest known = request;
+  const Fields all = fields(known);
+  refuse_unfit(all);
+  warn_of_idle(all, hooks);
   auto planned = std::make_unique<PlannedBroadcast>(request, hooks);
   const costs::Profile& profile = planned->loaded.profile;
   if (!planned->output.empty()) {
@@ -191,41 +157,51 @@ std::unique_ptr<const PlannedBroadcast> plan_broadcast(const PlanRequest& reques
   return planned;
 }
 
-io::Document document(const PlannedBroadcast& planned) {
-  const BroadcastResult& found = planned.found;
-  const std::optional<sim::Interval>& range = planned.range;
-  const auto to_json = [](const BroadcastChoice& choice) {
-    return Json{{"topology", choice.topology},       {"algorithm", codec_name(choice)},
-                {"chunks", choice.chunks},           {"chunk_elements", choice.chunk_elements},
-                {"predicted_s", choice.seconds},     {"counts", choice.counts},
-                {"simulations", choice.simulations}, {"proven", choice.proven}};
-  };
-  Json json = {{"operation", "broadcast"},
-               {"root", found.plan.root},
-               {"nodes", found.plan.nodes},
-               {"tensors", planned.model.gradients.size()},
-               {"elements", models::total_elements(planned.model)}};
-  json.update(to_json(found.best));
-  json["proven"] = found.proven;
-  json["predicted_s_p10"] = range ? Json(range->p10_s) : Json();
-  json["predicted_s_p90"] = range ? Json(range->p90_s) : Json();
-  json["choices"] = Json::list();
-  for (const BroadcastChoice& choice : found.choices) json["choices"].push_back(to_json(choice));
-  json["output"] = planned.output.empty() ? Json() : Json(planned.output);
-  return json;
+namespace {
+
+void fill_choice(Record& record, const BroadcastChoice& choice) {
+  record.add("topology", choice.topology, "How they travel");
+  record.add("algorithm", codec_name(choice), "What they are encoded with");
+  record.add("chunks", choice.chunks, "Chunks that a tensor is cut into");
+  record.add("chunk_elements", choice.chunk_elements, "Elements of a chunk");
+  record.add("predicted_s", choice.seconds, "The simulated time, in seconds");
+  record.add("counts", choice.counts, "Numbers of chunks that were possible");
+  record.add("simulations", choice.simulations, "Numbers of chunks that were simulated");
+  record.add("proven", choice.proven, "Whether no number of chunks is faster");
 }
 
-void refuse_broadcast_fields(const BroadcastRequest& options) {
-  const auto refuse = [](const char* option, bool given) {
-    if (!given) return;
-    throw io::InputError(
-        fmt::format("{} is for `job` broadcast: add that, or leave {} out", option, option));
+}  // namespace
+
+/// `planned` is null for the schema.
+void fill(Record& record, const PlannedBroadcast* planned) {
+  const BroadcastResult found = planned != nullptr ? planned->found : BroadcastResult();
+  const auto end = [&](double sim::Interval::*of) {
+    const bool known = planned != nullptr && planned->range;
+    return known ? std::optional(*planned->range.*of) : std::nullopt;
   };
-  refuse("`bytes`", !options.bytes.empty());
-  refuse("`dtype`", options.dtype.has_value());
-  refuse("`root`", options.root.has_value());
-  refuse("`chunks`", options.chunks.has_value());
-  refuse("`lossless`", options.lossless);
+  record.add("operation", "broadcast", "broadcast");
+  record.add("root", found.plan.root, "The node that has the values");
+  record.add("nodes", found.plan.nodes, "Nodes that are to have them");
+  record.add(
+      "tensors", [&] { return planned->model.gradients.size(); }, "Tensors that are sent");
+  record.add(
+      "elements", [&] { return models::total_elements(planned->model); },
+      "Their elements together");
+  fill_choice(record, found.best);
+  record.add("proven", found.proven, "Whether no other choice is faster");
+  record.add("predicted_s_p10", end(&sim::Interval::p10_s), "One broadcast in ten is faster");
+  record.add("predicted_s_p90", end(&sim::Interval::p90_s), "One broadcast in ten is slower");
+  record.list("choices", found.choices,
+              "The best of each topology and algorithm, the fastest first", fill_choice);
+  const bool written = planned != nullptr && !planned->output.empty();
+  record.add("output", written ? std::optional(planned->output) : std::nullopt,
+             "The plan file that was written");
 }
+
+constinit const ResultForm kBroadcastForm = {"plan", "A broadcast's plan",
+                                             "Of a plan request with `job` broadcast",
+                                             schema_of<const PlannedBroadcast*>};
+
+io::Document document(const PlannedBroadcast& planned) { return document_of(&planned); }
 
 }  // namespace hipress::requests

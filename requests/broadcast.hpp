@@ -41,7 +41,4 @@ io::Document document(const PlannedBroadcast& planned);
 /// The codec of a choice, or "none".
 std::string codec_name(const planner::BroadcastChoice& choice);
 
-/// io::InputError for fields of broadcasts where the job is another.
-void refuse_broadcast_fields(const BroadcastRequest& request);
-
 }  // namespace hipress::requests

@@ -8,6 +8,7 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/quantity.hpp"
+#include "io/suggestion.hpp"
 #include "planner/baselines/named_plans.hpp"
 #include "planner/problem/state_memory.hpp"
 #include "plans/plan_file.hpp"
@@ -17,9 +18,6 @@ namespace hipress::requests {
 using namespace planner;
 
 namespace {
-
-constexpr const char* kUnsharded =
-    "`shards_by` is of sharded schedules, such as `schedule` fsdp: give one, or leave it out";
 
 planner::Hooks hooks_of(const Hooks& hooks) {
   planner::Hooks made;
@@ -52,6 +50,9 @@ Request planner_request(const PlanRequest& request) {
     made.activation_bytes = io::parse_size(request.activation_memory, "`activation_memory`");
   }
   made.today = request.today;
+  made.topology_given = request.is_given("topology");
+  made.transfer_order_given = request.is_given("transfer_order");
+  made.analysis.report = !request.report.empty();
   made.schedule = schedule_of_given(made);
   return made;
 }
@@ -106,12 +107,13 @@ class Candidates {
     asked_ = asked_schedules(probed, probe->problem);
     const bool given = request.schedules.empty() && !base_.analysis.plan.empty();
     if (given) asked_.schedules = {{base_.schedule, base_.schedule.text()}};
-    require_shards();
     share_ = static_cast<double>(rules * asked_.schedules.size());
     compares_ = asked_.schedules.size() > 1;
-    averages_ = std::ranges::any_of(asked_.schedules, [](const AskedSchedule& one) {
-      return kind_of(one.schedule) != JobKind::kSharding;
-    });
+    PlanRequest known = probed;
+    if (compares_ && known.request.search.empty()) known.request.search = "timeline";
+    for (const AskedSchedule& one : asked_.schedules) known.kinds.push_back(kind_of(one.schedule));
+    refuse_unfit(known);
+    *warnings_ = without_effect(fields(known));
   }
 
   /// Finds the plan of each schedule. One that has none is left out, unless it is the only one.
@@ -136,12 +138,10 @@ class Candidates {
     Candidate& best = found_[rows.chosen];
     for (const std::string& warning : *warnings_) warn(hooks_, warning);
     add_baselines_of_others(best);
-    const PreparedRequest& prepared = *best.prepared;
-    if (prepared.problem.machines->budget && compares_)
-      prepared.problem.machines->budget->restart();
+    const auto& budget = best.prepared->problem.machines->budget;
+    if (budget && compares_) budget->restart();
     return std::make_unique<Planned>(Planned{.request = with(base_),
-                                             .owner = std::move(best.prepared),
-                                             .prepared = prepared,
+                                             .prepared = std::move(best.prepared),
                                              .advice = std::move(best.advice),
                                              .schedules = std::move(rows)});
   }
@@ -153,20 +153,9 @@ class Candidates {
     return made;
   }
 
-  void require_shards() const {
-    const bool any = std::ranges::any_of(asked_.schedules, [](const AskedSchedule& one) {
-      return kind_of(one.schedule) == JobKind::kSharding;
-    });
-    if (!any && !request_.shards_by.empty()) throw io::InputError(kUnsharded);
-  }
-
   Candidate find(const casync::Schedule& schedule) {
     Request asked = base_;
     asked.schedule = schedule;
-    if (averages_ && kind_of(schedule) == JobKind::kSharding) {
-      asked.topology_given = false;  // it is of the others
-      asked.network = request_.shards_by.empty() ? "fair" : asked.network;
-    }
     if (compares_) {
       // What frameworks run is a library's all-reduce.
       const bool averages = kind_of(schedule) == JobKind::kAveraging;
@@ -226,7 +215,7 @@ class Candidates {
   Request base_;
   AskedSchedules asked_;
   double share_ = 1;
-  bool compares_ = false, averages_ = false;
+  bool compares_ = false;
   std::vector<Candidate> found_;
   /// Each once, since all candidates have the same.
   std::shared_ptr<std::vector<std::string>> warnings_ =
@@ -264,7 +253,7 @@ std::unique_ptr<Planned> best_of_rules(const PlanRequest& request, const Hooks& 
     rows[of_plan[k]].not_chosen = reason_against(plans[k], plans[chosen], INT64_MAX);
   }
   best[chosen]->schedules->wraps = std::move(rows);
-  const auto& budget = best[chosen]->prepared.problem.machines->budget;
+  const auto& budget = best[chosen]->prepared->problem.machines->budget;
   if (budget) budget->restart();
   return std::move(best[chosen]);
 }
@@ -293,9 +282,10 @@ std::unique_ptr<Planned> best_candidate(const PlanRequest& request, const Hooks&
     return candidates.take_best();
   }
   const Request asked = planner_request(request);
-  if (!request.shards_by.empty() && kind_of(asked.schedule) != JobKind::kSharding) {
-    throw io::InputError(kUnsharded);
-  }
+  PlanRequest known = request;
+  known.kinds = {kind_of(asked.schedule)};
+  refuse_unfit(known);
+  warn_of_idle(fields(known), hooks);
   auto prepared = std::make_unique<PreparedRequest>(asked, request.form(), hooks_of(hooks));
   check_prepared(request, *prepared);
   if (prepared->optimises() && hooks.optimises) hooks.optimises();
@@ -304,11 +294,8 @@ std::unique_ptr<Planned> best_candidate(const PlanRequest& request, const Hooks&
   if (prepared->searches() && !fits(*advice.problem, advice.found.plan)) {
     refuse_memory(memory.total());
   }
-  const PreparedRequest& reference = *prepared;
-  return std::make_unique<Planned>(Planned{.request = request,
-                                           .owner = std::move(prepared),
-                                           .prepared = reference,
-                                           .advice = std::move(advice)});
+  return std::make_unique<Planned>(
+      Planned{.request = request, .prepared = std::move(prepared), .advice = std::move(advice)});
 }
 
 void check(const PlanRequest& request) {
@@ -316,23 +303,13 @@ void check(const PlanRequest& request) {
   request.known_shards_by();
   find_optimizer(request.optimizer);
   if (!request.today.empty() && find_baseline(request.today) == nullptr) {
-    throw io::InputError(fmt::format("`today`: {} is no baseline; known are {}",
-                                     io::quote(request.today), named_plans()));
-  }
-  const bool has_schedule = !request.schedules.empty() || !request.request.analysis.plan.empty();
-  if (!request.wraps.empty() && !has_schedule) {
-    throw io::InputError(
-        "`wrap` is of layers, which ddp has not: give `schedule`, such as fsdp, or leave it out");
+    std::vector<std::string_view> known;
+    for (const BaselineRow& row : all_baselines()) known.push_back(row.name);
+    throw io::InputError(fmt::format("`today`: {} is no baseline{}", io::quote(request.today),
+                                     io::suggestion(request.today, known)));
   }
   if (asks_for_best(request) && !request.required_bandwidth && request.gpu_memory.empty()) {
     throw io::InputError("`schedule` BEST chooses by memory, too: give `gpu_memory`, such as 80GB");
-  }
-  const bool asks_of_plan =
-      request.request.analysis.any() || !request.break_even.empty() || request.advise;
-  if (request.required_bandwidth && asks_of_plan) {
-    throw io::InputError(
-        "`required_bandwidth` finds no plan: leave it out, or `explain`, `compare`, `plan`, "
-        "`robust`, `break_even` and `advise`, which ask of one");
   }
   const std::optional<std::int64_t> memory = memory_limit(request);
   if (memory && !request.activation_memory.empty() &&
@@ -340,11 +317,6 @@ void check(const PlanRequest& request) {
     throw io::InputError(fmt::format("`activation_memory` {} leaves nothing of `gpu_memory` {}",
                                      request.activation_memory, request.gpu_memory));
   }
-  if (!request.activation_memory.empty() && request.gpu_memory.empty()) {
-    throw io::InputError("`activation_memory` is of `gpu_memory`: give both, or leave it out");
-  }
-  if (request.utilization.empty() || request.required_bandwidth) return;
-  throw io::InputError("`utilization` is of `required_bandwidth`: give that too, or leave it out");
 }
 
 }  // namespace hipress::requests

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 #include <string_view>
 
@@ -12,7 +11,8 @@
 #include "io/error.hpp"
 #include "io/yaml.hpp"
 #include "planner/baselines/named_plans.hpp"
-#include "plans/plan_file.hpp"
+#include "planner/problem/problem.hpp"
+#include "requests/shared_fields.hpp"
 
 namespace hipress::requests {
 
@@ -39,9 +39,10 @@ bool is_priced(Kind kind) {
 /// A key of a cluster file, and a change of its value that shows whether the value matters: to
 /// "none of it" where there is such a thing, since a cost that is never the bottleneck does nothing
 /// at twice its value either.
-struct ClusterKey {
+template <class Costs>
+struct Key {
   std::string_view name;
-  void (*change)(Cluster& cluster);
+  void (*change)(Costs& costs);
 };
 
 constexpr double kSomeTime_s = 1e-3;
@@ -50,13 +51,33 @@ void toggle(double& cost, double some) { cost = cost > 0 ? 0 : some; }
 
 void toggle_factor(double& factor) { factor = factor > 1 ? 1 : 2; }
 
-/// Of the constant at that place in the table.
-template <std::size_t kPlace>
-void toggle_overlap(Cluster& cluster) {
-  const costs::OverlapConstant& constant = costs::kOverlapConstants[kPlace];
-  double factor = cluster.overlap.*constant.factor;
-  toggle_factor(factor);
-  costs::set_constant(cluster.overlap, constant, factor);
+template <class Link>
+void double_rate(Link& link) {
+  link.bandwidth *= 2;
+  if constexpr (requires { link.bandwidth_both_ways; }) link.bandwidth_both_ways *= 2;
+}
+
+/// Of a link between nodes or within hosts.
+constexpr Key<costs::LinkCosts> kLinkKeys[] = {
+    {"bandwidth", double_rate},
+    {"rate", double_rate},
+    {"bandwidth_both_ways",
+     [](costs::LinkCosts& link) {
+       const bool full = link.bandwidth_both_ways == link.bandwidth;
+       link.bandwidth_both_ways = full ? link.bandwidth / 2 : link.bandwidth;
+     }},
+    {"overhead", [](costs::LinkCosts& link) { toggle(link.overhead_s, kSomeTime_s); }},
+    {"latency", [](costs::LinkCosts& link) { toggle(link.latency_s, kSomeTime_s); }},
+    {"core_s_per_byte", [](costs::LinkCosts& link) { toggle(link.core_s_per_byte, 1e-8); }},
+    {"core_factor_interrupting",
+     [](costs::LinkCosts& link) { toggle_factor(link.core_factor_interrupting); }},
+    {"core_time_per_message",
+     [](costs::LinkCosts& link) { toggle(link.core_s_per_message, kSomeTime_s); }},
+};
+
+/// The key `link`: with sites, it is of their machines.
+costs::LinkCosts& link_of(Cluster& cluster) {
+  return cluster.site ? cluster.site->link : cluster.link;
 }
 
 void move_hosts(Cluster& cluster) {
@@ -69,91 +90,60 @@ void move_hosts(Cluster& cluster) {
   }
 }
 
-/// A change of the link within hosts, if there is one.
-template <auto kMember>
-void toggle_host(Cluster& cluster) {
-  if (cluster.host_link) toggle((*cluster.host_link).*kMember, kSomeTime_s);
-}
-
-void double_rate(costs::LinkCosts& link) {
-  link.bandwidth *= 2;
-  link.bandwidth_both_ways *= 2;
-}
-void double_link(Cluster& cluster) { double_rate(cluster.link); }
-void double_host_link(Cluster& cluster) { double_rate(*cluster.host_link); }
-void double_gpu_link(Cluster& cluster) { cluster.gpu_link.bandwidth *= 2; }
-
-constexpr std::array kClusterKeys = {
-    ClusterKey{"link.bandwidth", double_link},
-    ClusterKey{"link.rate", double_link},
-    ClusterKey{"link.bandwidth_both_ways",
-               [](Cluster& c) {
-                 const bool full = c.link.bandwidth_both_ways == c.link.bandwidth;
-                 c.link.bandwidth_both_ways = full ? c.link.bandwidth / 2 : c.link.bandwidth;
-               }},
-    ClusterKey{"link.overhead", [](Cluster& c) { toggle(c.link.overhead_s, kSomeTime_s); }},
-    ClusterKey{"link.burst",
-               [](Cluster& c) {
-                 if (costs::is_hierarchical(c)) return;  // which has none
-                 c.link.burst_bytes = c.link.burst_bytes > 0 ? 0 : 1 << 20;
-               }},
-    ClusterKey{"link.latency", [](Cluster& c) { toggle(c.link.latency_s, kSomeTime_s); }},
-    ClusterKey{"link.core_s_per_byte", [](Cluster& c) { toggle(c.link.core_s_per_byte, 1e-8); }},
-    ClusterKey{"link.core_factor_interrupting",
-               [](Cluster& c) { toggle_factor(c.link.core_factor_interrupting); }},
-    ClusterKey{"link.core_time_per_message",
-               [](Cluster& c) { toggle(c.link.core_s_per_message, kSomeTime_s); }},
-    ClusterKey{"host_link.bandwidth", double_host_link},
-    ClusterKey{"host_link.rate", double_host_link},
-    ClusterKey{"host_link.bandwidth_both_ways",
-               [](Cluster& c) {
-                 costs::LinkCosts& link = *c.host_link;
-                 const bool full = link.bandwidth_both_ways == link.bandwidth;
-                 link.bandwidth_both_ways = full ? link.bandwidth / 2 : link.bandwidth;
-               }},
-    ClusterKey{"host_link.overhead", toggle_host<&costs::LinkCosts::overhead_s>},
-    ClusterKey{"host_link.latency", toggle_host<&costs::LinkCosts::latency_s>},
-    ClusterKey{"host_link.core_s_per_byte", toggle_host<&costs::LinkCosts::core_s_per_byte>},
-    ClusterKey{"host_link.core_factor_interrupting",
-               [](Cluster& c) { toggle_factor(c.host_link->core_factor_interrupting); }},
-    ClusterKey{"host_link.core_time_per_message",
-               toggle_host<&costs::LinkCosts::core_s_per_message>},
-    ClusterKey{"rack.hosts", [](Cluster& c) { c.rack->hosts = c.rack->hosts == 1 ? 2 : 1; }},
-    ClusterKey{"rack.oversubscription", [](Cluster& c) { c.rack->oversubscription *= 4; }},
-    ClusterKey{"rack.latency", [](Cluster& c) { toggle(c.rack->latency_s, kSomeTime_s); }},
-    ClusterKey{"slow_links", [](Cluster& c) { c.slow_links.clear(); }},
-    ClusterKey{"sites.link", double_link},
-    ClusterKey{"sites.pairs", [](Cluster& c) { c.slow_links.clear(); }},
-    ClusterKey{"gpu_link.bandwidth", double_gpu_link},
-    ClusterKey{"gpu_link.rate", double_gpu_link},
-    ClusterKey{"gpu_link.overhead", [](Cluster& c) { toggle(c.gpu_link.overhead_s, kSomeTime_s); }},
-    ClusterKey{"nodes_per_host", move_hosts},
-    ClusterKey{"cores_per_host",
-               [](Cluster& c) { c.cores_per_host = c.cores_per_host > 0 ? 0 : 1; }},
-    ClusterKey{"host_memory_bandwidth", [](Cluster& c) { c.host_memory_bandwidth *= 8; }},
-    ClusterKey{"core_turn", [](Cluster& c) { toggle(c.core_turn_s, kSomeTime_s); }},
-    ClusterKey{"overlap.compute_codec", toggle_overlap<0>},
-    ClusterKey{"overlap.compute_transfer", toggle_overlap<1>},
-    ClusterKey{"overlap.codec_transfer", toggle_overlap<2>},
-    ClusterKey{"overlap.classes",
-               [](Cluster& c) {
-                 for (costs::ClassOverlap& row : c.overlap.matrix->classes) {
-                   for (const auto& key : costs::kClassOverlapKeys) toggle_factor(row.*key.factor);
-                 }
-               }},
-    ClusterKey{"overlap.codec_beside_transfer",
-               [](Cluster& c) { toggle_factor(c.overlap.matrix->codec_beside_transfer); }},
-    ClusterKey{"overlap.transfer_beside_codec",
-               [](Cluster& c) { toggle_factor(c.overlap.matrix->transfer_beside_codec); }},
-    ClusterKey{"compute_speed",
-               [](Cluster& c) {
-                 for (double& speed : c.compute_speed) speed /= 2;
-               }},
+constexpr Key<Cluster> kClusterKeys[] = {
+    {"link.burst",
+     [](Cluster& c) {
+       if (costs::is_hierarchical(c)) return;  // which has none
+       std::int64_t& burst = link_of(c).burst_bytes;
+       burst = burst > 0 ? 0 : 1 << 20;
+     }},
+    {"rack.hosts", [](Cluster& c) { c.rack->hosts = c.rack->hosts == 1 ? 2 : 1; }},
+    {"rack.oversubscription", [](Cluster& c) { c.rack->oversubscription *= 4; }},
+    {"rack.latency", [](Cluster& c) { toggle(c.rack->latency_s, kSomeTime_s); }},
+    {"slow_links", [](Cluster& c) { c.slow_links.clear(); }},
+    {"sites.link", [](Cluster& c) { double_rate(c.link); }},
+    {"sites.pairs", [](Cluster& c) { c.slow_links.clear(); }},
+    {"gpu_link.bandwidth", [](Cluster& c) { double_rate(c.gpu_link); }},
+    {"gpu_link.rate", [](Cluster& c) { double_rate(c.gpu_link); }},
+    {"gpu_link.overhead", [](Cluster& c) { toggle(c.gpu_link.overhead_s, kSomeTime_s); }},
+    {"nodes_per_host", move_hosts},
+    {"cores_per_host", [](Cluster& c) { c.cores_per_host = c.cores_per_host > 0 ? 0 : 1; }},
+    {"host_memory_bandwidth", [](Cluster& c) { c.host_memory_bandwidth *= 8; }},
+    {"core_turn", [](Cluster& c) { toggle(c.core_turn_s, kSomeTime_s); }},
+    {"overlap.classes",
+     [](Cluster& c) {
+       for (costs::ClassOverlap& row : c.overlap.matrix->classes) {
+         for (const auto& key : costs::kClassOverlapKeys) toggle_factor(row.*key.factor);
+       }
+     }},
+    {"overlap.codec_beside_transfer",
+     [](Cluster& c) { toggle_factor(c.overlap.matrix->codec_beside_transfer); }},
+    {"overlap.transfer_beside_codec",
+     [](Cluster& c) { toggle_factor(c.overlap.matrix->transfer_beside_codec); }},
+    {"compute_speed",
+     [](Cluster& c) {
+       for (double& speed : c.compute_speed) speed /= 2;
+     }},
 };
 
-bool same(const Result& a, const Result& b) {
-  return a.iteration == b.iteration && a.compute == b.compute &&
-         a.timeline.start == b.timeline.start && a.timeline.end == b.timeline.end;
+/// Calls `visit(name, change)` for each key of a cluster file.
+template <class Visit>
+void each_cluster_key(const Visit& visit) {
+  for (const auto& key : kLinkKeys) {
+    visit(fmt::format("link.{}", key.name),
+          [&](Cluster& cluster) { key.change(link_of(cluster)); });
+    visit(fmt::format("host_link.{}", key.name), [&](Cluster& cluster) {
+      if (cluster.host_link) key.change(*cluster.host_link);
+    });
+  }
+  for (const auto& key : kClusterKeys) visit(std::string(key.name), key.change);
+  for (const costs::OverlapConstant& constant : costs::kOverlapConstants) {
+    visit(fmt::format("overlap.{}", constant.name), [&](Cluster& cluster) {
+      double factor = cluster.overlap.*constant.factor;
+      toggle_factor(factor);
+      costs::set_constant(cluster.overlap, constant, factor);
+    });
+  }
 }
 
 bool given_in(const io::YamlNode& cluster, std::string_view key) {
@@ -161,34 +151,6 @@ bool given_in(const io::YamlNode& cluster, std::string_view key) {
   if (dot == std::string_view::npos) return cluster.has(key);
   const auto group = cluster.find(key.substr(0, dot));
   return group && group->has(key.substr(dot + 1));
-}
-
-/// Reads or makes the plan again.
-plans::ResolvedPlan resolve(const Scenario& scenario, const Given& given,
-                            const plans::PlanContext& context) {
-  return planner::resolve_plan(given.plan, context,
-                               {scenario.profile, scenario.cluster, scenario.network});
-}
-
-/// Whether a plan decides the same whatever the field `algorithm` says.
-bool ignores_algorithm(const Scenario& scenario, const Given& given) {
-  const std::string other = given.algorithm->starts_with("onebit") ? "fp16" : "onebit";
-  const casync::Plan changed = resolve(scenario, given,
-                                       {.model = scenario.model,
-                                        .topology = scenario.plan.topology,
-                                        .nodes = scenario.plan.nodes,
-                                        .algorithm = other,
-                                        .trust = given.trust})
-                                   .plan;
-  const auto name = [](const casync::Plan& plan, std::size_t g) -> std::string_view {
-    const std::int8_t algorithm = plan.decisions[g].algorithm;
-    if (algorithm == casync::kRaw) return {};
-    return plan.algorithms[static_cast<std::size_t>(algorithm)].name;
-  };
-  for (std::size_t g = 0; g < changed.decisions.size(); ++g) {
-    if (name(changed, g) != name(scenario.plan, g)) return false;
-  }
-  return true;
 }
 
 /// Whether two plans of a model put the same together, and send each unit in the same way.
@@ -245,241 +207,232 @@ auto unless_refused(const Attempt& attempt) -> std::optional<decltype(attempt())
   }
 }
 
-/// Collects the sentences.
-class Search {
- public:
-  Search(const Scenario& scenario, const casync::TaskGraph& graph, const Result& result,
-         const Given& given, std::uint32_t most_tasks)
-      : scenario_(scenario),
-        graph_(graph),
-        result_(result),
-        given_(given),
-        simulates_(graph.tasks() <= most_tasks) {}
+/// True for plans that a search makes for the machines: whether they would be others is not worth
+/// another search.
+bool is_made(const std::string& plan) {
+  const std::vector<planner::NamedPlanRow> rows = planner::named_plan_rows();
+  const auto row = std::ranges::find(rows, plan, &planner::NamedPlanRow::name);
+  const bool is_soon_made = planner::kind_of_named_plan(plan) == planner::JobKind::kSharding;
+  return row != rows.end() && row->depends_on_machines && !is_soon_made;
+}
 
-  std::vector<std::string> take() {
-    check_draws();
-    if (given_.algorithm && ignores_algorithm(scenario_, given_)) {
-      const bool raw = std::ranges::all_of(scenario_.plan.decisions, [](const auto& decision) {
-        return decision.algorithm == casync::kRaw;
-      });
-      report("`algorithm`",
-             fmt::format("plan {} {}", io::quote(given_.plan),
-                         raw ? "compresses nothing" : "says itself what each gradient is sent as"));
-    }
-    if (given_.profile && !has_kind(graph_, is_priced)) {
-      report("`profile`", "nothing is sent, coded or added, so no cost matters");
-    }
-    check_plan_options();
-    const bool sends = has_kind(graph_, is_message) || shards();
-    if (!has_kind(graph_, is_message)) check_without_messages();
-    if (sends && !shards() && given_.topology) check_topology();
-    if (sends && !shards() && given_.network && may_simulate("`network`")) check_network();
-    if (sends && !shards() && given_.transfer_order && may_simulate("`transfer_order`"))
-      check_transfer_order();
-    if (!given_.cluster.empty() && may_simulate("`cluster`")) check_cluster(sends);
-    if (!unchecked_.empty()) {
-      sentences_.push_back(
-          fmt::format("not checked for an effect, since {} tasks take long to simulate again: {}",
-                      graph_.tasks(), unchecked_));
-    }
-    return std::move(sentences_);
-  }
+bool sends(const Effect& of) { return has_kind(of.graph, is_message); }
 
- private:
-  void report(std::string_view parameter, std::string_view reason) {
-    sentences_.push_back(fmt::format("{} has no effect: {}", parameter, reason));
-  }
+/// Libraries' collectives of groups.
+bool shards(const Effect& of) { return !of.graph.groups.empty(); }
 
-  /// Otherwise the parameter stays unchecked.
-  bool may_simulate(std::string_view parameter) {
-    if (!simulates_) unchecked_ += (unchecked_.empty() ? "" : ", ") + std::string(parameter);
-    return simulates_;
-  }
-
-  void check_draws() {
-    const std::optional<double> factor =
-        scenario_.jitter ? scenario_.jitter->constant() : std::optional(1.0);
-    if (scenario_.jitter && factor == 1) report("`jitter`", "all its factors are 1");
-    if (given_.seed && factor) {
-      report("`seed`", scenario_.jitter ? "all factors of the jitter are the same"
-                                        : "without `jitter` nothing is drawn");
-    }
-    if (given_.jobs && given_.replicas == 1) report("`jobs`", "there is one replica");
-  }
-
-  /// The plan as it would be with other options or another topology; none where that is refused.
-  std::optional<casync::Plan> plan_with(const plans::PlanOptions& options,
-                                        std::string_view topology) const {
-    plans::PlanContext context = {
-        .model = scenario_.model, .topology = std::string(topology), .nodes = scenario_.plan.nodes};
-    context.trust = given_.trust;
-    if (given_.algorithm) context.algorithm = *given_.algorithm;
-    return unless_refused([&] {
-      plans::ResolvedPlan resolved = resolve(scenario_, given_, context);
-      plans::apply(options, context, resolved);
-      resolved.plan.gpus_per_node = scenario_.plan.gpus_per_node;
-      resolved.plan.schedule = scenario_.plan.schedule;
-      casync::make_layout(scenario_.model, resolved.plan);
-      return std::move(resolved.plan);
-    });
-  }
-
-  void check_plan_options() {
-    for (const plans::PlanOptionRow& option : plans::plan_options()) {
-      if (!option.given(given_.plan_options)) continue;
-      plans::PlanOptions others = given_.plan_options;
-      option.drop(others);
-      const std::optional<casync::Plan> plan = plan_with(others, scenario_.plan.topology);
-      if (!plan || !same_units(scenario_.model, scenario_.plan, *plan)) continue;
-      const bool same_rewrites =
-          plan->batch == scenario_.plan.batch && plan->pipelining == scenario_.plan.pipelining;
-      if (same_rewrites) {
-        report(option.name, "the plan is the same without it");
-      } else if (may_simulate(option.name) && same_times(*plan)) {
-        report(option.name, "every task has the same times without it");
-      }
-    }
-  }
-
-  bool same_times(const casync::Plan& plan) const {
-    Scenario changed = scenario_;
-    changed.plan = plan;
-    const auto compare = [&] {
-      const casync::TaskGraph graph =
-          expand(changed, graph_.folded ? casync::Folding::kFolded : casync::Folding::kNone);
-      const Result result = simulate(changed, graph, Timelines::kRecorded);
-      return result.iteration == result_.iteration && result.compute == result_.compute &&
-             fingerprint(graph, result.timeline) == fingerprint(graph_, result_.timeline);
-    };
-    return unless_refused(compare).value_or(false);
-  }
-
-  void check_topology() {
-    std::string others;
-    const casync::Operation operation = casync::find_topology(scenario_.plan.topology).operation;
-    for (const casync::Topology* topology : casync::topologies_for(operation)) {
-      if (topology->name == scenario_.plan.topology) continue;
-      const std::optional<casync::Plan> plan = plan_with(given_.plan_options, topology->name);
-      if (!plan) continue;
-      if (!same_units(scenario_.model, scenario_.plan, *plan)) return;
-      others += (others.empty() ? "" : ", ") + std::string(topology->name);
-    }
-    if (!others.empty())
-      report("`topology`", "nothing goes by it; the same tasks come of " + others);
-  }
-
-  void check_without_messages() {
-    const std::string reason = no_messages();
-    if (given_.network) report("`network`", reason);
-    if (given_.transfer_order) report("`transfer_order`", reason);
-    if (given_.topology) report("`topology`", reason);
-  }
-
-  /// Libraries' collectives of groups.
-  bool shards() const { return !graph_.groups.empty(); }
-
-  std::string no_messages() const {
-    if (shards()) return "shards go by a library's collectives, one at a time on each network";
-    return scenario_.model.gradients.empty() ? "the model has no gradients to send"
+std::string no_messages(const Effect& of) {
+  if (sends(of)) return {};
+  if (shards(of)) return "shards go by a library's collectives, one at a time on each network";
+  return of.scenario.model.gradients.empty() ? "the model has no gradients to send"
                                              : "one node has nobody to send to";
-  }
+}
 
-  /// Whether every task has the same times in that scenario.
-  bool same_in(const Scenario& changed) const {
-    const auto compare = [&] {
-      return same(result_, simulate(changed, graph_, Timelines::kRecorded));
-    };
-    return unless_refused(compare).value_or(false);
-  }
+/// Of the request's plan, with another topology or algorithm.
+plans::PlanContext context_of(const Effect& of, std::string_view topology, std::string algorithm) {
+  // The plan has been read: what it brings was found trusted then.
+  const SimulateRequest& request = of.request;
+  return {.model = of.scenario.model,
+          .topology = std::string(topology),
+          .nodes = of.scenario.plan.nodes,
+          .algorithm = std::move(algorithm),
+          .trust = {.named = {request.algorithm}, .everything = request.trust.everything}};
+}
 
-  void check_network() {
-    if (!costs::is_uniform(scenario_.cluster)) return;  // which only fair can simulate
-    Scenario changed = scenario_;
-    changed.network = scenario_.network == Network::kFair ? Network::kPort : Network::kFair;
-    if (same_in(changed)) {
-      report("`network`",
-             fmt::format("{} gives every task the same times", to_string(changed.network)));
-    }
-  }
+/// Reads or makes the plan again.
+plans::ResolvedPlan resolve(const Effect& of, const plans::PlanContext& context) {
+  const Scenario& scenario = of.scenario;
+  return planner::resolve_plan(of.request.plan, context,
+                               {scenario.profile, scenario.cluster, scenario.network});
+}
 
-  void check_transfer_order() {
-    Scenario changed = scenario_;
-    const bool by_need = scenario_.transfer_order == TransferOrder::kNeed;
-    changed.transfer_order = by_need ? TransferOrder::kReady : TransferOrder::kNeed;
-    if (same_in(changed)) {
-      report("`transfer_order`",
-             fmt::format("{} gives every task the same times", to_string(changed.transfer_order)));
-    }
-  }
+/// The plan as it would be with other options or another topology; none where that is refused.
+std::optional<casync::Plan> plan_with(const Effect& of, const plans::PlanOptions& options,
+                                      std::string_view topology) {
+  return unless_refused([&] {
+    const plans::PlanContext context = context_of(of, topology, of.request.algorithm);
+    plans::ResolvedPlan resolved = resolve(of, context);
+    plans::apply(options, context, resolved);
+    resolved.plan.gpus_per_node = of.scenario.plan.gpus_per_node;
+    resolved.plan.schedule = of.scenario.plan.schedule;
+    casync::make_layout(of.scenario.model, resolved.plan);
+    return std::move(resolved.plan);
+  });
+}
 
-  void check_cluster(bool sends) {
-    const io::YamlNode file = io::YamlNode::load(given_.cluster);
-    for (const ClusterKey& key : kClusterKeys) {
-      if (!given_in(file, key.name)) continue;
-      Scenario changed = scenario_;
-      change(key, changed.cluster);
-      if (!same_in(changed)) continue;
-      report(fmt::format("{}: {}", given_.cluster, key.name), reason(key.name, sends));
-    }
-  }
+/// True where every task has the same times with that plan.
+bool same_times(const Effect& of, const casync::Plan& plan) {
+  Scenario changed = of.scenario;
+  changed.plan = plan;
+  const auto compare = [&] {
+    const casync::TaskGraph graph =
+        expand(changed, of.graph.folded ? casync::Folding::kFolded : casync::Folding::kNone);
+    const Result result = simulate(changed, graph, Timelines::kRecorded);
+    return result.iteration == of.result.iteration && result.compute == of.result.compute &&
+           fingerprint(graph, result.timeline) == fingerprint(of.graph, of.result.timeline);
+  };
+  return unless_refused(compare).value_or(false);
+}
 
-  /// With sites, `link` is of their machines.
-  static void change(const ClusterKey& key, Cluster& cluster) {
-    const bool within_sites = cluster.site && key.name.starts_with("link.");
-    if (within_sites) std::swap(cluster.link, cluster.site->link);
-    key.change(cluster);
-    if (within_sites) std::swap(cluster.link, cluster.site->link);
-  }
+/// The same in that scenario, whose graph is the same.
+bool same_in(const Effect& of, const Scenario& changed) {
+  const auto compare = [&] {
+    const Result result = simulate(changed, of.graph, Timelines::kRecorded);
+    return result.iteration == of.result.iteration && result.compute == of.result.compute &&
+           result.timeline.start == of.result.timeline.start &&
+           result.timeline.end == of.result.timeline.end;
+  };
+  return unless_refused(compare).value_or(false);
+}
 
-  std::string reason(std::string_view key, bool sends) const {
-    const bool of_cores = key == "core_turn" || key.find("link.core_") != std::string_view::npos;
-    if (of_cores && scenario_.cluster.cores_per_host == 0) {
-      return "cores_per_host is 0, so cores are not shared";
-    }
-    if (key == "nodes_per_host" && !costs::shares_hosts(scenario_.cluster)) {
-      return "nodes on one host share neither a link (host_link) nor cores (cores_per_host)";
-    }
-    if (key.starts_with("gpu_link.") && costs::gpus_per_machine(scenario_.cluster) == 1) {
-      return "gpus_per_node is 1, so there is nothing to join";
-    }
-    const bool of_links = key.find("link.") != std::string_view::npos || key.starts_with("rack.");
-    const bool within_sites = scenario_.cluster.site && key.starts_with("link.");
-    if (!sends && of_links && !within_sites) return no_messages();
-    if (key.starts_with("host_link.") && !uses(costs::Path::kWithinHost)) {
-      return "no two nodes on one host send to each other";
-    }
-    if (key.starts_with("rack.") && !uses(costs::Path::kBetweenRacks)) {
-      return "no message goes from one rack to another";
-    }
-    return "another value gives every task the same times";
+/// Some message takes that path.
+bool uses(const Effect& of, costs::Path path) {
+  if (shards(of)) return true;  // hosts and racks cut all groups alike
+  for (casync::TaskId id = 0; id < of.graph.tasks(); ++id) {
+    const casync::Task& task = of.graph[id];
+    if (!is_message(task.kind)) continue;
+    if (costs::path(of.scenario.cluster, task.node, of.graph.peer(task)) == path) return true;
   }
+  return false;
+}
 
-  /// Some message takes that path.
-  bool uses(costs::Path path) const {
-    if (shards()) return true;  // hosts and racks cut all groups alike
-    for (casync::TaskId id = 0; id < graph_.tasks(); ++id) {
-      const casync::Task& task = graph_[id];
-      if (!is_message(task.kind)) continue;
-      if (costs::path(scenario_.cluster, task.node, graph_.peer(task)) == path) return true;
-    }
-    return false;
+/// Why a key of the cluster file has no effect.
+std::string reason_of(const Effect& of, std::string_view key) {
+  const Cluster& cluster = of.scenario.cluster;
+  const bool of_cores = key == "core_turn" || key.find("link.core_") != std::string_view::npos;
+  if (of_cores && cluster.cores_per_host == 0) {
+    return "cores_per_host is 0, so cores are not shared";
   }
-
-  const Scenario& scenario_;
-  const casync::TaskGraph& graph_;
-  const Result& result_;
-  const Given& given_;
-  const bool simulates_;
-  std::vector<std::string> sentences_;
-  std::string unchecked_;
-};
+  if (key == "nodes_per_host" && !costs::shares_hosts(cluster)) {
+    return "nodes on one host share neither a link (host_link) nor cores (cores_per_host)";
+  }
+  if (key.starts_with("gpu_link.") && costs::gpus_per_machine(cluster) == 1) {
+    return "gpus_per_node is 1, so there is nothing to join";
+  }
+  const bool of_links = key.find("link.") != std::string_view::npos || key.starts_with("rack.");
+  const bool within_sites = cluster.site && key.starts_with("link.");
+  if (!sends(of) && !shards(of) && of_links && !within_sites) return no_messages(of);
+  if (key.starts_with("host_link.") && !uses(of, costs::Path::kWithinHost)) {
+    return "no two nodes on one host send to each other";
+  }
+  if (key.starts_with("rack.") && !uses(of, costs::Path::kBetweenRacks)) {
+    return "no message goes from one rack to another";
+  }
+  return "another value gives every task the same times";
+}
 
 }  // namespace
 
-std::vector<std::string> without_effect(const Scenario& scenario, const casync::TaskGraph& graph,
-                                        const Result& result, const Given& given,
+bool Effect::may_simulate(std::string_view field) {
+  const bool may = graph.tasks() <= most_tasks;
+  if (!may) unchecked += fmt::format("{}`{}`", unchecked.empty() ? "" : ", ", field);
+  return may;
+}
+
+std::string Effect::of_algorithm() const {
+  if (is_made(request.plan)) return {};
+  const std::string other = request.algorithm.starts_with("onebit") ? "fp16" : "onebit";
+  const casync::Plan changed =
+      resolve(*this, context_of(*this, scenario.plan.topology, other)).plan;
+  const auto name = [](const casync::Plan& plan, std::size_t g) -> std::string_view {
+    const std::int8_t algorithm = plan.decisions[g].algorithm;
+    if (algorithm == casync::kRaw) return {};
+    return plan.algorithms[static_cast<std::size_t>(algorithm)].name;
+  };
+  for (std::size_t g = 0; g < changed.decisions.size(); ++g) {
+    if (name(changed, g) != name(scenario.plan, g)) return {};
+  }
+  const bool raw = std::ranges::all_of(scenario.plan.decisions, [](const auto& decision) {
+    return decision.algorithm == casync::kRaw;
+  });
+  return fmt::format("plan {} {}", io::quote(request.plan),
+                     raw ? "compresses nothing" : "says itself what each gradient is sent as");
+}
+
+std::string Effect::of_profile() const {
+  return has_kind(graph, is_priced) ? "" : "nothing is sent, coded or added, so no cost matters";
+}
+
+std::string Effect::of_option(std::string_view name) {
+  if (is_made(request.plan)) return {};
+  plans::PlanOptions others = request.plan_options;
+  Fields rows;
+  add(rows, others);
+  for (const Field& row : rows) {
+    if (row.name == name || row.needs == name) row.clear();
+  }
+  const std::optional<casync::Plan> plan = plan_with(*this, others, scenario.plan.topology);
+  if (!plan || !same_units(scenario.model, scenario.plan, *plan)) return {};
+  const bool same_rewrites =
+      plan->batch == scenario.plan.batch && plan->pipelining == scenario.plan.pipelining;
+  if (same_rewrites) return "the plan is the same without it";
+  const bool same = may_simulate(name) && same_times(*this, *plan);
+  return same ? "every task has the same times without it" : "";
+}
+
+std::string Effect::of_topology() const {
+  if (is_made(request.plan)) return {};
+  if (!sends(*this) || shards(*this)) return no_messages(*this);
+  std::string others;
+  const casync::Operation operation = casync::find_topology(scenario.plan.topology).operation;
+  for (const casync::Topology* topology : casync::topologies_for(operation)) {
+    if (topology->name == scenario.plan.topology) continue;
+    const std::optional<casync::Plan> plan = plan_with(*this, request.plan_options, topology->name);
+    if (!plan) continue;
+    if (!same_units(scenario.model, scenario.plan, *plan)) return {};
+    others += (others.empty() ? "" : ", ") + std::string(topology->name);
+  }
+  return others.empty() ? "" : "nothing goes by it; the same tasks come of " + others;
+}
+
+std::string Effect::of_network() {
+  if (!sends(*this) || shards(*this)) return no_messages(*this);
+  if (!may_simulate("network")) return {};
+  if (!costs::is_uniform(scenario.cluster)) return {};  // which only fair can simulate
+  Scenario changed = scenario;
+  changed.network = scenario.network == Network::kFair ? Network::kPort : Network::kFair;
+  if (!same_in(*this, changed)) return {};
+  return fmt::format("{} gives every task the same times", to_string(changed.network));
+}
+
+std::string Effect::of_transfer_order() {
+  if (!sends(*this) || shards(*this)) return no_messages(*this);
+  if (!may_simulate("transfer_order")) return {};
+  Scenario changed = scenario;
+  const bool by_need = scenario.transfer_order == TransferOrder::kNeed;
+  changed.transfer_order = by_need ? TransferOrder::kReady : TransferOrder::kNeed;
+  if (!same_in(*this, changed)) return {};
+  return fmt::format("{} gives every task the same times", to_string(changed.transfer_order));
+}
+
+std::vector<std::string> Effect::of_cluster() {
+  const std::string& path = request.machines.cluster;
+  if (path.empty() || load_machines(request).cluster.nodes != scenario.cluster.nodes) return {};
+  if (!may_simulate("cluster")) return {};
+  std::vector<std::string> sentences;
+  const io::YamlNode file = io::YamlNode::load(path);
+  each_cluster_key([&](const std::string& key, const auto& change) {
+    if (!given_in(file, key)) return;
+    Scenario changed = scenario;
+    change(changed.cluster);
+    if (!same_in(*this, changed)) return;
+    sentences.push_back(fmt::format("{}: {} has no effect: {}", path, key, reason_of(*this, key)));
+  });
+  return sentences;
+}
+
+std::vector<std::string> without_effect(SimulateRequest request, const Scenario& scenario,
+                                        const casync::TaskGraph& graph, const Result& result,
                                         std::uint32_t most_tasks) {
-  return Search(scenario, graph, result, given, most_tasks).take();
+  Effect effect{request, scenario, graph, result, most_tasks};
+  std::vector<std::string> sentences = without_effect(fields(request, &effect));
+  for (std::string& sentence : effect.of_cluster()) sentences.push_back(std::move(sentence));
+  if (!effect.unchecked.empty()) {
+    sentences.push_back(
+        fmt::format("not checked for an effect, since {} tasks take long to simulate again: {}",
+                    graph.tasks(), effect.unchecked));
+  }
+  return sentences;
 }
 
 }  // namespace hipress::requests

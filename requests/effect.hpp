@@ -1,39 +1,42 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "plans/plan_options.hpp"
-#include "sim/scenario.hpp"
+#include "requests/simulate.hpp"
 
 namespace hipress::requests {
 
-/// Parameters that were asked for explicitly, which should therefore have mattered. A default that
-/// has no effect misleads nobody.
-struct Given {
-  std::string plan = {};                      ///< as planner::resolve_plan() takes it
-  plans::PlanOptions plan_options = {};       ///< with which it was changed
-  std::optional<std::string> algorithm = {};  ///< codec of plan entries that name none
-  plans::Trust trust = {};                    ///< with which the plan was read
-  bool topology = false;
-  bool network = false;
-  bool transfer_order = false;
-  bool profile = false;
-  std::string cluster = {};    ///< the cluster file; empty: none
-  bool seed = false;           ///< of jitter, which is given if the scenario has any
-  bool jobs = false;           ///< of replicas
-  std::uint32_t replicas = 1;  ///< that are simulated
+/// Effect of what a simulate request says on its result. Each function of a field returns why any
+/// other value would leave every task's times as they are; empty: it would not. What cannot be
+/// judged exactly by reasoning is judged by one more simulation, unless the graph has more than
+/// `most_tasks`, which would take too long.
+struct Effect {
+  std::string of_algorithm() const;
+  std::string of_profile() const;
+  std::string of_topology() const;
+  std::string of_option(std::string_view name);  ///< of the plan's options (plans::PlanOptions)
+  std::string of_network();
+  std::string of_transfer_order();
+  /// A sentence for each key of the cluster file that has no effect.
+  std::vector<std::string> of_cluster();
+  /// Notes a field that is not judged if a simulation takes long.
+  bool may_simulate(std::string_view field);
+
+  const SimulateRequest& request;
+  const sim::Scenario& scenario;
+  const casync::TaskGraph& graph;  ///< the scenario's
+  const sim::Result& result;       ///< with its timeline
+  std::uint32_t most_tasks = 0;
+  std::string unchecked = {};  ///< the fields that were not judged
 };
 
-/// Returns one warning for each given parameter that cannot affect the result: any other value
-/// leaves every task's times as they are ("`network` has no effect: nothing is sent"). Parameters
-/// that cannot be judged exactly by reasoning are judged by one more simulation each. Graphs of
-/// more than `most_tasks` would take too long for that; the last sentence then names the parameters
-/// that were not checked. `graph` and `result` are the scenario's; `result` needs its timeline.
-std::vector<std::string> without_effect(const sim::Scenario& scenario,
+/// One sentence for each field, and each key of the cluster file, that is given and has no effect;
+/// the last one names those that were not judged.
+std::vector<std::string> without_effect(SimulateRequest request, const sim::Scenario& scenario,
                                         const casync::TaskGraph& graph, const sim::Result& result,
-                                        const Given& given, std::uint32_t most_tasks = 4'000'000);
+                                        std::uint32_t most_tasks = 4'000'000);
 
 }  // namespace hipress::requests

@@ -11,9 +11,9 @@
 
 #include "io/error.hpp"
 #include "io/utf8.hpp"
-#include "requests/keys/forms.hpp"
 #include "requests/record.hpp"
 #include "requests/request.hpp"
+#include "requests/result_forms.hpp"
 
 namespace hipress::requests {
 namespace {
@@ -186,10 +186,8 @@ void fill(Record& record, const Failure& failure) {
 
 }  // namespace
 
-constinit const ResultForm kErrorForm = {"error",
-                                         "An error",
+constinit const ResultForm kErrorForm = {"error", "An error",
                                          "Of any request that C or Python made and that failed",
-                                         {},
                                          schema_of<Failure>};
 
 io::Document error_document(const std::exception& error, const io::Document& request) {

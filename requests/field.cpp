@@ -112,7 +112,7 @@ void set(const Field& field, const io::Document& value) {
         *to = value_of<T>(field, value);
       },
       field.to);
-  if (field.given) field.given(value.text() != nullptr ? *value.text() : value.print());
+  field.note(value.text() != nullptr ? *value.text() : value.print());
 }
 
 /// "nnodes, …" of the fields, for an unknown name.
@@ -222,14 +222,26 @@ Field& Field::repeated() {
   return *this;
 }
 
-Field& Field::on_given(std::function<void(const std::string&)> call) {
-  given = std::move(call);
+Field& Field::with(std::string_view other) {
+  needs = other;
   return *this;
 }
 
+void Field::note(const std::string& value) const {
+  if (given != nullptr && value != "false") given->insert(name);
+}
+
+void Field::clear() const {
+  std::visit([](auto* of) { *of = std::remove_pointer_t<decltype(of)>(); }, to);
+}
+
 Field& Fields::add(std::string name, Variable to, std::string help) {
-  return rows_.emplace_back(Field{
-      .name = std::move(name), .to = to, .help = std::move(help), .group = std::string(heading_)});
+  return rows_.emplace_back(Field{.name = std::move(name),
+                                  .to = to,
+                                  .help = std::move(help),
+                                  .group = std::string(heading_),
+                                  .refusals = refusals_,
+                                  .given = given_});
 }
 
 const Field* Fields::find(std::string_view name) const {
@@ -251,6 +263,34 @@ void read(const io::Document& request, const Fields& fields) {
                        fmt::format("give {}", field.name));
     }
   }
+}
+
+void refuse_unfit(const Fields& fields) {
+  for (const Field& field : fields) {
+    if (!field.is_given()) continue;
+    for (const Case& refusal : field.refusals) {
+      const std::string why = refusal ? refusal() : "";
+      if (!why.empty()) throw io::InputError(fmt::format("`{}` {}", field.name, why));
+    }
+  }
+}
+
+std::vector<std::string> without_effect(const Fields& fields) {
+  std::vector<std::string> sentences;
+  for (const Field& field : fields) {
+    if (!field.is_given()) continue;
+    for (const Case& idle : field.idle_cases) {
+      const std::string why = idle ? idle() : "";
+      if (why.empty()) continue;
+      sentences.push_back(fmt::format("`{}` has no effect: {}", field.name, why));
+      break;
+    }
+  }
+  return sentences;
+}
+
+void warn_of_idle(const Fields& fields, const Hooks& hooks) {
+  for (const std::string& sentence : without_effect(fields)) warn(hooks, sentence);
 }
 
 io::Document schema(std::string_view title, std::string_view help, const Fields& fields) {

@@ -9,8 +9,8 @@
 #include "io/utf8.hpp"
 #include "io/yaml.hpp"
 #include "requests/headings.hpp"
-#include "requests/keys/forms.hpp"
-#include "requests/mix_document.hpp"
+#include "requests/result_forms.hpp"
+#include "requests/shared_records.hpp"
 #include "traces/make_model.hpp"
 #include "traces/trace_reader.hpp"
 
@@ -224,11 +224,8 @@ void fill(Record& record, const ImportedTrace& made) {
 
 io::Document document(const ImportedTrace& made) { return document_of(made); }
 
-constinit const ResultForm kImportForm = {"import_trace",
-                                          "An imported trace",
-                                          "Of an import_trace request",
-                                          {},
-                                          schema_of<ImportedTrace>};
+constinit const ResultForm kImportForm = {"import_trace", "An imported trace",
+                                          "Of an import_trace request", schema_of<ImportedTrace>};
 
 io::Document answer(const ImportRequest& request, const Hooks& hooks) {
   look_for_interrupt(hooks);

@@ -105,7 +105,7 @@ std::string break_even_quantity(const Planned& planned) {
   const PlanRequest& request = planned.request;
   if (!request.break_even.empty() || request.report.empty()) return request.break_even;
   const bool can_be_found =
-      planned.prepared.searches() && planned.advice.comparison.planned_s.has_value();
+      planned.prepared->searches() && planned.advice.comparison.planned_s.has_value();
   return can_be_found ? "bandwidth" : "";
 }
 
@@ -115,7 +115,7 @@ void look_elsewhere(Planned& planned, const Hooks& hooks) {
   const PlanRequest& request = planned.request;
   const std::string quantity = break_even_quantity(planned);
   if (quantity.empty() && !request.advise) return;
-  WhatIf what_if(planned.prepared, request.request.evaluations.value_or(kEvaluations),
+  WhatIf what_if(*planned.prepared, request.request.evaluations.value_or(kEvaluations),
                  &planned.advice);
   if (!quantity.empty()) {
     planned.break_even = break_even_point(what_if, find_quantity(quantity));
@@ -129,7 +129,7 @@ void add_shard_diagnostics(const Planned& planned, SearchResult& found) {
   const Problem& problem = *planned.advice.problem;
   if (kind_of(found.plan.schedule) != JobKind::kSharding) return;
   for (const std::string& name : problem.algorithms) {
-    if (!planned.request.algorithms_given || may_reduce(name)) continue;
+    if (!planned.request.is_given("algorithm") || may_reduce(name)) continue;
     found.diagnostics.push_back(
         fmt::format("{} is left out: shards are encoded each for itself", name));
   }
@@ -150,7 +150,7 @@ void write(const Planned& planned, const Hooks& hooks) {
     return inform(hooks, fmt::format("schedule {} is only in a plan YAML: take `output` X.yaml",
                                      found.plan.schedule.text()));
   }
-  const PreparedRequest& prepared = planned.prepared;
+  const PreparedRequest& prepared = *planned.prepared;
   const std::string search = prepared.search.has_options ? prepared.request.search_name()
                                                          : std::string(prepared.search.name);
   write_plan(request, prepared.model, found, search, prepared.profile, planned.advice.comparison,
@@ -169,13 +169,9 @@ void refresh_chosen(Planned& planned) {
 
 /// Refuses what contradicts itself before files are read.
 void check_before(const PlanRequest& request) {
-  refuse_broadcast_fields(request.broadcast);
+  refuse_unfit(request);
   check(request);
   if (!request.break_even.empty()) find_quantity(request.break_even);
-  if ((!request.break_even.empty() || request.advise) && !request.request.analysis.plan.empty()) {
-    throw io::InputError(
-        "`break_even` and `advise` make plans anew: leave them out, or `plan`, which gives one");
-  }
   sim::parse_network(request.request.network);
 }
 
@@ -189,7 +185,7 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& giv
   std::unique_ptr<Planned> planned;
   try {
     planned = best_candidate(request, hooks);
-    complete(planned->prepared, planned->advice);
+    complete(*planned->prepared, planned->advice);
     refresh_chosen(*planned);
   } catch (const sim::Stopped&) {
     throw Interrupted();
@@ -199,7 +195,7 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& giv
   SearchResult& found = planned->advice.found;
   add_shard_diagnostics(*planned, found);
   if (writes) {
-    add_replay_diagnostics(request, planned->prepared.model, planned->prepared.profile, found);
+    add_replay_diagnostics(request, planned->prepared->model, planned->prepared->profile, found);
     write(*planned, hooks);
   }
   look_elsewhere(*planned, hooks);
@@ -213,13 +209,9 @@ std::unique_ptr<const Planned> plan(const PlanRequest& request, const Hooks& giv
 }
 
 io::Document answer(const PlanRequest& request, const Hooks& hooks) {
-  refuse_report(request);
   if (request.job == "broadcast") return document(*plan_broadcast(request, hooks));
   if (request.required_bandwidth) return document(find_bandwidths(request, hooks));
-  const auto planned = plan(request, hooks);
-  io::Document made = document(*planned);
-  if (request.page) made["page"] = planned->page;
-  return made;
+  return document(*plan(request, hooks));
 }
 
 }  // namespace hipress::requests

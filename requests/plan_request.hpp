@@ -26,8 +26,9 @@ struct PlanRequest {
   planner::Request request;
   std::string job = "mean";
   BroadcastRequest broadcast;
-  bool input_given = false;
-  bool algorithms_given = false;
+  GivenFields given = {};
+  /// Kinds of the schedules that are asked for; empty: they are not known yet.
+  std::vector<planner::JobKind> kinds = {};
   std::vector<std::string> schedules;  ///< none: ddp
   std::vector<std::string> wraps;      ///< rules of which each becomes `request.wrap`
   std::string shards_by;               ///< Plan::shards_by in any case; empty: a library
@@ -51,6 +52,7 @@ struct PlanRequest {
   bool page = false;   ///< the result has that page as text, too
 
   bool makes_page() const { return page || !report.empty(); }
+  bool is_given(std::string_view field) const { return given.contains(field); }
   bool yaml() const { return output.empty() || io::is_yaml_name(output); }
   planner::PlanForm form() const {
     return yaml() ? planner::PlanForm::kYaml : planner::PlanForm::kText;
@@ -59,5 +61,8 @@ struct PlanRequest {
 
 /// Its fields; they point into the request.
 Fields fields(PlanRequest& request);
+
+/// io::InputError for a field that the request cannot have, as far as is known of its kinds.
+inline void refuse_unfit(PlanRequest request) { refuse_unfit(fields(request)); }
 
 }  // namespace hipress::requests

@@ -34,8 +34,7 @@ struct ScheduleRows {
 /// A plan, and what is known of it.
 struct Planned {
   PlanRequest request;  ///< with the rule of layers that was chosen
-  std::unique_ptr<planner::PreparedRequest> owner;
-  const planner::PreparedRequest& prepared;  ///< the owner's
+  std::unique_ptr<planner::PreparedRequest> prepared;
   planner::Advice advice;
   std::optional<ScheduleRows> schedules = {};  ///< none: the request compares none, and is of ddp
   std::optional<models::Traced> traced = {};   ///< of the job that the model was made of

@@ -49,27 +49,6 @@ Part part_of(const ProfileRequest& request) {
   return request.anew == "cores" ? Part::kCores : Part::kLinks;
 }
 
-/// io::InputError for fields that contradict each other, and a warning of what has no effect.
-void check(const ProfileRequest& request, const Hooks& hooks) {
-  if (!request.anew.empty() && request.base.empty()) {
-    throw io::InputError(
-        fmt::format("`anew` {} measures but that part: give `base` PROFILE for the rest, or leave "
-                    "out `anew` to measure all",
-                    request.anew));
-  }
-  constexpr const char* kNoKernels = "with `base` no kernels are measured, unless `anew` kernels";
-  const bool measures_kernels = request.base.empty() || request.anew == "kernels";
-  if (!request.algorithms.empty() && !measures_kernels && request.sample.empty()) {
-    warn(hooks, fmt::format("`algorithm` has no effect: {}", kNoKernels));
-  }
-  if (!request.passes) return;
-  if (request.device == "cuda") {
-    warn(hooks, "`passes` has no effect: it is for a CPU's kernels, not for `device` cuda");
-  } else if (!measures_kernels) {
-    warn(hooks, fmt::format("`passes` has no effect: {}", kNoKernels));
-  }
-}
-
 /// The numbers of a sample; none without one. io::InputError for a file that holds none.
 std::vector<float> read_sample(const std::string& path) {
   if (path.empty()) return {};
@@ -169,7 +148,10 @@ void write(const ProfileRequest& request, Profiled& profiled) {
 Profiled run(const ProfileRequest& request, const Hooks& hooks) {
   const std::optional<io::Launch> launch = io::read_launch();
   Profiled made{.reports = reports(launch), .profile = {}, .output = {}};
-  check(request, made.reports ? hooks : Hooks{});
+  ProfileRequest known = request;
+  const Fields all = fields(known);
+  refuse_unfit(all);
+  if (made.reports) warn_of_idle(all, hooks);
   if (made.reports && !request.output.empty()) io::require_writable(request.output);
   const std::vector<float> sample = read_sample(request.sample);
   const std::vector<std::string> algorithms = algorithms_of(request);
@@ -178,8 +160,7 @@ Profiled run(const ProfileRequest& request, const Hooks& hooks) {
         "`sample` is of algorithms whose messages vary with the data, and "
         "`algorithm` names none: add lossless");
   }
-  const transport::JobOptions job =
-      job_options(request.ranks, launch, request.transport == "nccl", hooks);
+  const transport::JobOptions job = job_options(request.ranks, launch, hooks);
   std::optional<costs::Profile> base;
   if (!request.base.empty()) base = costs::read_profile(request.base);
   const bool measures = sample.empty() || !base || !request.anew.empty();

@@ -32,6 +32,7 @@ struct ProfileRequest {
   bool quick = false;
   std::optional<std::int32_t> passes;
   std::optional<std::int32_t> again;
+  GivenFields given = {};
 };
 
 /// Its fields; they point into the request.

@@ -4,8 +4,8 @@
 #include "costs/traffic.hpp"
 #include "profiler/nccl_table.hpp"
 #include "profiler/rates.hpp"
-#include "requests/keys/forms.hpp"
 #include "requests/profile.hpp"
+#include "requests/result_forms.hpp"
 
 namespace hipress::requests {
 namespace {
@@ -154,10 +154,8 @@ void fill(Record& record, const Profiled& profiled) {
   record.object("link", profile.link, "What a message costs", fill_costs);
 }
 
-constinit const ResultForm kProfileForm = {"profile",
-                                           "What was measured",
+constinit const ResultForm kProfileForm = {"profile", "What was measured",
                                            "Of a profile request, and of hipress-profile",
-                                           {},
                                            schema_of<Profiled>};
 
 io::Document document(const Profiled& profiled) { return document_of(profiled); }

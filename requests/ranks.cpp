@@ -8,43 +8,39 @@
 
 namespace hipress::requests {
 
-void add(Fields& fields, RankOptions& options, const RankHelp& help) {
-  const auto given = [&options](const char* name) {
-    return [&options, name](const std::string& value) {
-      if (value != "false") options.given.emplace_back(name);
-    };
-  };
+void add(Fields& fields, RankOptions& options, const std::string& transport, const RankHelp& help) {
+  const Case on_threads = when([] { return !io::read_launch(); },
+                               "no launcher started this process, so its ranks are threads");
   fields.under(headings::kRun);
-  fields.add("rendezvous", &options.rendezvous, std::string(help.rendezvous))
-      .on_given(given("rendezvous"));
-  fields.add("interface", &options.interface, std::string(help.interface))
-      .on_given(given("interface"));
+  fields.add("rendezvous", &options.rendezvous, std::string(help.rendezvous)).idle(on_threads);
+  fields.add("interface", &options.interface, std::string(help.interface)).idle([=, &transport] {
+    return transport == "nccl" ? std::string() : on_threads();
+  });
   fields.add("job", &options.job, "Name that tells jobs apart that meet in one place")
       .with_default()
-      .on_given(given("job"));
+      .idle(on_threads);
   fields
       .add("secret_file", &options.secret_file,
            "File with a secret of at least 16 bytes (mode 0600), the same for every rank "
            "(default: rank 0 leaves a secret at the rendezvous)")
       .file()
-      .on_given(given("secret_file"));
+      .idle(on_threads);
   fields
       .add("silence", &options.silence_s,
            "Seconds after which a process that sends nothing, not even the beats that it "
            "sends while it computes, counts as dead")
       .between(transport::kMinTimeout_s, transport::kMaxTimeout_s)
       .with_default()
-      .on_given(given("silence"));
+      .idle(on_threads);
   fields
       .add("insecure", &options.insecure,
            "Let `transport` gloo, which authenticates nobody, listen beyond loopback; only for "
            "networks that nobody else can reach")
-      .on_given(given("insecure"));
+      .idle(on_threads);
 }
 
 transport::JobOptions job_options(const RankOptions& options,
-                                  const std::optional<io::Launch>& launch, bool nccl,
-                                  const Hooks& hooks) {
+                                  const std::optional<io::Launch>& launch, const Hooks& hooks) {
   transport::JobOptions job;
   if (options.secret_file) job.secret = transport::read_secret_file(*options.secret_file);
   job.job = options.job;
@@ -56,13 +52,6 @@ transport::JobOptions job_options(const RankOptions& options,
   if (launch) {
     job.rank = launch->rank;
     job.size = launch->size;
-    return job;
-  }
-  for (const std::string& name : options.given) {
-    if (nccl && name == "interface") continue;
-    warn(hooks, fmt::format("`{}` has no effect: no launcher started this process, so its ranks "
-                            "are threads",
-                            name));
   }
   return job;
 }

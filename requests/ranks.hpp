@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "io/environment.hpp"
 #include "requests/field.hpp"
@@ -21,7 +20,6 @@ struct RankOptions {
   std::optional<std::string> secret_file = {};
   bool insecure = false;
   double silence_s = transport::kDefaultSilence_s;
-  std::vector<std::string> given = {};  ///< the fields that are given
 };
 
 /// Help of fields that mean somewhat different things to each request.
@@ -29,16 +27,14 @@ struct RankHelp {
   std::string_view rendezvous, interface;
 };
 
-/// Adds the fields.
-void add(Fields& fields, RankOptions& options, const RankHelp& help);
+/// Adds the fields, which have no effect where no launcher started this process. NCCL, a value of
+/// `transport`, is bound to the interface in any case.
+void add(Fields& fields, RankOptions& options, const std::string& transport, const RankHelp& help);
 
 /// Options with which this process joins the others, less `plan` and `timeout_s`. Reads the file of
-/// the secret: to be called before any work. Where no launcher started this process, warns of each
-/// field that has no effect. NCCL (`nccl`) is bound to the interface in any case. io::InputError
-/// for a secret that is of no use.
+/// the secret: to be called before any work. io::InputError for a secret that is of no use.
 transport::JobOptions job_options(const RankOptions& options,
-                                  const std::optional<io::Launch>& launch, bool nccl,
-                                  const Hooks& hooks);
+                                  const std::optional<io::Launch>& launch, const Hooks& hooks);
 
 /// Number of ranks that the launcher started. io::InputError if `nnodes` says another number (0:
 /// none), or if several ranks do not know where to meet.

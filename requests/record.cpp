@@ -23,6 +23,7 @@ io::Document Record::names_of(io::Document each, std::string_view help_of_each) 
 }
 
 void Record::declare(std::string_view name, io::Document schema, std::string_view help) {
+  if (made_.find(name) != nullptr) return;
   describe(schema, help);
   made_[name] = std::move(schema);
   if (always_) required_.push_back(name);

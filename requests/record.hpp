@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <memory>
 #include <optional>
 #include <ranges>
 #include <string>
@@ -17,7 +18,8 @@ namespace hipress::requests {
 /// An object of a result. One function fills it, and so says both what is in it and what its schema
 /// is. In a record of the schema, values count by their types alone: a function that fills one is
 /// also called with values that their default constructors made. A value may be a callable without
-/// arguments, which is called for documents only.
+/// arguments, which is called for documents only. A key that is added again has the later value,
+/// and is declared as it was at first.
 class Record {
  public:
   enum class Purpose : std::uint8_t { kDocument, kSchema };
@@ -49,6 +51,16 @@ class Record {
         [&] { return filled(valued(value), fill); });
   }
 
+  /// An object that is there if the value is.
+  template <class T, class Fill>
+  void object_if_any(std::string_view name, const std::optional<T>& value, std::string_view help,
+                     const Fill& fill) {
+    section(value.has_value(), [&] {
+      put(
+          name, help, [&] { return schema_of<T>(fill); }, [&] { return filled(*value, fill); });
+    });
+  }
+
   /// A list of objects, each of which `fill(Record&, const Item&)` fills.
   template <class Items, class Fill>
   void list(std::string_view name, const Items& items, std::string_view help, const Fill& fill) {
@@ -62,36 +74,27 @@ class Record {
         });
   }
 
-  /// An object whose names are data: one object for each pair of name and value.
+  /// An object whose names are data: one object for each pair of name and value. An empty optional
+  /// is null.
   template <class Pairs, class Fill>
   void by_name(std::string_view name, const Pairs& pairs, std::string_view help,
                std::string_view help_of_each, const Fill& fill) {
-    put(
-        name, help,
+    put_names<Pairs>(
+        name, help, help_of_each, [&] { return schema_of<EachOf<Pairs>>(fill); },
         [&] {
-          io::Document each = schema_of<typename ValueOf<Pairs>::value_type::second_type>(fill);
-          return names_of(std::move(each), help_of_each);
-        },
-        [&] {
-          io::Document all = io::Document::object();
-          for (const auto& [key, value] : valued(pairs)) all[key] = filled(value, fill);
-          return all;
+          return named(valued(pairs), [&](const auto& value) { return filled(value, fill); });
         });
   }
 
-  /// The same with plain values. An empty optional is null.
+  /// The same with plain values.
   template <class Pairs>
   void by_name(std::string_view name, const Pairs& pairs, std::string_view help,
                std::string_view help_of_each) {
-    using Values = ValueOf<Pairs>;
-    put(
-        name, help,
+    put_names<Pairs>(
+        name, help, help_of_each, [] { return type_of<EachOf<Pairs>>(); },
         [&] {
-          io::Document schema =
-              names_of(type_of<typename Inner<Values>::value_type::second_type>(), help_of_each);
-          return is_optional<Values> ? or_null(std::move(schema)) : schema;
-        },
-        [&] { return named(valued(pairs)); });
+          return named(valued(pairs), [](const auto& value) { return io::Document(value); });
+        });
   }
 
   /// Keys that are there if `present`: those that `body()` adds. Without them, `body` is called for
@@ -142,6 +145,10 @@ class Record {
   template <class T>
   using ValueOf = std::remove_cvref_t<decltype(valued(std::declval<const T&>()))>;
 
+  /// The value of each pair.
+  template <class Pairs>
+  using EachOf = typename Inner<ValueOf<Pairs>>::value_type::second_type;
+
   bool is_schema() const { return purpose_ == Purpose::kSchema; }
   template <class Schema, class Value>
   void put(std::string_view name, std::string_view help, const Schema& schema, const Value& value) {
@@ -150,6 +157,15 @@ class Record {
     } else {
       made_[name] = value();
     }
+  }
+  template <class Pairs, class Schema, class Value>
+  void put_names(std::string_view name, std::string_view help, std::string_view help_of_each,
+                 const Schema& schema_of_each, const Value& value) {
+    const auto schema = [&] {
+      io::Document made = names_of(schema_of_each(), help_of_each);
+      return is_optional<ValueOf<Pairs>> ? or_null(std::move(made)) : made;
+    };
+    put(name, help, schema, value);
   }
   void declare(std::string_view name, io::Document schema, std::string_view help);
   /// Puts the help behind the type.
@@ -197,13 +213,13 @@ class Record {
     }
   }
 
-  template <class Pairs>
-  static io::Document named(const Pairs& pairs) {
+  template <class Pairs, class Made>
+  static io::Document named(const Pairs& pairs, const Made& made_of) {
     if constexpr (is_optional<Pairs>) {
-      return pairs ? named(*pairs) : io::Document();
+      return pairs ? named(*pairs, made_of) : io::Document();
     } else {
       io::Document all = io::Document::object();
-      for (const auto& [key, value] : pairs) all[key] = value;
+      for (const auto& [key, value] : pairs) all[key] = made_of(value);
       return all;
     }
   }
@@ -217,8 +233,9 @@ class Record {
 /// The schema of a result for which there is a `fill(Record&, const Result&)`.
 template <class Result>
 io::Document schema_of() {
+  const auto empty = std::make_unique<const Result>();  // g++ 12 warns of one on the stack
   Record record(Record::Purpose::kSchema);
-  fill(record, Result{});
+  fill(record, *empty);
   return record.take();
 }
 

@@ -116,8 +116,8 @@ Replayed run(ReplayRequest request, const Hooks& hooks) {
   Replayed made{.reports = reports(launch), .job = {}, .report = {}, .measured = {}};
   const bool writes_trace = made.reports && !request.trace.empty();
   if (writes_trace) io::require_writable(request.trace);
-  const transport::JobOptions options =
-      job_options(request.ranks, launch, request.transport == "nccl", hooks);
+  const transport::JobOptions options = job_options(request.ranks, launch, hooks);
+  if (made.reports) warn_of_idle(fields(request), hooks);
   const std::uint32_t ranks = count_ranks(request, launch);
   const replay::DeviceChoice choice = replay::choose_device({.device = request.device,
                                                              .transport = request.transport,

@@ -1,5 +1,5 @@
-#include "requests/keys/forms.hpp"
 #include "requests/replay.hpp"
+#include "requests/result_forms.hpp"
 
 namespace hipress::requests {
 namespace {
@@ -116,7 +116,7 @@ void fill(Record& record, const Replayed& replayed) {
 }
 
 constinit const ResultForm kReplayForm = {
-    "replay", "A replay", "Of a replay request, and of hipress-exec", {}, schema_of<Replayed>};
+    "replay", "A replay", "Of a replay request, and of hipress-exec", schema_of<Replayed>};
 
 io::Document document(const Replayed& replayed) { return document_of(replayed); }
 

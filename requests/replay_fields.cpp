@@ -45,8 +45,7 @@ void add_run(Fields& made, ReplayRequest& request) {
            "Seconds without progress after which the job ends. If given, it also limits how "
            "long the C++ compiler may take for a program (x.pse), which is else 120 seconds")
       .between(transport::kMinTimeout_s, transport::kMaxTimeout_s)
-      .with_default()
-      .on_given([&request](const std::string&) { request.timeout_given = true; });
+      .with_default();
   made.add("device", &request.device, "Where gradients lie and codecs run: cpu, or cuda")
       .one_of({"cpu", "cuda"})
       .with_default();
@@ -56,7 +55,7 @@ void add_run(Fields& made, ReplayRequest& request) {
                std::string(transport::kDefaultTransport) +
                "). With `device` cuda, all others go through pinned host memory")
       .with_default();
-  add(made, request.ranks,
+  add(made, request.ranks, request.transport,
       {.rendezvous = "Where the processes of a job meet: file:///shared/folder, "
                      "redis://host:port or, with TLS, rediss://host:port",
        .interface = "Network interface or address to use (default: loopback)"});
@@ -65,7 +64,7 @@ void add_run(Fields& made, ReplayRequest& request) {
 }  // namespace
 
 Fields fields(ReplayRequest& request) {
-  Fields made;
+  Fields made(request.given);
   made.under(headings::kJob);
   made.add("input", &request.input,
            "Gradients: name,elements lines, CSV, model YAML or a shipped model; not needed with "
@@ -92,8 +91,7 @@ Fields fields(ReplayRequest& request) {
            fmt::format("One of {}, or of a broadcast {} (default: what a plan YAML says, "
                        "else ps)",
                        casync::topology_names(casync::Operation::kMean),
-                       casync::topology_names(casync::Operation::kBroadcast)))
-      .on_given([&request](const std::string&) { request.topology_given = true; });
+                       casync::topology_names(casync::Operation::kBroadcast)));
   made.add("algorithm", &request.algorithm,
            "Codec of plan entries that are compressed but name none")
       .with_default();

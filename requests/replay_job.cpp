@@ -18,7 +18,7 @@ namespace hipress::requests {
 namespace {
 
 std::string topology_of(const ReplayRequest& request) {
-  if (request.topology_given) return request.topology;
+  if (request.given.contains("topology")) return request.topology;
   return plans::topology_of_plan(request.plan).value_or(request.topology);
 }
 
@@ -82,7 +82,7 @@ ReplayJob make_job(const ReplayRequest& request, std::uint32_t ranks) {
                                 .nodes = ranks,
                                 .algorithm = request.algorithm,
                                 .trust = request.trust};
-  if (request.timeout_given) context.compile_timeout_s = request.replay.timeout_s;
+  if (request.given.contains("timeout")) context.compile_timeout_s = request.replay.timeout_s;
   job.plan = resolve(request, context);
   if (job.plan.transfer_order.value_or(casync::TransferOrder::kReady) !=
       casync::TransferOrder::kReady) {

@@ -32,8 +32,7 @@ struct ReplayRequest {
   plans::Trust trust;
   int again = 3;
   bool reprobe = false;
-  bool topology_given = false;
-  bool timeout_given = false;
+  GivenFields given = {};
 };
 
 /// Its fields; they point into the request.

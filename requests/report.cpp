@@ -79,19 +79,19 @@ Json profile_json(const costs::Profile& profile) {
 Json about_json(const Planned& planned) {
   const Advice& advice = planned.advice;
   const Problem& problem = *advice.problem;
-  const Request& request = planned.prepared.request;
+  const Request& request = planned.prepared->request;
   return {{"tool", io::version()},
           {"nodes", advice.found.plan.nodes},
           {"gpus_per_node", problem.machines->cluster.gpus_per_node},
           {"network", request.network},
           {"transfer_order", casync::to_string(advice.found.transfer_order)},
-          {"search", planned.prepared.searches() ? Json(request.search_name()) : Json()},
+          {"search", planned.prepared->searches() ? Json(request.search_name()) : Json()},
           {"output", planned.request.output},
           {"machines", sentence(costs::describe_machines(
-                           planned.prepared.profile, problem.machines->cluster, problem.model))},
+                           planned.prepared->profile, problem.machines->cluster, problem.model))},
           {"profile_given", request.machines.names_profile()},
           {"model", model_json(problem.model)},
-          {"profile", profile_json(planned.prepared.profile)}};
+          {"profile", profile_json(planned.prepared->profile)}};
 }
 
 /// Of document() what the page shows: not what `explain` and `compare` say of every gradient.
@@ -139,18 +139,6 @@ std::string report_page(const Planned& planned, const std::vector<std::string>& 
     data["critical_path"] = simulated ? path_json(*simulated, room) : Json();
     std::string made = report::page(headline, data);
     if (made.size() <= kMostPageBytes || room.spans < 10) return made;
-  }
-}
-
-void refuse_report(const PlanRequest& request) {
-  if (request.report.empty()) return;
-  if (request.job == "broadcast") {
-    throw io::InputError(
-        "`report` is of plans that average gradients: leave it out, or take `job` mean");
-  }
-  if (request.required_bandwidth) {
-    throw io::InputError(
-        "`report` is of a plan, and `required_bandwidth` finds none: leave one of them out");
   }
 }
 

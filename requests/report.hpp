@@ -17,7 +17,4 @@ inline constexpr std::size_t kMostPageBytes = 300'000;
 /// and texts are cut, until the page is no longer than kMostPageBytes.
 std::string report_page(const Planned& planned, const std::vector<std::string>& said);
 
-/// InputError where `report` is asked for of what has no page: broadcasts, and required bandwidths.
-void refuse_report(const PlanRequest& request);
-
 }  // namespace hipress::requests

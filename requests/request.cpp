@@ -8,10 +8,10 @@
 #include "io/input_file.hpp"
 #include "io/suggestion.hpp"
 #include "requests/import_trace.hpp"
-#include "requests/keys/keys.hpp"
 #include "requests/plan.hpp"
 #include "requests/profile.hpp"
 #include "requests/replay.hpp"
+#include "requests/result_forms.hpp"
 #include "requests/simulate.hpp"
 #include "requests/sweep.hpp"
 
@@ -59,6 +59,24 @@ constexpr RequestRow kRequests[] = {
                           "hipress-import does."),
 };
 constexpr std::string_view kSchema = "schema", kResultSchema = "result_schema";
+
+/// In the order of the page of reference.
+constexpr const ResultForm* kForms[] = {
+    &kPlanForm,  &kBandwidthForm, &kBroadcastForm, &kSimulateForm, &kChakraForm,
+    &kSweepForm, &kImportForm,    &kReplayForm,    &kProfileForm,  &kErrorForm};
+
+/// Schemas of all forms, in lists, by what they are of. Objects have no other members.
+io::Document result_schemas() {
+  io::Document all = io::Document::object();
+  for (const ResultForm* const form : kForms) {
+    io::Document made = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                         {"title", form->title}};
+    made.update(form->schema());
+    made["description"] = form->when;
+    all[form->of].push_back(std::move(made));
+  }
+  return all;
+}
 
 io::Document all_schemas() {
   io::Document all = io::Document::object();

@@ -21,9 +21,9 @@ struct RequestRow {
 std::span<const RequestRow> requests();
 
 /// The answer to {"request": "plan", …}. To {"request": "schema"}: the JSON schema of every
-/// request, by name. To {"request": "result_schema"}: the schemas of all results (keys/keys.hpp),
-/// in lists. FieldError for a request of no known kind; else throws as the request's own function.
-/// May be called by several threads at a time.
+/// request, by name. To {"request": "result_schema"}: the schemas of all results
+/// (result_forms.hpp), in lists. FieldError for a request of no known kind; else throws as the
+/// request's own function. May be called by several threads at a time.
 io::Document answer(const io::Document& request, const Hooks& hooks);
 
 /// {"error": {kind, message, file, line, field, remedy}}, with null for what is not known. Where a

@@ -12,7 +12,8 @@
 
 namespace hipress::requests {
 
-void add(Fields& fields, costs::MachineOptions& options, std::string_view without_profile) {
+void add(Fields& fields, costs::MachineOptions& options, std::string_view without_profile,
+         const Case& idle) {
   fields.under(headings::kMachines);
   fields
       .add("machine", &options.machine,
@@ -29,7 +30,8 @@ void add(Fields& fields, costs::MachineOptions& options, std::string_view withou
       .add("profile", &options.profile,
            fmt::format("Costs: a profile.yaml or a shipped profile, such as h100-100g ({})",
                        without_profile))
-      .file();
+      .file()
+      .idle(idle);
   fields
       .add("cluster", &options.cluster,
            "Cluster YAML: hosts, speeds, slow links between pairs of hosts (docs/profiles.md); "
@@ -63,51 +65,63 @@ void add(Fields& fields, costs::MachineOptions& options, std::string_view withou
       .repeated();
 }
 
-void add(Fields& fields, models::TimeOptions& options) {
+void add(Fields& fields, models::TimeOptions& options, const Case& refusal) {
   fields.under(headings::kJob);
-  fields.add("compute_time", &options.compute_time,
-             "Time of forward and backward together, 120ms: for a model without ready times, or to "
-             "scale those that it has; of all micro-steps together, where a model has several "
-             "(default: the model's)");
-  fields.add(
-      "forward", &options.forward,
-      "Time of the forward pass and of the optimizer before it, together: 40ms; of one pass alone, "
-      "where a model has several micro-steps (default: the model's, else a third of "
-      "`compute_time`)");
+  fields
+      .add("compute_time", &options.compute_time,
+           "Time of forward and backward together, 120ms: for a model without ready times, or to "
+           "scale those that it has; of all micro-steps together, where a model has several "
+           "(default: the model's)")
+      .not_for(refusal);
+  fields
+      .add("forward", &options.forward,
+           "Time of the forward pass and of the optimizer before it, together: 40ms; of one pass "
+           "alone, "
+           "where a model has several micro-steps (default: the model's, else a third of "
+           "`compute_time`)")
+      .not_for(refusal);
 }
 
-void add(Fields& fields, plans::PlanOptions& options) {
+void add(Fields& fields, plans::PlanOptions& options,
+         const std::function<std::string(std::string_view)>& why_idle) {
   fields.under(headings::kPlan);
-  fields.add("bulk_threshold", &options.bulk_threshold,
-             "Synchronise gradients smaller than this together, in bulk groups: 64KiB; a larger "
-             "threshold groups more gradients (default: the plan's; 0B: each alone)");
-  fields.add("bulk_wait", &options.bulk_wait,
-             "How long a bulk group waits after its first gradient, 1ms; gradients that are ready "
-             "later stay out of it");
-  fields.add("bulk_limit", &options.bulk_limit, "Make no bulk group larger than this: 4MiB");
-  fields.add("batch_threshold", &options.batch_threshold,
-             "Encode, decode and add slices smaller than this in one launch, as a batch: 64KiB; a "
-             "larger threshold batches more slices (default: the plan's; 0B: each alone)");
-  fields.add("batch_wait", &options.batch_wait,
-             "How long a batch waits after its first slice, 1ms; slices that are ready later stay "
-             "out of it");
-  fields.add("batch_limit", &options.batch_limit, "Make no batch larger than this: 4MiB");
-  fields.add("density", &options.density,
-             "Send sparse gradients at this density (above 0, at most 1) instead of the "
-             "plan's; above the plan's break-even, send them dense");
-  fields.add("shards_by", &options.shards_by,
-             "What carries the shards of a sharded schedule: a library's collectives (library), or "
-             "messages between nodes, around a ring (ring) or straight to their owners (direct) "
-             "(default: the plan's, else library)");
-  fields.add("raw_allreduce", &options.raw_allreduce,
-             "Use the library's all-reduce for gradients that are not compressed");
-  fields.add(
-      "no_pipelining", &options.no_pipelining,
+  const auto add = [&](std::string name, Variable to, std::string help) -> Field& {
+    Field& field = fields.add(name, to, std::move(help));
+    if (why_idle) field.idle([why_idle, name] { return why_idle(name); });
+    return field;
+  };
+  add("bulk_threshold", &options.bulk_threshold,
+      "Synchronise gradients smaller than this together, in bulk groups: 64KiB; a larger "
+      "threshold groups more gradients (default: the plan's; 0B: each alone)");
+  add("bulk_wait", &options.bulk_wait,
+      "How long a bulk group waits after its first gradient, 1ms; gradients that are ready "
+      "later stay out of it")
+      .with("bulk_threshold");
+  add("bulk_limit", &options.bulk_limit, "Make no bulk group larger than this: 4MiB")
+      .with("bulk_threshold");
+  add("batch_threshold", &options.batch_threshold,
+      "Encode, decode and add slices smaller than this in one launch, as a batch: 64KiB; a "
+      "larger threshold batches more slices (default: the plan's; 0B: each alone)");
+  add("batch_wait", &options.batch_wait,
+      "How long a batch waits after its first slice, 1ms; slices that are ready later stay "
+      "out of it")
+      .with("batch_threshold");
+  add("batch_limit", &options.batch_limit, "Make no batch larger than this: 4MiB")
+      .with("batch_threshold");
+  add("density", &options.density,
+      "Send sparse gradients at this density (above 0, at most 1) instead of the "
+      "plan's; above the plan's break-even, send them dense");
+  add("shards_by", &options.shards_by,
+      "What carries the shards of a sharded schedule: a library's collectives (library), or "
+      "messages between nodes, around a ring (ring) or straight to their owners (direct) "
+      "(default: the plan's, else library)");
+  add("raw_allreduce", &options.raw_allreduce,
+      "Use the library's all-reduce for gradients that are not compressed");
+  add("no_pipelining", &options.no_pipelining,
       "Synchronise gradients one after the other, each in phases that do not overlap on a node");
-  fields.add("no_bulk", &options.no_bulk,
-             "Make neither bulk groups nor batches, whatever the plan says");
-  fields.add("no_selection", &options.no_selection,
-             "Compress every gradient with the plan's algorithm, K = N");
+  add("no_bulk", &options.no_bulk, "Make neither bulk groups nor batches, whatever the plan says");
+  add("no_selection", &options.no_selection,
+      "Compress every gradient with the plan's algorithm, K = N");
 }
 
 std::string describe_schedules() {
@@ -161,11 +175,13 @@ std::vector<casync::Schedule> read_schedules(const std::string& text, const mode
   return fitting;
 }
 
-void add(Fields& fields, plans::Trust& trust) {
+void add(Fields& fields, plans::Trust& trust, const Case& idle) {
   fields.under(headings::kPlan);
-  fields.add("trust_plan", &trust.everything,
-             "Compile and run whatever programs (x.pse) the plan brings, not only those that "
-             "`algorithm` names");
+  fields
+      .add("trust_plan", &trust.everything,
+           "Compile and run whatever programs (x.pse) the plan brings, not only those that "
+           "`algorithm` names")
+      .idle(idle);
 }
 
 }  // namespace hipress::requests

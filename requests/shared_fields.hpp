@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -13,17 +14,20 @@
 /// Fields of several requests, each declared once: they hold what the libraries take.
 namespace hipress::requests {
 
-/// Of the machines. `without_profile` says in the help what happens if no profile is given.
-void add(Fields& fields, costs::MachineOptions& options, std::string_view without_profile);
+/// Of the machines. `without_profile` says in the help what happens if no profile is given, and
+/// `idle` when one that is given has no effect.
+void add(Fields& fields, costs::MachineOptions& options, std::string_view without_profile,
+         const Case& idle = {});
 
-/// Of a model's times.
-void add(Fields& fields, models::TimeOptions& options);
+/// Of a model's times, which are refused in that case; empty: in none.
+void add(Fields& fields, models::TimeOptions& options, const Case& refusal = {});
 
-/// What is changed of a plan.
-void add(Fields& fields, plans::PlanOptions& options);
+/// What is changed of a plan. `why_idle` says of a field why it has no effect; empty: it has one.
+void add(Fields& fields, plans::PlanOptions& options,
+         const std::function<std::string(std::string_view name)>& why_idle = {});
 
-/// trust_plan.
-void add(Fields& fields, plans::Trust& trust);
+/// trust_plan, which has no effect in that case; empty: in none.
+void add(Fields& fields, plans::Trust& trust, const Case& idle = {});
 
 /// "ddp (the mean of …) or local(steps, …) (…)": the schedules, for help.
 std::string describe_schedules();

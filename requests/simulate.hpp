@@ -8,7 +8,6 @@
 #include "planner/baselines/named_plans.hpp"
 #include "plans/plan_options.hpp"
 #include "plans/trust.hpp"
-#include "requests/effect.hpp"
 #include "requests/field.hpp"
 #include "requests/hooks.hpp"
 #include "requests/prediction.hpp"
@@ -42,11 +41,14 @@ struct SimulateRequest {
   unsigned jobs = 0;  ///< 0: one per usable core
   bool sensitivity = false;
   bool explains_interval = false;
-  Given given;  ///< what was named
+  GivenFields given;
 };
 
-/// Its fields; they point into the request.
-Fields fields(SimulateRequest& request);
+struct Effect;
+
+/// Its fields; they point into the request. `effect` tells which have one; null: nothing has been
+/// simulated yet.
+Fields fields(SimulateRequest& request, Effect* effect = nullptr);
 
 /// What was simulated, and what came of it.
 struct Simulated {

@@ -58,7 +58,8 @@ std::string topology_of(const SimulateRequest& line) {
     return plans::topology_of_plan(line.plan).value_or(std::string(kAnyTopology));
   }
   const std::string asked(casync::find_topology(line.topology).name);
-  return line.given.topology ? asked : plans::topology_of_plan(line.plan).value_or(asked);
+  return line.given.contains("topology") ? asked
+                                         : plans::topology_of_plan(line.plan).value_or(asked);
 }
 
 /// A plan for so many nodes may be for the cluster with its GPUs at another level.
@@ -123,7 +124,7 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   const int least = steps_per_period(scenario) > 1 ? kPeriods : 1;
   scenario.iterations = line.steady > 0 ? line.steady : least;
   scenario.transfer_order = parse_transfer_order(line.transfer_order);
-  if (!line.given.transfer_order && resolved.transfer_order) {
+  if (!line.given.contains("transfer_order") && resolved.transfer_order) {
     scenario.transfer_order = *resolved.transfer_order;
   }
   scenario.draws.seed = line.seed;

@@ -16,7 +16,7 @@
 #include "io/processors.hpp"
 #include "kernels/codec/algorithm_list.hpp"
 #include "requests/headings.hpp"
-#include "requests/keys/forms.hpp"
+#include "requests/result_forms.hpp"
 #include "requests/shared_fields.hpp"
 
 namespace hipress::requests {
@@ -36,29 +36,6 @@ sweep::Progress progress_of(const Hooks& hooks, std::string_view stage) {
                     .done = done,
                     .all = all});
   };
-}
-
-void warn_of_unused(const SweepRequest& request, const SweepSpec& spec, const Hooks& hooks) {
-  const auto any = [&](sweep::Axis axis, const auto& has) {
-    return std::ranges::any_of(spec.values[axis],
-                               [&](const sweep::AxisValue& value) { return has(value.text); });
-  };
-  const bool searches =
-      any(sweep::kPlan, [](const std::string& plan) { return planner::is_searched(plan); });
-  if (request.evaluations != SweepRequest().evaluations && !searches) {
-    warn(hooks, "`evaluations` has no effect: no plan of the spec is searched for");
-  }
-  const auto is_file = [](const std::string& text) {
-    return text.find_first_of("/.") != std::string::npos;
-  };
-  if (any(sweep::kPlan, is_file) || any(sweep::kAlgorithm, is_file)) return;
-  for (const auto& [given, field] : {std::pair(request.trust.everything, "trust_plan"),
-                                     std::pair(!request.algorithms.empty(), "algorithm")}) {
-    if (!given) continue;
-    warn(hooks, fmt::format("`{}` has no effect: the spec names no program, nor a file of a plan "
-                            "that could bring one",
-                            field));
-  }
 }
 
 void warn_of_unused(const SweepSpec& spec, const Shard& shard,
@@ -85,8 +62,23 @@ io::Document value_of(const sweep::SweepCell& cell) {
 
 }  // namespace
 
-Fields fields(SweepRequest& request) {
-  Fields made;
+Fields fields(SweepRequest& request, const SweepSpec* spec) {
+  Fields made(request.given);
+  const auto any = [spec](sweep::Axis axis, const auto& has) {
+    return std::ranges::any_of(spec->values[axis],
+                               [&](const sweep::AxisValue& value) { return has(value.text); });
+  };
+  const Case no_search =
+      when([=] { return spec != nullptr && !any(sweep::kPlan, planner::is_searched); },
+           "no plan of the spec is searched for");
+  const auto is_file = [](const std::string& text) {
+    return text.find_first_of("/.") != std::string::npos;
+  };
+  const Case no_program = when(
+      [=] {
+        return spec != nullptr && !any(sweep::kPlan, is_file) && !any(sweep::kAlgorithm, is_file);
+      },
+      "the spec names no program, nor a file of a plan that could bring one");
   made.under(headings::kJob);
   made.add("spec", &request.spec,
            "YAML that lists the values of each axis: a file, or the text itself in braces")
@@ -111,13 +103,15 @@ Fields fields(SweepRequest& request) {
            "Leave the columns of 10-90 % intervals empty: a third of the simulations");
   made.under(headings::kPlan);
   made.add("algorithm", &request.algorithms,
-           "Programs (x.pse,y.pse) that the spec and its plans may bring");
+           "Programs (x.pse,y.pse) that the spec and its plans may bring")
+      .idle(no_program);
   made.add("evaluations", &request.evaluations,
            "Plans that the search for plan 'best' simulates at each point; more: a better "
            "plan, later")
       .from(1)
-      .with_default();
-  add(made, request.trust);
+      .with_default()
+      .idle(no_search);
+  add(made, request.trust, no_program);
   return made;
 }
 
@@ -171,7 +165,8 @@ Swept sweep_with(const SweepRequest& request, const Shard& shard, sweep::Cache* 
                  const Hooks& hooks) {
   Swept made;
   made.spec = read_spec(request);
-  warn_of_unused(request, made.spec, hooks);
+  SweepRequest known = request;
+  warn_of_idle(fields(known, &made.spec), hooks);
   if (!request.output.empty()) io::refuse_input(request.output);
   const unsigned jobs =
       request.jobs > 0 ? request.jobs : static_cast<unsigned>(io::usable_cores().size());
@@ -238,8 +233,8 @@ void fill(Record& record, const Swept& swept) {
   record.add("rows", rows, "Values of a row in the order of the columns; null where there is none");
 }
 
-constinit const ResultForm kSweepForm = {
-    "sweep", "A sweep", "Of a sweep request", {}, schema_of<Swept>};
+constinit const ResultForm kSweepForm = {"sweep", "A sweep", "Of a sweep request",
+                                         schema_of<Swept>};
 
 io::Document document(const Swept& swept) { return document_of(swept); }
 

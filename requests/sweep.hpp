@@ -25,10 +25,12 @@ struct SweepRequest {
   std::string algorithms;
   std::int64_t evaluations = planner::kEvaluations;
   plans::Trust trust;
+  GivenFields given = {};
 };
 
-/// Its fields; they point into the request.
-Fields fields(SweepRequest& request);
+/// Its fields; they point into the request. `spec` tells which have an effect; null: it has not
+/// been read yet.
+Fields fields(SweepRequest& request, const sweep::SweepSpec* spec = nullptr);
 
 /// Reads what the request sweeps. io::InputError as sweep::read_sweep().
 sweep::SweepSpec read_spec(const SweepRequest& request);

@@ -65,8 +65,7 @@ class PreparedRequest {
   void read_machines();
   void keep_profiled();
   void add_foreign_costs();
-  void warn_of_unused() const;
-  void warn_of_schedule() const;
+  void warn_of_limits() const;
   void warn_of_assumptions() const;
 };
 

@@ -93,8 +93,7 @@ void require_readable(const std::string& path_or_name, const Problem& problem) {
 
 }  // namespace
 
-void check(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,
-           const Warn& warn) {
+void check(const AnalysisOptions& options, const Problem& problem) {
   disabled(options);
   if (!options.jitter.empty()) sim::Jitter::parse(options.jitter);
   if (!options.compare.empty()) require_readable(options.compare, problem);
@@ -112,18 +111,6 @@ void check(const AnalysisOptions& options, const Problem& problem, const SearchR
     throw io::InputError(
         "`robust`: nothing is uncertain; give `jitter` lognormal:0.1, `bandwidth_uncertainty` 0.2, "
         "or both");
-  }
-  const auto no_effect = [&](const char* option, const char* why) {
-    warn(fmt::format("{} has no effect {}", option, why));
-  };
-  if (!options.robust) {
-    if (!options.jitter.empty()) no_effect("`jitter`", "without `robust`");
-    if (options.bandwidth_uncertainty) no_effect("`bandwidth_uncertainty`", "without `robust`");
-    if (options.replicas) no_effect("`replicas`", "without `robust`");
-  }
-  const bool passes_run = search.optimises && search.has_options && options.plan.empty();
-  if (!options.disabled_passes.empty() && !passes_run) {
-    no_effect("`disable_pass`", "where no search optimises: passes do not run then");
   }
 }
 
@@ -143,8 +130,8 @@ TimedPlan read_plan(const std::string& path_or_name, const Problem& problem,
     context.topology = "ps";  // unless the file says
   }
   if (io::is_yaml_name(path_or_name)) {
-    if (const auto topology = io::YamlNode::load(path_or_name).find("topology")) {
-      context.topology = topology->text();
+    if (const auto said = io::YamlNode::load(path_or_name).find("topology")) {
+      context.topology = said->text();
     }
   }
   const bool is_named_plan =

@@ -36,9 +36,8 @@ struct AnalysisOptions {
 /// Takes sentences for the user.
 using Warn = std::function<void(const std::string& sentence)>;
 
-/// Refuses what contradicts itself (io::InputError), and warns of what has no effect.
-void check(const AnalysisOptions& options, const Problem& problem, const SearchRow& search,
-           const Warn& warn);
+/// io::InputError for what contradicts itself.
+void check(const AnalysisOptions& options, const Problem& problem);
 
 /// A plan file, or a plan's name, for the problem; the topology is the one that a plan YAML says,
 /// else `topology`; io::InputError if that is "best". Its transfer order is `order` if given, else

@@ -11,6 +11,7 @@
 #include "costs/description.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
+#include "io/suggestion.hpp"
 #include "io/yaml.hpp"
 
 namespace hipress::planner {
@@ -362,8 +363,9 @@ std::string quantity_names() {
 const QuantityRow& find_quantity(std::string_view name) {
   const auto row = std::ranges::find(kRows, name, &QuantityRow::name);
   if (row != kRows.end()) return *row;
-  throw io::InputError(fmt::format("`break_even` must be one of {}, got {}", quantity_names(),
-                                   io::quote(std::string(name))));
+  std::vector<std::string_view> known;
+  for (const QuantityRow& one : kRows) known.push_back(one.name);
+  throw io::InputError(fmt::format("`break_even` {}", io::none_of(name, known)));
 }
 
 WhatIf::WhatIf(const PreparedRequest& prepared, std::int64_t evaluations, const Advice* advice)

@@ -71,12 +71,12 @@ PreparedRequest::PreparedRequest(const Request& given, PlanForm its_form, const 
   problem.choices = search.choices;
   if (problem.activation_bytes == 0) problem.activation_bytes = model.activation_bytes;
   problem.limits.progress = hooks.progress;
-  warn_of_unused();
+  warn_of_limits();
   warn_of_assumptions();
   read_machines();
   if (given.algorithms.empty() && !learning) keep_profiled();
   add_foreign_costs();
-  check(request.analysis, problem, search, hooks.warn);
+  check(request.analysis, problem);
   if (optimises() && problem.topology == "best") other = OtherLevels::of(problem, diagnostics);
 }
 
@@ -153,37 +153,12 @@ void PreparedRequest::warn_of_assumptions() const {
   }
 }
 
-/// Says which words a schedule's own search knows nothing of.
-void PreparedRequest::warn_of_schedule() const {
-  const auto no_effect = [&](const char* field, const char* why) {
-    hooks.warn(fmt::format("{} has no effect: {}", field, why));
-  };
-  constexpr const char* kOwnSearch = "plans of schedules have a search of their own";
-  if (!request.search.empty()) no_effect("`search`", kOwnSearch);
-  if (request.grouping == "any") no_effect("`grouping`", kOwnSearch);
-  if (request.transfer_order != "ready") no_effect("`transfer_order`", kOwnSearch);
-  if (request.seed != 0) no_effect("`seed`", kOwnSearch);
-  if (kind_of(request.schedule) != JobKind::kSharding) return;
-  constexpr const char* kLibrarys =
-      "shards go by a library's collectives, one at a time on each network";
-  const bool in_messages = request.shards_by != casync::kLibrary;
-  if (request.topology_given) {
-    no_effect("`topology`", in_messages ? "shards go as `shards_by` says" : kLibrarys);
-  }
-  if (request.network != "fair" && !in_messages) no_effect("`network`", kLibrarys);
-}
-
-void PreparedRequest::warn_of_unused() const {
-  if (!search.has_options) return warn_of_schedule();
-  if (search.has_budget) return;
+void PreparedRequest::warn_of_limits() const {
+  if (!search.has_options || search.has_budget || !search.optimises) return;
   const auto warn = [&](const char* option) {
-    if (search.optimises) {
-      hooks.warn(fmt::format(
-          "{} is for the passes alone: search {} goes on until it is done (or interrupted)", option,
-          search.name));
-    } else {
-      hooks.warn(fmt::format("{} has no effect: search {} does not iterate", option, search.name));
-    }
+    hooks.warn(fmt::format(
+        "{} is for the passes alone: search {} goes on until it is done (or interrupted)", option,
+        search.name));
   };
   if (request.budget_s) warn("`budget`");
   if (request.evaluations) warn("`evaluations`");

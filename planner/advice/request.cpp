@@ -7,6 +7,7 @@
 #include <cctype>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "io/alternatives.hpp"
 #include "io/error.hpp"
 #include "io/processors.hpp"
+#include "io/suggestion.hpp"
 #include "kernels/codec/algorithm_list.hpp"
 #include "planner/choices/choices.hpp"
 #include "plans/most_algorithms.hpp"
@@ -109,7 +111,7 @@ void check(const Request& request) {
                        std::initializer_list<std::string_view> known) {
     if (std::find(known.begin(), known.end(), given) != known.end()) return;
     throw io::InputError(
-        fmt::format("{}: {} is none of {}", option, io::quote(given), fmt::join(known, ", ")));
+        fmt::format("{} {}", option, io::none_of(given, std::span(known.begin(), known.size()))));
   };
   const auto number = [](std::string_view option, double given, double least, double most) {
     if (given >= least && given <= most) return;  // what is not a number is neither

@@ -149,18 +149,21 @@ TEST_CASE_METHOD(Workplace, "bad requests are refused with a remedy", "[tool]") 
   refused(job + "--bytes 1MB --dtype int8", "unknown dtype 'int8'", "float32");
   refused(job + "--bytes 1MB --dtype Float-32", "did you mean 'float32'?", "known are float32");
   refused(job + "--bytes 1MB --output plan.txt", "plan.txt", "--output X.yaml");
-  refused(job + "--input vgg19 --compute-time 1s", "waits for no computation", "leave them out");
-  refused(job + "--bytes 1MB --explain", "--explain", "leave");
-  refused(job + "--bytes 1MB --compute-time 1s", "waits for no computation", "leave them out");
+  refused(job + "--input vgg19 --compute-time 1s", "waits for no computation", "leave it out");
+  refused(job + "--bytes 1MB --compute-time 1s", "waits for no computation", "leave it out");
   for (const std::string option :
-       {"--schedule fsdp", "--wrap 1M", "--shards-by ring", "--gpu-memory 80GB", "--optimizer sgd",
-        "--required-bandwidth", "--utilization 50%", "--break-even nodes", "--advise",
-        "--search timeline", "--grouping any", "--seed 1", "--disable-pass gaps"}) {
+       {"--schedule fsdp",     "--wrap 1M",          "--shards-by ring",
+        "--gpu-memory 80GB",   "--optimizer sgd",    "--required-bandwidth",
+        "--utilization 50%",   "--break-even nodes", "--advise",
+        "--search timeline",   "--grouping any",     "--seed 1",
+        "--disable-pass gaps", "--today ddp",        "--tolerance 0.01",
+        "--write fastest",     "--coarsest fp16",    "--transfer-order need",
+        "--explain",           "--plan none",        "--report r.html"}) {
     refused(job + "--bytes 1MB --nnodes 8 " + option,
             option.substr(0, option.find(' ')) + " is of plans that average gradients",
             "take --job mean");
   }
-  refused("--input vgg19 --root 1", "--root is for --job broadcast", "leave --root out");
+  refused("--input vgg19 --root 1", "--root is for --job broadcast", "leave it out");
   refused("--input vgg19 --lossless", "--lossless is for --job broadcast", "leave");
 }
 

@@ -112,12 +112,10 @@ TEST_CASE("warnings go to whoever asks, and nonsense is refused before any searc
   Hooks hooks;
   hooks.warn = [&](const std::string& sentence) { warnings.push_back(sentence); };
   Request request = counted("PS");
-  request.search = "secopa";
-  request.analysis.replicas = 3;
+  request.search = "exhaustive";
   const PreparedRequest prepared(request, PlanForm::kText, hooks);
-  REQUIRE(warnings.size() == 2);
-  CHECK_THAT(warnings[0], Contains("has no effect: search secopa does not iterate"));
-  CHECK_THAT(warnings[1], Contains("has no effect without"));
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], Contains("is for the passes alone: search exhaustive goes on"));
   CHECK_THROWS_AS(PreparedRequest(counted("TREE"), PlanForm::kText), io::InputError);
   request = counted("PS");
   request.input = "vgg18";
@@ -128,7 +126,7 @@ TEST_CASE("warnings go to whoever asks, and nonsense is refused before any searc
     return tests::complaint([&] { PreparedRequest(wrong, PlanForm::kText); });
   };
   CHECK_THAT(refusal([](Request& wrong) { wrong.transfer_order = "nedd"; }),
-             Contains("'nedd' is none of ready, need, best"));
+             Contains("must be one of ready, need, best, got 'nedd'; did you mean 'need'?"));
   CHECK_THAT(refusal([](Request& wrong) { wrong.grouping = "some"; }), Contains("any, none, auto"));
   CHECK_THAT(refusal([](Request& wrong) { wrong.write = "fastes"; }), Contains("advised, fastest"));
   CHECK_THAT(refusal([](Request& wrong) { wrong.tolerance = -1; }),

@@ -251,7 +251,7 @@ TEST_CASE_METHOD(PlanFixture, "option --json prints one object with the document
   const ToolRun done = run("hipress-plan --nnodes 4 --json");
   CHECK(done.status == 0);
   const auto report = nlohmann::json::parse(done.out);
-  CHECK(report.size() == 28);
+  CHECK(report.size() == 27);
   CHECK(report.at("model") == "input");
   // SeCoPa's files say nothing of times.
   CHECK(report.at("advice") == "too close to call");

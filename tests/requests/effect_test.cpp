@@ -15,14 +15,21 @@ namespace {
 using casync::kRaw;
 using Catch::Matchers::Contains;
 
-/// The sentences about one scenario, whose plan is the named one.
-std::vector<std::string> warnings(const Scenario& scenario, const Given& given) {
+/// The request that says this.
+SimulateRequest request_of(const io::Document& said) {
+  SimulateRequest made;
+  read(said, fields(made));
+  return made;
+}
+
+/// The sentences about one scenario, whose plan is the request's.
+std::vector<std::string> warnings(const Scenario& scenario, const SimulateRequest& request) {
   const casync::TaskGraph graph = casync::expand(scenario.model, scenario.plan);
-  return without_effect(scenario, graph, simulate(scenario, graph, Timelines::kRecorded), given);
+  return without_effect(request, scenario, graph, simulate(scenario, graph, Timelines::kRecorded));
 }
 
 TEST_CASE("an algorithm that nothing is compressed with is named") {
-  Given given{.plan = "none", .algorithm = "onebit", .cluster = {}};
+  SimulateRequest given = request_of({{"plan", "none"}, {"algorithm", "onebit"}});
   const Scenario raw = test_scenario(test_model({3200}), "ps", 2, kRaw, 1);
   REQUIRE(warnings(raw, given).size() == 1);
   CHECK_THAT(warnings(raw, given)[0], Contains("`algorithm` has no effect") && Contains("'none'"));
@@ -31,26 +38,26 @@ TEST_CASE("an algorithm that nothing is compressed with is named") {
   CHECK(warnings(test_scenario(test_model({3200}), "ps", 2, 0, 1, "onebit"), given).size() == 1);
   given.plan = "all";
   CHECK(warnings(test_scenario(test_model({3200}), "ps", 2, 0, 1, "onebit"), given).empty());
-  given.algorithm.reset();
+  given.given.clear();
   given.plan = "none";
   CHECK(warnings(raw, given).empty());
 }
 
 TEST_CASE("one node needs no network, no topology, and without codecs no profile") {
-  const Given given{
-      .plan = "none", .algorithm = {}, .topology = true, .network = true, .profile = true};
+  const SimulateRequest given = request_of(
+      {{"plan", "none"}, {"topology", "ps"}, {"profile", "v100-100g"}, {"network", "fair"}});
   const auto alone = warnings(test_scenario(test_model({3200}), "ps", 1, kRaw, 1), given);
   REQUIRE(alone.size() == 3);
-  CHECK_THAT(alone[0], Contains("`profile` has no effect: nothing is sent"));
-  CHECK_THAT(alone[1], Contains("`network` has no effect: one node"));
-  CHECK_THAT(alone[2], Contains("`topology` has no effect: one node"));
+  CHECK_THAT(alone[0], Contains("`topology` has no effect: one node"));
+  CHECK_THAT(alone[1], Contains("`profile` has no effect: nothing is sent"));
+  CHECK_THAT(alone[2], Contains("`network` has no effect: one node"));
   const auto empty = warnings(test_scenario(test_model({}), "ps", 3, kRaw, 1), given);
   REQUIRE(empty.size() == 3);
-  CHECK_THAT(empty[1], Contains("no gradients"));
+  CHECK_THAT(empty[0], Contains("no gradients"));
 }
 
 TEST_CASE("a network matters where messages meet, and only there") {
-  const Given given{.plan = "none", .algorithm = {}, .network = true};
+  const SimulateRequest given = request_of({{"plan", "none"}, {"network", "fair"}});
   // Two nodes: one message at a time. Four nodes, two gradients: fair sharing makes both late.
   const auto pair = warnings(test_scenario(test_model({3200}), "ps", 2, kRaw, 1), given);
   REQUIRE(pair.size() == 1);
@@ -59,7 +66,7 @@ TEST_CASE("a network matters where messages meet, and only there") {
 }
 
 /// Gradients that are ready at once, with the plan that is given.
-Scenario planned(const Given& given, const std::string& topology, std::uint32_t nodes,
+Scenario planned(const SimulateRequest& given, const std::string& topology, std::uint32_t nodes,
                  const std::vector<std::int64_t>& sizes) {
   Scenario scenario = test_scenario(test_model(sizes), topology, nodes, 0, 1, "onebit");
   const plans::PlanContext context{scenario.model, topology, nodes};
@@ -70,9 +77,11 @@ Scenario planned(const Given& given, const std::string& topology, std::uint32_t 
 }
 
 /// About rings of two nodes: all sentences, one a line.
-std::string about_options(const std::string& plan, const plans::PlanOptions& options,
+std::string about_options(const std::string& plan, const io::Document& options,
                           const std::vector<std::int64_t>& sizes) {
-  const Given given{.plan = plan, .plan_options = options, .algorithm = {}};
+  io::Document said = options;
+  said["plan"] = plan;
+  const SimulateRequest given = request_of(said);
   std::string text;
   for (const std::string& sentence : warnings(planned(given, "ring", 2, sizes), given)) {
     text += sentence + "\n";
@@ -83,96 +92,102 @@ std::string about_options(const std::string& plan, const plans::PlanOptions& opt
 const std::vector<std::int64_t> kTwo = {3200, 6400};  // 12.8 and 25.6 kB
 
 TEST_CASE("bulk groups that are not made, or would be anyway, are named") {
-  CHECK(about_options("none", {.bulk_threshold = "1KiB"}, kTwo) ==
+  CHECK(about_options("none", {{"bulk_threshold", "1KiB"}}, kTwo) ==
         "`bulk_threshold` has no effect: the plan is the same without it\n");
-  CHECK(about_options("none", {.bulk_threshold = "64KiB"}, kTwo).empty());
-  CHECK(about_options("none", {.bulk_threshold = "64KiB", .bulk_wait = "1s"}, kTwo) ==
+  CHECK(about_options("none", {{"bulk_threshold", "64KiB"}}, kTwo).empty());
+  CHECK(about_options("none", {{"bulk_threshold", "64KiB"}, {"bulk_wait", "1s"}}, kTwo) ==
         "`bulk_wait` has no effect: the plan is the same without it\n");
-  CHECK(about_options("none", {.bulk_threshold = "64KiB", .bulk_limit = "1MiB"}, kTwo) ==
+  CHECK(about_options("none", {{"bulk_threshold", "64KiB"}, {"bulk_limit", "1MiB"}}, kTwo) ==
         "`bulk_limit` has no effect: the plan is the same without it\n");
   // Together they are too large, so each stays alone.
-  CHECK(about_options("none", {.bulk_threshold = "64KiB", .bulk_limit = "38kB"}, kTwo) ==
+  CHECK(about_options("none", {{"bulk_threshold", "64KiB"}, {"bulk_limit", "38kB"}}, kTwo) ==
         "`bulk_threshold` has no effect: the plan is the same without it\n");
-  CHECK(about_options("none", {.no_bulk = true}, kTwo) ==
+  CHECK(about_options("none", {{"no_bulk", true}}, kTwo) ==
         "`no_bulk` has no effect: the plan is the same without it\n");
 }
 
 TEST_CASE("choices that the plan makes already are named") {
-  CHECK(about_options("all", {.no_selection = true}, kTwo) ==
+  CHECK(about_options("all", {{"no_selection", true}}, kTwo) ==
         "`no_selection` has no effect: the plan is the same without it\n");
-  CHECK(about_options("none", {.no_selection = true}, kTwo).empty());
-  CHECK(about_options("all", {.raw_allreduce = true}, kTwo) ==
+  CHECK(about_options("none", {{"no_selection", true}}, kTwo).empty());
+  CHECK(about_options("all", {{"raw_allreduce", true}}, kTwo) ==
         "`raw_allreduce` has no effect: the plan is the same without it\n");
-  CHECK(about_options("none", {.raw_allreduce = true}, kTwo).empty());
+  CHECK(about_options("none", {{"raw_allreduce", true}}, kTwo).empty());
 }
 
 TEST_CASE("batches and steps that change no time are named") {
   // A node codes one slice of a gradient at a time.
-  CHECK(about_options("all", {.batch_threshold = "64KiB"}, {3200}) ==
+  CHECK(about_options("all", {{"batch_threshold", "64KiB"}}, {3200}) ==
         "`batch_threshold` has no effect: every task has the same times without it\n");
-  CHECK(about_options("all", {.batch_threshold = "64KiB"}, kTwo).empty());
-  CHECK(about_options("all", {.batch_threshold = "64KiB", .batch_wait = "1s"}, kTwo) ==
+  CHECK(about_options("all", {{"batch_threshold", "64KiB"}}, kTwo).empty());
+  CHECK(about_options("all", {{"batch_threshold", "64KiB"}, {"batch_wait", "1s"}}, kTwo) ==
         "`batch_wait` has no effect: every task has the same times without it\n");
-  CHECK(about_options("none", {.no_pipelining = true}, {3200}) ==
+  CHECK(about_options("none", {{"no_pipelining", true}}, {3200}) ==
         "`no_pipelining` has no effect: every task has the same times without it\n");
-  CHECK(about_options("all", {.no_pipelining = true}, kTwo).empty());
+  CHECK(about_options("all", {{"no_pipelining", true}}, kTwo).empty());
 }
 
 TEST_CASE("a topology by which nothing goes is named") {
-  Given given{.plan = "none", .plan_options = {.raw_allreduce = true}, .algorithm = {}};
-  given.topology = true;
+  SimulateRequest given =
+      request_of({{"plan", "none"}, {"raw_allreduce", true}, {"topology", "ring"}});
   CHECK(warnings(planned(given, "ring", 3, kTwo), given) ==
         std::vector<std::string>{"`topology` has no effect: nothing goes by it; the same tasks "
                                  "come of ps, allreduce, allgather"});
   given.plan_options = {};
+  given.given.erase("raw_allreduce");
   CHECK(warnings(planned(given, "ring", 3, kTwo), given).empty());
   given.plan = "all";
   CHECK(warnings(planned(given, "ring", 3, kTwo), given).empty());
 }
 
 TEST_CASE("draws that are not made, or are all the same, are named") {
-  Given given{.plan = "none", .algorithm = {}};
-  given.seed = given.jobs = true;
+  SimulateRequest given = request_of({{"plan", "none"}, {"seed", 1}, {"jobs", 1}});
   Scenario scenario = planned(given, "ring", 2, kTwo);
   CHECK(warnings(scenario, given) ==
         std::vector<std::string>{"`seed` has no effect: without `jitter` nothing is drawn",
                                  "`jobs` has no effect: there is one replica"});
-  given.replicas = 2;
-  scenario.jitter = std::make_shared<const Jitter>(Jitter::parse("uniform:0"));
-  CHECK(warnings(scenario, given) ==
+  const auto with_jitter = [&](const char* jitter) {
+    return warnings(
+        scenario,
+        request_of(
+            {{"plan", "none"}, {"seed", 1}, {"jobs", 1}, {"replicas", 2}, {"jitter", jitter}}));
+  };
+  CHECK(with_jitter("uniform:0") ==
         std::vector<std::string>{"`jitter` has no effect: all its factors are 1",
                                  "`seed` has no effect: all factors of the jitter are the same"});
-  scenario.jitter = std::make_shared<const Jitter>(Jitter::parse("uniform:0.1"));
-  CHECK(warnings(scenario, given).empty());
+  CHECK(with_jitter("uniform:0.1").empty());
 }
 
 TEST_CASE("what was not checked because that takes long is named") {
   const tests::TemporaryFolder folder;
-  Given given{.plan = "all",
-              .plan_options = {.bulk_threshold = "1B", .no_pipelining = true},
-              .algorithm = {},
-              .network = true,
-              .transfer_order = true,
-              .cluster = folder.file("cluster.yaml", "cores_per_host: 64\n")};
+  const SimulateRequest given =
+      request_of({{"plan", "all"},
+                  {"nnodes", 2},
+                  {"cluster", folder.file("cluster.yaml", "cores_per_host: 64\n")},
+                  {"network", "fair"},
+                  {"transfer_order", "ready"},
+                  {"bulk_threshold", "1B"},
+                  {"no_pipelining", true}});
   const Scenario scenario = planned(given, "ring", 2, kTwo);
   const casync::TaskGraph graph = expand(scenario);
   const Result result = simulate(scenario, graph, Timelines::kRecorded);
-  const auto sentences = without_effect(scenario, graph, result, given, graph.tasks() - 1);
+  const auto sentences = without_effect(given, scenario, graph, result, graph.tasks() - 1);
   REQUIRE(sentences.size() == 2);
   CHECK_THAT(sentences[0], Contains("`bulk_threshold` has no effect"));  // which is by reasoning
   CHECK(sentences[1] == "not checked for an effect, since " + std::to_string(graph.tasks()) +
-                            " tasks take long to simulate again: `no_pipelining`, `network`, "
-                            "`transfer_order`, `cluster`");
-  CHECK(without_effect(scenario, graph, result, given, graph.tasks()).back().starts_with("/"));
+                            " tasks take long to simulate again: `network`, `transfer_order`, "
+                            "`no_pipelining`, `cluster`");
+  CHECK(without_effect(given, scenario, graph, result, graph.tasks()).back().starts_with("/"));
 }
 
 TEST_CASE("keys of a cluster file that change nothing are named") {
   const tests::TemporaryFolder folder;
-  const Given given{.plan = "none", .algorithm = {}, .cluster = folder.path("cluster.yaml")};
+  SimulateRequest given = request_of({{"plan", "none"}, {"cluster", folder.path("cluster.yaml")}});
   const auto warn = [&](const std::string& yaml, std::uint32_t nodes) {
     folder.file("cluster.yaml", yaml);
+    given.nodes = nodes;
     Scenario scenario = test_scenario(test_model({3200}), "ps", nodes, kRaw, 1);
-    scenario.cluster = costs::read_cluster(given.cluster, scenario.profile, nodes);
+    scenario.cluster = costs::read_cluster(given.machines.cluster, scenario.profile, nodes);
     std::string text;
     for (const std::string& sentence : warnings(scenario, given)) text += sentence + "\n";
     return text;

@@ -9,6 +9,7 @@
 
 #include "io/error.hpp"
 #include "io/file.hpp"
+#include "requests/field.hpp"
 #include "requests/record.hpp"
 #include "requests/request.hpp"
 
@@ -61,6 +62,30 @@ std::string text(const Document& document, const std::string& name) {
 }
 
 }  // namespace
+
+TEST_CASE("a field that does not count is refused, or named, if it is given") {
+  requests::GivenFields given;
+  std::string job = "mean";
+  int seed = 0;
+  bool lossless = false;
+  requests::Fields fields(given);
+  const auto is_mean = [&] { return job == "mean"; };
+  fields.add("job", &job, "");
+  fields.add("seed", &seed, "").idle(requests::when(is_mean, "nothing is drawn"));
+  fields.under("Broadcasts", requests::when(is_mean, "is of broadcasts: leave it out"));
+  fields.add("lossless", &lossless, "");
+  CHECK(without_effect(fields).empty());
+  // A default that is given counts as given, and a flag that is off does not.
+  read({{"seed", 0}, {"lossless", false}}, fields);
+  CHECK_NOTHROW(refuse_unfit(fields));
+  CHECK(without_effect(fields) ==
+        std::vector<std::string>{"`seed` has no effect: nothing is drawn"});
+  read({{"lossless", true}}, fields);
+  CHECK_THROWS_WITH(refuse_unfit(fields), "`lossless` is of broadcasts: leave it out");
+  read({{"job", "broadcast"}}, fields);
+  CHECK_NOTHROW(refuse_unfit(fields));
+  CHECK(without_effect(fields).empty());
+}
 
 TEST_CASE("a plan is answered as hipress-plan --json prints it") {
   const Document plan = answer(plan_request(), {});

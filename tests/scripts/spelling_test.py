@@ -13,8 +13,9 @@ from house_test import LAYERS, LITERAL, ROOT
 BIN = pathlib.Path(sys.argv.pop()).resolve() if len(sys.argv) > 1 else ROOT / "build/release/bin"
 TOOLS = ("hipress-plan", "hipress-sim", "hipress-exec", "hipress-profile", "hipress-import", "hipress-compll")
 #: Fields of results, of requests without a command line, and of the C library: no tool prints them.
-NO_OPTIONS = {"requests/keys": {"compute_s", "iteration_s", "drift", "page"},
+NO_OPTIONS = {"requests/simulate_document.cpp": {"compute_s", "iteration_s"},
               "requests/replay_document.cpp": {"compute_s", "drift"}, "requests/plan_fields.cpp": {"page"},
+              "requests/plan_document.cpp": {"page"},
               "runtime/c_interface.cpp": {"secret"}}
 #: Folders whose messages only one tool prints.
 PRINTED_BY = {"traces": "hipress-import", "sweep": "hipress-sim", "profiler": "hipress-profile"}

@@ -208,17 +208,18 @@ TEST_CASE("a plan is for nodes of as many GPUs as the cluster's have") {
 
 TEST_CASE("a link between GPUs that nodes do not have is named") {
   const tests::TemporaryFolder folder;
-  requests::Given given;
-  given.plan = "none";
-  given.cluster = folder.path("cluster.yaml");
+  requests::SimulateRequest request;
+  request.plan = "none";
+  request.nodes = 2;
+  request.machines.cluster = folder.path("cluster.yaml");
   const auto warnings = [&](const std::string& yaml) {
     folder.file("cluster.yaml", yaml);
     Scenario scenario = test_scenario(test_model({3200}), "ring", 2, kRaw, 2);
-    scenario.cluster = costs::read_cluster(given.cluster, scenario.profile, 2);
+    scenario.cluster = costs::read_cluster(request.machines.cluster, scenario.profile, 2);
     scenario.plan.gpus_per_node = scenario.cluster.gpus_per_node;
     const casync::TaskGraph graph = expand(scenario);
-    return requests::without_effect(scenario, graph,
-                                    simulate(scenario, graph, Timelines::kRecorded), given);
+    return requests::without_effect(request, scenario, graph,
+                                    simulate(scenario, graph, Timelines::kRecorded));
   };
   CHECK(warnings("gpus_per_node: 2\ngpu_link: {bandwidth: 4GB/s, overhead: 1us}").empty());
   const auto unused = warnings("gpu_link: {bandwidth: 4GB/s}");

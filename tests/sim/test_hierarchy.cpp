@@ -255,18 +255,19 @@ TEST_CASE("what a faster host link or core would bring is told") {
 
 TEST_CASE("keys of the hierarchy that change nothing are named") {
   const tests::TemporaryFolder folder;
-  requests::Given given;
-  given.plan = "none";
-  given.cluster = folder.path("cluster.yaml");
+  requests::SimulateRequest request;
+  request.plan = "none";
+  request.nodes = 4;
+  request.machines.cluster = folder.path("cluster.yaml");
   const auto warn = [&](const std::string& yaml, Network network = Network::kFair) {
     folder.file("cluster.yaml", yaml);
     Scenario scenario = raw("ring", test_cluster(4));
     scenario.network = network;
-    scenario.cluster = costs::read_cluster(given.cluster, scenario.profile, 4);
+    scenario.cluster = costs::read_cluster(request.machines.cluster, scenario.profile, 4);
     const casync::TaskGraph graph = expand(scenario);
     std::string text;
     for (const std::string& sentence : requests::without_effect(
-             scenario, graph, simulate(scenario, graph, Timelines::kRecorded), given)) {
+             request, scenario, graph, simulate(scenario, graph, Timelines::kRecorded))) {
       text += sentence + "\n";
     }
     return text;

@@ -57,7 +57,8 @@ CLI::Option& bind(CLI::App& app, const requests::Field& field, std::string name)
   if (field.shows_default) option->capture_default_str();
   if (field.required) option->required();
   if (!field.group.empty()) option->group(field.group);
-  if (field.given) option->each(field.given);
+  if (field.given != nullptr)
+    option->each([field](const std::string& value) { field.note(value); });
   return *option;
 }
 

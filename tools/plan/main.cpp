@@ -67,12 +67,12 @@ void print(const Options& options, const requests::Planned& planned) {
   const planner::Problem& problem = *advice.problem;
   say(planner::in_lines(advice.verdict.sentence));
   if (planned.traced) say(models::most_gain(*planned.traced));
-  say(machines_of(planned.prepared, problem));
+  say(machines_of(*planned.prepared, problem));
   print_report(options, problem, advice.found.plan);
   if (planned.schedules)
     planner::print_schedules(std::cout, planned);
   else if (options.prints_times())
-    print_table(options, problem, planned.prepared.profile, advice.comparison);
+    print_table(options, problem, planned.prepared->profile, advice.comparison);
   planner::print_analysis(std::cout, planned.request.request.analysis, problem, advice.analysis);
   if (planned.break_even)
     planner::print_break_even(std::cout, *planned.break_even, problem.tolerance);
@@ -84,7 +84,6 @@ int run(const Options& options) {
     planner::print_passes(std::cout);
     return 0;
   }
-  requests::refuse_report(options.request);
   std::optional<io::InterruptScope> scope;
   requests::Hooks hooks = hooks_of(options, scope);
   const bool broadcasts = options.request.job == "broadcast";

@@ -91,7 +91,7 @@ std::string about_activations(const Problem& problem) {
 
 /// Baselines of frameworks, in the same columns.
 void print_baselines(std::ostream& out, const Planned& planned) {
-  const costs::Spread spread = costs::spread_of(planned.prepared.profile);
+  const costs::Spread spread = costs::spread_of(planned.prepared->profile);
   const Problem& problem = *planned.advice.problem;
   out << "\ncompared with\n";
   for (const Baseline& one : planned.advice.comparison.baselines) {
@@ -152,7 +152,7 @@ void print_mix(std::ostream& out, const Problem& problem) {
 }  // namespace
 
 void print_schedules(std::ostream& out, const Planned& planned) {
-  const costs::Spread spread = costs::spread_of(planned.prepared.profile);
+  const costs::Spread spread = costs::spread_of(planned.prepared->profile);
   const ScheduleRows& rows = *planned.schedules;
   const ScheduledPlan& chosen = rows.plans[rows.chosen];
   print_chosen(out, chosen);

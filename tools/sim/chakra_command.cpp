@@ -9,12 +9,12 @@
 
 #include "costs/description.hpp"
 #include "costs/machine_options.hpp"
-#include "io/document.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "io/utf8.hpp"
 #include "requests/headings.hpp"
 #include "requests/shared_fields.hpp"
+#include "requests/simulated_chakra.hpp"
 #include "sim/simulator.hpp"
 #include "tools/frame.hpp"
 #include "tools/options/fields.hpp"
@@ -85,23 +85,9 @@ Result simulate_again(const ChakraOptions& options, const traces::ChakraGraph& e
                    .record_timeline = true});
 }
 
-void print_json(const traces::ChakraGraph& exported, const Result& result, bool same) {
-  const io::Document report = {
-      {"model", io::printable(exported.model)},
-      {"plan", io::printable(exported.plan)},
-      {"nodes", exported.graph.nodes},
-      {"tasks", exported.graph.tasks()},
-      {"iteration_s", casync::to_seconds(result.iteration)},
-      {"compute_s", casync::to_seconds(result.compute)},
-      {"exposed_communication_s", casync::to_seconds(result.iteration - result.compute)},
-      {"iteration_ps", result.iteration.count()},
-      {"exported_iteration_ps", exported.iteration.count()},
-      {"every_task_as_exported", same},
-      {"bytes_sent_per_node", result.bytes_sent}};
-  std::cout << report.print(2) << '\n';
-}
-
-void print_report(const traces::ChakraGraph& exported, const Result& result, bool same) {
+void print_report(const requests::SimulatedChakra& simulated) {
+  const traces::ChakraGraph& exported = simulated.exported;
+  const Result& result = simulated.result;
   const auto time = [](Picoseconds value) {
     return io::format_duration(casync::to_seconds(value));
   };
@@ -111,20 +97,19 @@ void print_report(const traces::ChakraGraph& exported, const Result& result, boo
   fmt::print(std::cout, "compute                {}\n", time(result.compute));
   fmt::print(std::cout, "exposed communication  {}\n", time(result.iteration - result.compute));
   fmt::print(std::cout, "{}\n",
-             same ? std::string("every task starts and ends as exported, to the picosecond")
-                  : fmt::format("exported with an iteration of {}", time(exported.iteration)));
+             simulated.as_exported()
+                 ? std::string("every task starts and ends as exported, to the picosecond")
+                 : fmt::format("exported with an iteration of {}", time(exported.iteration)));
 }
 
 int run(const ChakraOptions& options) {
-  const traces::ChakraGraph exported = traces::read_chakra_graph(options.folder);
-  const costs::LoadedMachines machines = load_machines(options, exported);
-  const Result result = simulate_again(options, exported, machines);
-  const bool same = result.timeline.start == exported.timeline.start &&
-                    result.timeline.end == exported.timeline.end;
+  requests::SimulatedChakra simulated{.exported = traces::read_chakra_graph(options.folder)};
+  const costs::LoadedMachines machines = load_machines(options, simulated.exported);
+  simulated.result = simulate_again(options, simulated.exported, machines);
   if (options.json) {
-    print_json(exported, result, same);
+    std::cout << document(simulated).print(2) << '\n';
   } else {
-    print_report(exported, result, same);
+    print_report(simulated);
   }
   return 0;
 }

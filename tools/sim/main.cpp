@@ -6,16 +6,21 @@
 
 #include "requests/simulate.hpp"
 #include "tools/frame.hpp"
+#include "tools/options/fields.hpp"
 #include "tools/sim/chakra_command.hpp"
 #include "tools/sim/collectives_command.hpp"
-#include "tools/sim/options.hpp"
 #include "tools/sim/report.hpp"
 #include "tools/sim/sweep_command.hpp"
 
 namespace {
 
 using namespace hipress;
-using sim::CommandLine;
+
+/// The command line, without its subcommands.
+struct CommandLine {
+  requests::SimulateRequest request;
+  bool json = false;
+};
 
 int run(const CommandLine& line) {
   const requests::Hooks hooks = {.warn = tools::warn, .inform = tools::inform};
@@ -44,7 +49,12 @@ int run_single(int argc, char** argv) {
           "hipress-sim --input vgg19 --plan all --topology RING --nnodes 8 --algorithm onebit",
       .needs_arguments = true};
   return tools::run_tool(
-      argc, argv, info, [&](CLI::App& app) { sim::declare(app, line); }, [&] { return run(line); });
+      argc, argv, info,
+      [&](CLI::App& app) {
+        tools::bind(app, fields(line.request));
+        tools::declare_json(app, line.json);
+      },
+      [&] { return run(line); });
 }
 
 }  // namespace

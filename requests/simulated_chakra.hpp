@@ -1,0 +1,24 @@
+#pragma once
+
+#include "io/document.hpp"
+#include "sim/simulator.hpp"
+#include "traces/chakra_graph.hpp"
+
+namespace hipress::requests {
+
+/// A graph that was exported, and what came of simulating it again.
+struct SimulatedChakra {
+  traces::ChakraGraph exported;
+  sim::Result result = {};  ///< with its timeline
+
+  /// True where every task starts and ends as exported, to the picosecond.
+  bool as_exported() const {
+    return result.timeline.start == exported.timeline.start &&
+           result.timeline.end == exported.timeline.end;
+  }
+};
+
+/// What --json prints.
+io::Document document(const SimulatedChakra& simulated);
+
+}  // namespace hipress::requests
