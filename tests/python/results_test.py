@@ -145,7 +145,8 @@ class ResultsTest(unittest.TestCase):
 
     def test_of_plans(self):
         with tempfile.TemporaryDirectory() as folder:
-            other, model = f"{folder}/other.yaml", f"{folder}/traced.yaml"
+            other, model, pilot = f"{folder}/other.yaml", f"{folder}/traced.yaml", f"{folder}/pilot.yaml"
+            pathlib.Path(pilot).write_text("schema: 1\nsteps: 400\nratios: [{plan: onebit, ratio: 2, p10: 1.9, p90: 2.1}]\n")
             self.ask("plan", **{**SMALL, "topology": "ring", "output": other})
             self.ask("import_trace", trace=str(TRACES / "resnet50_ddp_2xa100.kineto.json.gz"), output=model)
             self.check("A plan", [
@@ -153,6 +154,7 @@ class ResultsTest(unittest.TestCase):
                 self.ask("plan", **{**SMALL, "bandwidth": "10Gbps"}, break_even="bandwidth"),
                 self.ask("plan", **{**SMALL, "input": model, "profile": with_matrix(folder)}),
                 self.ask("plan", **{**SMALL, "algorithm": "dgc", "topology": "allgather"}),
+                self.ask("plan", **{**SMALL, "algorithm": "onebit"}, pilot=pilot),
                 self.ask("plan", **SHARDED, schedule="fsdp", gpu_memory="80GB"),
                 self.ask("plan", **{**SHARDED, "wrap": ["bert.encoder.layer.*", "bert.encoder"], "profile": with_matrix(folder)},
                          schedule="BEST", gpu_memory="1500MB"),  # too little for ddp
