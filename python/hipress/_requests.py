@@ -13,6 +13,7 @@ Text = Union[str, "os.PathLike[str]"]
 def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Optional[Text] = None,
          dtype: Optional[Text] = None, root: Optional[int] = None, chunks: Optional[int] = None,
          lossless: bool = False, topology: Optional[Text] = None, nnodes: Optional[int] = None,
+         machine: Optional[Text] = None, hosts: Optional[int] = None, gpus: Optional[int] = None,
          profile: Optional[Text] = None, cluster: Optional[Text] = None, bandwidth: Optional[Text] = None,
          latency: Optional[Text] = None, overhead: Optional[Text] = None, gpus_per_node: Optional[int] = None,
          gpu_bandwidth: Optional[Text] = None, scale_kernels: Union[Text, bool, None] = None,
@@ -48,6 +49,10 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                            (search timeline). A broadcast takes chain, binomial, scatter_allgather, chain_p2p, which encodes anew
                            on every node, for comparison, or BEST, its default [PS]
     nnodes                 Number of nodes (default: the cluster's, else 16)
+    machine                Hosts of GPUs: a machine's file or a shipped machine, such as p5.48xlarge; it makes cluster and
+                           profile, and a library's collectives are modelled (docs/collectives.md)
+    hosts                  Hosts of the `machine` (default: as many as `gpus` need)
+    gpus                   GPUs of all hosts of the `machine` together, each a node (default: all that they have)
     profile                Costs: a profile.yaml or a shipped profile, such as h100-100g (default: published with SeCoPa)
     cluster                Cluster YAML: hosts, speeds, slow links between pairs of hosts (docs/profiles.md); what it leaves out
                            is the profile's
@@ -68,8 +73,8 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     algorithm              Algorithms that the plan may use, separated by commas (fp16 only if it is listed), or none;
                            'powersgd(rank=1|2|4)' tries several values of a parameter. All of them average gradients, except dgc
                            with a momentum, which is an optimizer of its own (default: the `pilot`'s, else those that are known
-                           not to slow learning, int8block,fp16, and coarser ones that `coarsest` asks for; of `search` secopa
-                           onebit,fp16; of a broadcast those that lose nothing)
+                           not to slow learning, int8block,fp16 (int8block,bf16 of sharded schedules), and coarser ones that
+                           `coarsest` asks for; of `search` secopa onebit,fp16; of a broadcast those that lose nothing)
     pilot                  File of python -m hipress.pilot, which has measured how many more steps the job needs with each
                            algorithm: the plan is then the one that reaches DDP's loss soonest
     write                  Which plan is written when the advice is not to compress: advised (the best one without compression),
@@ -138,25 +143,27 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     """
     return Plan(answer({"request": "plan", "page": True, "input": input, "job": job, "bytes": bytes, "dtype": dtype,
                         "root": root, "chunks": chunks, "lossless": lossless or None, "topology": topology,
-                        "nnodes": nnodes, "profile": profile, "cluster": cluster, "bandwidth": bandwidth,
-                        "latency": latency, "overhead": overhead, "gpus_per_node": gpus_per_node,
-                        "gpu_bandwidth": gpu_bandwidth, "scale_kernels": scale_kernels, "assume_cost": assume_cost,
-                        "compute_time": compute_time, "forward": forward, "algorithm": algorithm, "pilot": pilot,
-                        "write": write, "coarsest": coarsest, "accuracy": accuracy, "search": search,
-                        "grouping": grouping, "transfer_order": transfer_order, "network": network,
-                        "budget": budget, "evaluations": evaluations, "tolerance": tolerance, "seed": seed,
-                        "jobs": jobs, "schedule": schedule, "wrap": wrap, "shards_by": shards_by,
-                        "gpu_memory": gpu_memory, "activation_memory": activation_memory, "today": today,
-                        "optimizer": optimizer, "required_bandwidth": required_bandwidth or None,
-                        "utilization": utilization, "break_even": break_even, "advise": advise or None,
-                        "output": output, "report": report, "trust_plan": trust_plan or None,
-                        "explain": explain or None, "compare": compare, "plan": plan, "robust": robust or None,
-                        "jitter": jitter, "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
+                        "nnodes": nnodes, "machine": machine, "hosts": hosts, "gpus": gpus, "profile": profile,
+                        "cluster": cluster, "bandwidth": bandwidth, "latency": latency, "overhead": overhead,
+                        "gpus_per_node": gpus_per_node, "gpu_bandwidth": gpu_bandwidth,
+                        "scale_kernels": scale_kernels, "assume_cost": assume_cost, "compute_time": compute_time,
+                        "forward": forward, "algorithm": algorithm, "pilot": pilot, "write": write,
+                        "coarsest": coarsest, "accuracy": accuracy, "search": search, "grouping": grouping,
+                        "transfer_order": transfer_order, "network": network, "budget": budget,
+                        "evaluations": evaluations, "tolerance": tolerance, "seed": seed, "jobs": jobs,
+                        "schedule": schedule, "wrap": wrap, "shards_by": shards_by, "gpu_memory": gpu_memory,
+                        "activation_memory": activation_memory, "today": today, "optimizer": optimizer,
+                        "required_bandwidth": required_bandwidth or None, "utilization": utilization,
+                        "break_even": break_even, "advise": advise or None, "output": output, "report": report,
+                        "trust_plan": trust_plan or None, "explain": explain or None, "compare": compare,
+                        "plan": plan, "robust": robust or None, "jitter": jitter,
+                        "bandwidth_uncertainty": bandwidth_uncertainty, "replicas": replicas,
                         "disable_pass": disable_pass}, progress))
 
 
 def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[int] = None,
              topology: Optional[Text] = None, nnodes: Optional[int] = None, algorithm: Optional[Text] = None,
+             machine: Optional[Text] = None, hosts: Optional[int] = None, gpus: Optional[int] = None,
              profile: Optional[Text] = None, cluster: Optional[Text] = None, bandwidth: Optional[Text] = None,
              latency: Optional[Text] = None, overhead: Optional[Text] = None,
              gpus_per_node: Optional[int] = None, gpu_bandwidth: Optional[Text] = None,
@@ -188,6 +195,10 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
                       scatter_allgather, chain_p2p (default: what a plan YAML says, else ps)
     nnodes            Number of nodes (default: the cluster's, else what a plan YAML says, else 16)
     algorithm         Codec of plan entries that are compressed but name none [onebit]
+    machine           Hosts of GPUs: a machine's file or a shipped machine, such as p5.48xlarge; it makes cluster and profile, and
+                      a library's collectives are modelled (docs/collectives.md)
+    hosts             Hosts of the `machine` (default: as many as `gpus` need)
+    gpus              GPUs of all hosts of the `machine` together, each a node (default: all that they have)
     profile           Costs: a profile.yaml or a shipped profile, such as h100-100g (default: sosp21, published for V100s)
     cluster           Cluster YAML: hosts, speeds, slow links between pairs of hosts (docs/profiles.md); what it leaves out is the
                       profile's
@@ -249,8 +260,9 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
     InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt ends it.
     """
     return Simulation(answer({"request": "simulate", "input": input, "plan": plan, "evaluations": evaluations,
-                              "topology": topology, "nnodes": nnodes, "algorithm": algorithm, "profile": profile,
-                              "cluster": cluster, "bandwidth": bandwidth, "latency": latency, "overhead": overhead,
+                              "topology": topology, "nnodes": nnodes, "algorithm": algorithm, "machine": machine,
+                              "hosts": hosts, "gpus": gpus, "profile": profile, "cluster": cluster,
+                              "bandwidth": bandwidth, "latency": latency, "overhead": overhead,
                               "gpus_per_node": gpus_per_node, "gpu_bandwidth": gpu_bandwidth,
                               "scale_kernels": scale_kernels, "assume_cost": assume_cost,
                               "compute_time": compute_time, "forward": forward, "network": network, "fold": fold,
@@ -302,7 +314,8 @@ def replay(input: Optional[Text] = None, *, compute_time: Optional[Text] = None,
            batch_wait: Optional[Text] = None, batch_limit: Optional[Text] = None, density: Optional[float] = None,
            shards_by: Optional[Text] = None, raw_allreduce: bool = False, no_pipelining: bool = False,
            no_bulk: bool = False, no_selection: bool = False, trust_plan: bool = False,
-           nnodes: Optional[int] = None, profile: Optional[Text] = None, cluster: Optional[Text] = None,
+           nnodes: Optional[int] = None, machine: Optional[Text] = None, hosts: Optional[int] = None,
+           gpus: Optional[int] = None, profile: Optional[Text] = None, cluster: Optional[Text] = None,
            bandwidth: Optional[Text] = None, latency: Optional[Text] = None, overhead: Optional[Text] = None,
            gpus_per_node: Optional[int] = None, gpu_bandwidth: Optional[Text] = None, scale_kernels: Union[Text,
            bool, None] = None, assume_cost: Optional[Sequence[str]] = None, network: Optional[Text] = None,
@@ -360,6 +373,10 @@ def replay(input: Optional[Text] = None, *, compute_time: Optional[Text] = None,
     no_selection     Compress every gradient with the plan's algorithm, K = N
     trust_plan       Compile and run whatever programs (x.pse) the plan brings, not only those that `algorithm` names
     nnodes           Ranks (default: the launcher's, else what a plan YAML says, else the cluster's)
+    machine          Hosts of GPUs: a machine's file or a shipped machine, such as p5.48xlarge; it makes cluster and profile, and
+                     a library's collectives are modelled (docs/collectives.md)
+    hosts            Hosts of the `machine` (default: as many as `gpus` need)
+    gpus             GPUs of all hosts of the `machine` together, each a node (default: all that they have)
     profile          Costs: a profile.yaml or a shipped profile, such as h100-100g (default: none, and nothing is predicted)
     cluster          Cluster YAML: hosts, speeds, slow links between pairs of hosts (docs/profiles.md); what it leaves out is the
                      profile's
@@ -412,8 +429,9 @@ def replay(input: Optional[Text] = None, *, compute_time: Optional[Text] = None,
                           "shards_by": shards_by, "raw_allreduce": raw_allreduce or None,
                           "no_pipelining": no_pipelining or None, "no_bulk": no_bulk or None,
                           "no_selection": no_selection or None, "trust_plan": trust_plan or None, "nnodes": nnodes,
-                          "profile": profile, "cluster": cluster, "bandwidth": bandwidth, "latency": latency,
-                          "overhead": overhead, "gpus_per_node": gpus_per_node, "gpu_bandwidth": gpu_bandwidth,
+                          "machine": machine, "hosts": hosts, "gpus": gpus, "profile": profile, "cluster": cluster,
+                          "bandwidth": bandwidth, "latency": latency, "overhead": overhead,
+                          "gpus_per_node": gpus_per_node, "gpu_bandwidth": gpu_bandwidth,
                           "scale_kernels": scale_kernels, "assume_cost": assume_cost, "network": network,
                           "reprobe": reprobe or None, "iterations": iterations, "warmup": warmup,
                           "backward": backward, "seed": seed, "again": again, "timeout": timeout, "device": device,
