@@ -282,7 +282,8 @@ Cluster read_any_cluster(const MachineOptions& options, const Profile& profile, 
     throw io::InputError(fmt::format("`{}` counts what a `machine` has: name one, p5.48xlarge",
                                      options.hosts > 0 ? "hosts" : "gpus"));
   }
-  if (!options.cluster.empty()) return read_cluster(options.cluster, profile, nodes, options.node_count);
+  if (!options.cluster.empty())
+    return read_cluster(options.cluster, profile, nodes, options.node_count);
   return cluster_from_profile(profile, nodes > 0 ? nodes : otherwise);
 }
 
