@@ -10,6 +10,7 @@
 #include "planner/choices/choices.hpp"
 #include "planner/problem/budget.hpp"
 #include "planner/rules/alone.hpp"
+#include "planner/rules/secopa.hpp"
 #include "planner/timing/evaluation.hpp"
 
 namespace hipress::planner {
@@ -108,7 +109,7 @@ class FragmentSearch {
     const bool halves = std::ranges::find(problem_.algorithms, "fp16") != problem_.algorithms.end();
     if (halves) try_rule(rules::fp16);
     if (sends_raw_alone(topology)) return;
-    if (topology == "ps" || topology == "ring") try_rule(rules::secopa);
+    if (secopa_knows(topology)) try_rule(rules::secopa);
     try_rule(rules::all);
   }
 
