@@ -210,7 +210,7 @@ function showComparison() {
     place.append(html('p', null, 'In the trace that the model was made of, a step took ', shown(plan.traced.step_s, duration), ', of which ',
                       shown(plan.traced.exposed_communication_s, duration), ' was communication that nothing hid.'));
   }
-  if (plan.learning) place.append(learningWords(plan.learning));
+  if (plan.learning && plan.compressed > 0) place.append(learningWords(plan.learning));
   if (plan.schedules) place.append(scheduleTable());
   const all = Object.keys(plan.baselines || {}).filter(name => typeof plan.baselines[name] === 'number');
   const cells = all.sort((a, b) => plan.baselines[a] - plan.baselines[b]).map(name => [
