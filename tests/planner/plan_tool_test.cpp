@@ -411,7 +411,9 @@ TEST_CASE_METHOD(PlanFixture, "break-even without a compute time says what it ta
 
 TEST_CASE_METHOD(PlanFixture, "a break-even over nodes counts those of the cluster file",
                  "[tool]") {
-  write("c.yaml", "nodes: 4\ngpus_per_node: 2\nlink: {bandwidth: 10Gbps}\n");
+  write("c.yaml",
+        "nodes: 4\ngpus_per_node: 2\ngpu_link: {bandwidth: 300GB/s, overhead: 5us}\n"
+        "link: {bandwidth: 10Gbps}\n");
   for (const std::string schedule : {"ddp", "fsdp"}) {
     const ToolRun done = run(
         "hipress-plan --profile a100-25g --cluster c.yaml --break-even nodes --compute-time 20ms "
