@@ -411,7 +411,8 @@ void fill(Record& record, const Planned& planned) {
                        });
   record.section(planned.request.advise,
                  [&] { record.add("in_words", planned.in_words, "With `advise`: sentences"); });
-  record.section(planned.request.page,
+  // The page itself is made of a document without it.
+  record.section(planned.request.page && !planned.page.empty(),
                  [&] { record.add("page", planned.page, "With `page`: the report as HTML"); });
 }
 
