@@ -24,7 +24,8 @@ struct StepsRatio {
 /// One algorithm, or one plan file, that a pilot has trained with.
 struct PilotRow {
   StepsRatio ratio;
-  /// Of each gradient that it compressed, by name: squared norm of what one step's messages lose.
+  /// Of each gradient that it compressed, by name: what one step's messages lose of its squared
+  /// norm, summed over the pilot's points.
   std::map<std::string, double> lost;
 };
 
@@ -37,11 +38,12 @@ struct Learning {
   std::vector<std::string> never;
 
   /// The ratio of a plan: of a plan file that the pilot has trained, its own; else predicted from
-  /// its algorithms'. Each gradient adds (r − 1) of its algorithm times the gradient's share of
-  /// what that algorithm loses of all gradients (of their elements, where the pilot has no errors).
-  /// So a plan that compresses all gradients with one algorithm has that algorithm's ratio, and one
-  /// that compresses none has 1. None: an algorithm is not in the pilot. docs/learning.md has the
-  /// sources.
+  /// its algorithms'. Each gradient adds (r − 1) of its algorithm times the gradient's weight among
+  /// all that the algorithm can compress: what it loses of the gradient's squared norm, times the
+  /// number of elements to the power kOfSize (without errors, the elements alone). So a plan that
+  /// compresses all gradients with one algorithm has that algorithm's ratio, one that compresses
+  /// none has 1, and the interval of all others is wider. None: an algorithm is not in the pilot.
+  /// docs/learning.md has sources and figures.
   std::optional<StepsRatio> of(const models::Model& model, const casync::Plan& plan,
                                const std::string& file = {}) const;
 

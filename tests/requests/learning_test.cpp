@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -70,19 +71,23 @@ TEST_CASE("steps of a plan are its algorithms', by what each gradient loses") {
     // 3/4 of 2 more, and 1/4 of 0.2 more.
     const StepsRatio mixed = *learning.of(model, plan_of(0, 1));
     CHECK(mixed.ratio == Approx(2.55));
-    CHECK(mixed.p10 == Approx(1.775));
-    CHECK(mixed.p90 == Approx(4.1));
+    // The ends, 0.775 and 3.1 more, are half as far again.
+    CHECK(mixed.p10 == Approx(1 + 0.775 / 1.5));
+    CHECK(mixed.p90 == Approx(1 + 3.1 * 1.5));
   }
-  SECTION("by the squared norm of errors") {
-    // onebit loses (0.5·2)² = 1 of the first and (1·3)² = 9 of the last.
+  SECTION("by squared errors, and a little by size") {
     const PilotFile file(
         rows,
         "errors:\n  - {plan: onebit, gradient: first, step: 1, error: 0.5, error_with_residual: 1, "
         "norm: 2}\n  - {plan: onebit, gradient: last, step: 1, error: 1, error_with_residual: 1, "
         "norm: 3}\n");
     const Learning learning = read_pilot(file.path);
-    CHECK(learning.of(model, plan_of(0, casync::kRaw))->ratio == Approx(1 + 0.1 * 2));
-    CHECK(learning.of(model, plan_of(casync::kRaw, 0))->ratio == Approx(1 + 0.9 * 2));
+    const double first = 0.25 * std::pow(300, 0.1), last = std::pow(100, 0.1);
+    CHECK(learning.of(model, plan_of(0, casync::kRaw))->ratio ==
+          Approx(1 + 2 * first / (first + last)));
+    CHECK(learning.of(model, plan_of(casync::kRaw, 0))->ratio ==
+          Approx(1 + 2 * last / (first + last)));
+    CHECK(learning.of(model, plan_of(0, 0))->p90 == Approx(5));  // as piloted
   }
   SECTION("a plan file that was piloted has its own, and local updates have none but that") {
     const PilotFile file(rows + row("local.yaml", 1.5, 1.4, 1.6));
