@@ -37,17 +37,18 @@ std::string output_of(const PlanRequest& options) {
 
 models::Model model_of(const PlanRequest& options) {
   const BroadcastRequest& asked = options.broadcast;
+  const std::string& dtype = options.request.times.dtype;
   if (!asked.bytes.empty() && options.input_given) {
     throw io::InputError("`bytes` and `input` both say what is sent: leave one of them out");
   }
   if (!asked.bytes.empty()) {
     return plans::one_tensor(io::parse_size(asked.bytes, "`bytes`"),
-                             plans::parse_dtype(asked.dtype.value_or("float32")));
+                             plans::parse_dtype(dtype.empty() ? "float32" : dtype));
   }
   if (!options.input_given) {
     throw io::InputError("`job` broadcast needs `bytes`, say 64MB, or `input` with a model");
   }
-  if (asked.dtype) {
+  if (!dtype.empty()) {
     throw io::InputError("`dtype` is of `bytes`: a model says its own; leave it out");
   }
   return plans::as_parameters(models::read_model(options.request.input));
@@ -163,7 +164,7 @@ void refuse_others_fields(const PlanRequest& request) {
   refuse("`grouping`", asked.grouping != usual.request.grouping);
   refuse("`seed`", asked.seed != usual.request.seed);
   refuse("`disable_pass`", !asked.analysis.disabled_passes.empty());
-  if (asked.times.compute_time.empty() && asked.times.forward.empty()) return;
+  if (!asked.times.says_computation()) return;
   throw io::InputError(
       "`compute_time` and `forward`: a broadcast waits for no computation; leave them out");
 }
@@ -222,7 +223,6 @@ void refuse_broadcast_fields(const BroadcastRequest& options) {
         fmt::format("{} is for `job` broadcast: add that, or leave {} out", option, option));
   };
   refuse("`bytes`", !options.bytes.empty());
-  refuse("`dtype`", options.dtype.has_value());
   refuse("`root`", options.root.has_value());
   refuse("`chunks`", options.chunks.has_value());
   refuse("`lossless`", options.lossless);

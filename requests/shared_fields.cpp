@@ -76,6 +76,34 @@ void add(Fields& fields, models::TimeOptions& options) {
       "`compute_time`)");
 }
 
+void add_job(Fields& fields, models::TimeOptions& options) {
+  fields.under(headings::kJob);
+  fields
+      .add("batch", &options.batch,
+           "Sequences, images or samples of a GPU and micro-step: computation is derived from the "
+           "model's work and the rates of the `machine` (docs/arithmetic.md)")
+      .from(1, 1u << 30);
+  fields.add("seq", &options.seq, "Tokens of a sequence (default: as the model is usually trained)")
+      .from(1, 1u << 30);
+  fields.add("dtype", &options.dtype,
+             "Type that is computed with: fp32, tf32, mixed (in half precision, gradients in "
+             "fp32), bf16 or fp16 (default: fp32)");
+  fields.add("checkpoint", &options.checkpoint,
+             "What backward computes again: none, selective or full (default: none)");
+  fields.add("micro_steps", &options.micro_steps, "Micro-steps of a step (default: 1)")
+      .from(1, INT32_MAX);
+  fields.add("mfu", &options.mfu,
+             "Share of the peak that forward and backward reach, 45% (default: derived)");
+  fields
+      .add("tokens_per_s", &options.tokens_per_s,
+           "Tokens, images or samples that one GPU computes in a second (default: derived)")
+      .between(1e-9, 1e15);
+  fields.add(
+      "per_gradient", &options.per_gradient,
+      "Time that DDP itself takes for each gradient, besides what is derived: 22us (default: "
+      "that; 0us: none)");
+}
+
 void add(Fields& fields, plans::PlanOptions& options) {
   fields.under(headings::kPlan);
   fields.add("bulk_threshold", &options.bulk_threshold,

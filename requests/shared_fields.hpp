@@ -18,6 +18,8 @@ void add(Fields& fields, costs::MachineOptions& options, std::string_view withou
 
 /// Of a model's times.
 void add(Fields& fields, models::TimeOptions& options);
+/// Of a job whose computation is derived.
+void add_job(Fields& fields, models::TimeOptions& options);
 
 /// What is changed of a plan.
 void add(Fields& fields, plans::PlanOptions& options);

@@ -44,6 +44,7 @@ Fields fields(SimulateRequest& request) {
   add(made, request.machines,
       fmt::format("default: {}, published for V100s", costs::kDefaultProfile));
   add(made, request.times);
+  add_job(made, request.times);
   made.under(headings::kMachines);
   made.add("network", &request.network,
            "How transfers share links: port (one message at a time) or fair (max-min)")
