@@ -51,10 +51,12 @@ constexpr double kKept = 0.5;  // of the values that forward moves, backward nee
 /// Bytes that Adam moves of a parameter: weight and two moments in fp32 twice, the gradient once.
 constexpr double kOptimizerBytes = 28;
 /// The host launches the kernels of a tensor's forward and backward in no less.
-constexpr double kLaunches_s = 300e-6;
+constexpr double kLaunches_s = 200e-6;
 /// Several ranks: collectives beside computation take a share of the GPU. Ranks wait for the
-/// slowest: with each doubling of them a step is longer by this share.
-constexpr double kBeside = 0.015, kWait = 0.008;
+/// slowest: with each doubling of them a step is longer by this share. Both grow where the GPU
+/// waits for its host, whose steps vary more: by how much longer a pass is than its kernels, up to
+/// a limit.
+constexpr double kBeside = 0.02, kWait = 0.008, kMostOfHost = 3;
 
 template <std::size_t N, typename Row>
 const Row& row_named(const std::array<Row, N>& rows, std::string_view name, const char* field) {
@@ -122,11 +124,57 @@ void assume_work(Model& model) {
   if (model.positions == 0) model.positions = 2048;
 }
 
-/// Seconds of one pass of forward, apart.
-struct Forward {
-  double products = 0, attention = 0, values = 0;
-  double all() const { return products + attention + values; }
+/// Passes of a micro-step on one GPU, from the shares that are assumed of its rates.
+struct Passes {
+  double forward_s = 0, backward_s = 0;
+  std::vector<double> backward = {};  ///< by gradient
+  double flops = 0;                   ///< of forward and backward, without recomputation
+  double at_peak_s = 0;               ///< that these take at the peak
+  double values = 0;                  ///< that forward moves
 };
+
+Passes passes_of(const Model& model, double units, double positions, const DtypeRow& dtype,
+                 const CheckpointRow& checkpoint, const Rates& rates) {
+  const DtypeRow& convolutions = row_of_convolutions(dtype, rates);
+  const double memory_rate = rates.memory_bandwidth * kMemoryShare;
+  Passes all;
+  for (const Gradient& gradient : model.gradients) {
+    const Work& work = gradient.work;
+    const DtypeRow& row = gradient.shape.size() > 2 ? convolutions : dtype;
+    const double peak = peak_of(row, rates), attended = work.attention * positions;
+    const double products_s = work.flops * units / (peak * row.matrix_share);
+    const double attention_s = attended * units / (peak * kAttentionShare);
+    const double values_s = work.values * units * dtype.bytes / memory_rate;
+    all.forward_s += products_s + attention_s + values_s;
+    all.backward.push_back(products_s * (2 + checkpoint.products) +
+                           attention_s * (kBackwardAttention + checkpoint.attention) +
+                           values_s * (2 + checkpoint.values));
+    all.backward_s += all.backward.back();
+    all.flops += 3 * (work.flops + attended) * units;
+    all.at_peak_s += 3 * (work.flops + attended) * units / peak;
+    all.values += work.values * units;
+  }
+  return all;
+}
+
+/// How much longer a pass is among several ranks.
+double waiting(const Rates& rates, double pass_s, double kernels_s) {
+  if (rates.gpus == 1) return 1;
+  const double of_host = std::clamp(pass_s / kernels_s, 1.0, kMostOfHost);
+  return 1 + of_host * (kBeside + kWait * std::log2(static_cast<double>(rates.gpus)));
+}
+
+/// The model's work, taken from its architecture or its shapes where it has none.
+void require_work(Model& model, std::vector<std::string>& said) {
+  if (has_work(model)) return;
+  if (auto architecture = named_architecture(model.name)) {
+    model = *std::move(architecture);
+    return;
+  }
+  assume_work(model);
+  said.push_back(fmt::format(
+      "what {} computes is taken from the shapes of its matrices, without attention", model.name));
+}
 
 }  // namespace
 
@@ -137,83 +185,50 @@ std::vector<std::string> compute(const Job& job, const Rates& rates, Model& mode
   const DtypeRow& dtype = row_named(kDtypes, job.dtype, "dtype");
   const CheckpointRow& checkpoint = row_named(kCheckpoints, job.checkpoint, "checkpoint");
   std::vector<std::string> said;
-  if (!has_work(model)) {
-    if (auto architecture = named_architecture(model.name)) {
-      model = *std::move(architecture);
-    } else {
-      assume_work(model);
-      said.push_back(fmt::format(
-          "what {} computes is taken from the shapes of its matrices, without attention",
-          model.name));
-    }
-  }
+  require_work(model, said);
   const bool sequences = model.positions > 0;
   if (!sequences && job.positions > 0) {
-    throw io::InputError(
-        fmt::format("`seq`: {} is not trained on sequences of any length; leave it "
-                    "out",
-                    model.name));
+    throw io::InputError(fmt::format(
+        "`seq`: {} is not trained on sequences of any length; leave it out", model.name));
   }
   const double positions = job.positions > 0 ? job.positions : model.positions;
   const double units = job.batch * (sequences ? positions : 1);
-  const double peak = peak_of(dtype, rates);
-  const double products_rate = peak * dtype.matrix_share, attention_rate = peak * kAttentionShare;
-  const DtypeRow& convolutions = row_of_convolutions(dtype, rates);
-  const double convolutions_rate = peak_of(convolutions, rates) * convolutions.matrix_share;
-  const double memory_rate = rates.memory_bandwidth * kMemoryShare;
-  Forward forward;
-  double flops = 0, values = 0;
-  std::vector<double> backward(model.gradients.size());
-  for (std::size_t g = 0; g < model.gradients.size(); ++g) {
-    Gradient& gradient = model.gradients[g];
-    const Work& work = gradient.work;
-    const double attended = work.attention * positions;
-    const bool convolves = gradient.shape.size() > 2;
-    const Forward own = {
-        .products = work.flops * units / (convolves ? convolutions_rate : products_rate),
-        .attention = attended * units / attention_rate,
-        .values = work.values * units * dtype.bytes / memory_rate};
-    forward = {forward.products + own.products, forward.attention + own.attention,
-               forward.values + own.values};
-    backward[g] = own.products * (2 + checkpoint.products) +
-                  own.attention * (kBackwardAttention + checkpoint.attention) +
-                  own.values * (2 + checkpoint.values);
-    flops += 3 * (work.flops + attended) * units;
-    values += work.values * units;
-    gradient.dtype = dtype.gradients;
+  const Passes passes = passes_of(model, units, positions, dtype, checkpoint, rates);
+  const double kernels_s = passes.forward_s + passes.backward_s;
+  double pass_s = std::max(kernels_s, static_cast<double>(model.gradients.size()) * kLaunches_s);
+  const char* how = "by arithmetic from data sheets, and not measured";
+  const char* doubt = "; it may be 40 % off: `mfu`, `tokens_per_s` or `compute_time` say better";
+  if (job.mfu > 0) {
+    pass_s = passes.at_peak_s / job.mfu;
+    how = "from the `mfu` that is given";
+    doubt = "";
   }
-  double backward_s = 0;
-  for (const double own_s : backward) backward_s += own_s;
-  const double derived_s = forward.all() + backward_s;
-  const double launches_s = static_cast<double>(model.gradients.size()) * kLaunches_s;
-  double pass_s = std::max(derived_s, launches_s);
-  if (job.mfu > 0) pass_s = flops / (peak * job.mfu);
-  if (job.units_per_s > 0) pass_s = units / job.units_per_s;
-  const double waiting =
-      rates.gpus > 1 ? 1 + kBeside + kWait * std::log2(static_cast<double>(rates.gpus)) : 1;
-  const bool derived = job.mfu == 0 && job.units_per_s == 0;
-  const double scale = pass_s / derived_s * waiting;
+  if (job.units_per_s > 0) {
+    pass_s = units / job.units_per_s;
+    how = "from the units per second that are given";
+    doubt = "";
+  }
+  const double scale = pass_s / kernels_s * waiting(rates, pass_s, kernels_s);
   model.batch = static_cast<int>(std::min(units, 2e9));
   model.micro_steps = job.micro_steps;
-  model.forward_s = forward.all() * scale;
-  model.optimizer_s =
-      static_cast<double>(total_elements(model)) * kOptimizerBytes / memory_rate / rates.shards;
-  model.activation_bytes =
-      static_cast<std::int64_t>(values * kKept * checkpoint.kept * dtype.bytes);
+  model.forward_s = passes.forward_s * scale;
+  model.optimizer_s = static_cast<double>(total_elements(model)) * kOptimizerBytes /
+                      (rates.memory_bandwidth * kMemoryShare) / rates.shards;
+  model.activation_bytes = static_cast<std::int64_t>(
+      std::min(passes.values * kKept * checkpoint.kept * dtype.bytes, 1e18));
   double done_s = 0;
   for (std::size_t g = 0; g < model.gradients.size(); ++g) {
-    done_s += backward[g] * scale + job.per_gradient_s;
-    model.gradients[g].ready_s = done_s;
-    model.gradients[g].bucket.reset();
+    Gradient& gradient = model.gradients[g];
+    done_s += passes.backward[g] * scale + job.per_gradient_s;
+    gradient.ready_s = done_s;
+    gradient.dtype = dtype.gradients;
+    gradient.bucket.reset();
   }
-  const char* how = job.units_per_s > 0 ? "from the units per second that are given"
-                    : job.mfu > 0       ? "from the `mfu` that is given"
-                                        : "by arithmetic from data sheets, and not measured";
   said.push_back(fmt::format(
-      "computation is {}: forward {}, backward {}, {:.0f} % of {}'s {:.0f} Tflop/s in {}{}", how,
-      io::format_duration(model.forward_s), io::format_duration(done_s),
-      100 * flops / (peak * (model.forward_s + done_s)), rates.name, peak / 1e12, dtype.name,
-      derived ? "; it may be 40 % off: `mfu`, `tokens_per_s` or `compute_time` say better" : ""));
+      "computation is {}: forward {}, backward {}, {:.0f} % of {}'s peak in "
+      "{}{}",
+      how, io::format_duration(model.forward_s), io::format_duration(done_s),
+      100 * passes.at_peak_s / (model.forward_s + done_s), rates.name, dtype.name, doubt));
   return said;
 }
 

@@ -49,7 +49,7 @@ TEST_CASE("computation is operations over a share of the peak") {
   CHECK(model.optimizer_s == Approx(28e6 / (kMemoryShare * 1e12)));
   REQUIRE(said.size() == 1);
   // 68 % of the peak in both passes: 6 · 10^12 operations.
-  CHECK_THAT(said[0], Contains("by arithmetic") && Contains("68 % of m's 100 Tflop/s in bf16"));
+  CHECK_THAT(said[0], Contains("by arithmetic") && Contains("68 % of m's peak in bf16"));
 }
 
 TEST_CASE("checkpoints compute forward again") {
@@ -80,12 +80,15 @@ TEST_CASE("ranks that wait for each other, DDP's own time and launches take long
   Rates eight = kRates;
   eight.gpus = 8;
   const Job job = {.batch = 1000, .dtype = "bf16"};
-  CHECK(pass_s(job, eight) == Approx(pass_s(job) * (1 + 0.015 + 3 * 0.008)));
+  CHECK(pass_s(job, eight) == Approx(pass_s(job) * (1 + 0.02 + 3 * 0.008)));
   Job ddp = job;
   ddp.per_gradient_s = 1e-3;
   CHECK(pass_s(ddp) == Approx(pass_s(job) + 1e-3));
   // One token takes no time, but the host launches its kernels.
-  CHECK(pass_s({.batch = 1, .positions = 1, .dtype = "bf16"}) == Approx(300e-6));
+  CHECK(pass_s({.batch = 1, .positions = 1, .dtype = "bf16"}) == Approx(200e-6));
+  // At half of the speed the GPU waits for its host, and ranks wait twice as long for each other.
+  const Job slow = {.batch = 1000, .dtype = "bf16", .mfu = 0.34};
+  CHECK(pass_s(slow, eight) == Approx(pass_s(slow) * (1 + 2 * (0.02 + 3 * 0.008))));
   // A shard of the optimizer's state each.
   Model model = one_matrix();
   eight.shards = 8;
