@@ -56,7 +56,7 @@ constexpr double kLaunches_s = 200e-6;
 /// slowest: with each doubling of them a step is longer by this share. Both grow where the GPU
 /// waits for its host, whose steps vary more: by how much longer a pass is than its kernels, up to
 /// a limit.
-constexpr double kBeside = 0.02, kWait = 0.008, kMostOfHost = 3;
+constexpr double kBeside = 0.025, kWait = 0.01, kMostOfHost = 3;
 
 template <std::size_t N, typename Row>
 const Row& row_named(const std::array<Row, N>& rows, std::string_view name, const char* field) {

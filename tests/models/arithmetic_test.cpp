@@ -80,7 +80,7 @@ TEST_CASE("ranks that wait for each other, DDP's own time and launches take long
   Rates eight = kRates;
   eight.gpus = 8;
   const Job job = {.batch = 1000, .dtype = "bf16"};
-  CHECK(pass_s(job, eight) == Approx(pass_s(job) * (1 + 0.02 + 3 * 0.008)));
+  CHECK(pass_s(job, eight) == Approx(pass_s(job) * (1 + 0.025 + 3 * 0.01)));
   Job ddp = job;
   ddp.per_gradient_s = 1e-3;
   CHECK(pass_s(ddp) == Approx(pass_s(job) + 1e-3));
@@ -88,7 +88,7 @@ TEST_CASE("ranks that wait for each other, DDP's own time and launches take long
   CHECK(pass_s({.batch = 1, .positions = 1, .dtype = "bf16"}) == Approx(200e-6));
   // At half of the speed the GPU waits for its host, and ranks wait twice as long for each other.
   const Job slow = {.batch = 1000, .dtype = "bf16", .mfu = 0.34};
-  CHECK(pass_s(slow, eight) == Approx(pass_s(slow) * (1 + 2 * (0.02 + 3 * 0.008))));
+  CHECK(pass_s(slow, eight) == Approx(pass_s(slow) * (1 + 2 * (0.025 + 3 * 0.01))));
   // A shard of the optimizer's state each.
   Model model = one_matrix();
   eight.shards = 8;
