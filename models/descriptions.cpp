@@ -306,6 +306,8 @@ struct ListedTensor {
   Shape shape;
 };
 
+constexpr std::string_view kSize = "torch.Size";
+
 /// "layers.0.weight torch.Size([4096, 4096])", with whatever between name and brackets.
 std::optional<ListedTensor> tensor_in(std::string_view line) {
   const auto in_name = [](char one) {
@@ -336,8 +338,18 @@ std::optional<ListedTensor> tensor_in(std::string_view line) {
   if (start == line.end() || stop - line.begin() > static_cast<std::ptrdiff_t>(open)) {
     return std::nullopt;
   }
+  // Something stands between a name and its shape; of words, torch.Size alone.
+  const std::size_t behind = static_cast<std::size_t>(stop - line.begin());
+  std::string between(line.substr(behind, open - behind));
+  if (const std::size_t word = between.find(kSize); word != std::string::npos) {
+    between.erase(word, kSize.size());
+  }
+  constexpr std::string_view kSeparators = " \t:,|='\"";
+  const bool separated = !between.empty() && kSeparators.find(between[0]) != std::string::npos;
+  if (!separated || between.find_first_not_of(" \t:,|='\"(") != std::string::npos) {
+    return std::nullopt;
+  }
   found.name = std::string(start, stop);
-  if (found.name == "torch.Size") return std::nullopt;
   return found;
 }
 

@@ -161,6 +161,12 @@ std::vector<std::string> apply(const TimeOptions& options, Model& model) {
     derived = derive(options, model);
   } else {
     refuse_without_batch(options);
+    if (options.rates && options.compute_time.empty() && backward_s(model) == 0) {
+      derived.push_back(
+          fmt::format("{} has no times: `batch`, with `seq` and `dtype`, derives them from the "
+                      "rates of {}; `compute_time` gives them",
+                      model.name, options.rates->name));
+    }
   }
   if (!options.forward.empty()) {
     model.forward_s = duration_of(options.forward, "`forward`");

@@ -4,7 +4,7 @@
     scripts/reproduce_gpu.py [FILE.csv...] [--json OUT] [--tools FOLDER]
 
 A file of collectives has the columns table, machine, hosts, gpus, collective, algorithm, bytes and time_s; machine is a name in
-machines/. Without files: costs/data/*.csv. hipress-sim collectives predicts from data sheets alone; errors are summed up by table,
+machines/. Without files: costs/data/*.csv and models/data/*.csv. hipress-sim collectives predicts from data sheets alone; errors are summed up by table,
 from 1 MiB on, and the tables that constants were fitted on are printed apart from the others. A file of steps (published_steps.py has the
 columns) gives a job's computation by the rows that calibrate it, and has the others predicted by hipress-sim, once with that
 computation and once with arithmetic alone. Exit status 1 if the tool fails, 2 if the request is wrong.
@@ -21,6 +21,9 @@ import published_steps
 from whole_file import Unwritable, require_writable, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+#: Published figures that are shipped.
+SHIPPED = ("costs/data", "models/data")
 
 #: Tables that the constants of costs/collective_model.cpp were fitted on. All others judge them.
 FITTED = {"a3_mega", "a4_gke", "gh200_slingshot", "h200", "oke_a100", "p5_efa", "rdma_h200", "vtrain_a100"}
@@ -84,7 +87,7 @@ def report(rows: list[dict]) -> str:
 def run(options) -> None:
     if options.json:
         require_writable(options.json)
-    files = options.files or [str(path) for path in sorted((ROOT / "costs/data").glob("*.csv"))]
+    files = options.files or [str(path) for folder in SHIPPED for path in sorted((ROOT / folder).glob("*.csv"))]
     step_files = [path for path in files if published_steps.is_of_steps(path)]
     written = {}
     collective_files = [path for path in files if path not in step_files]
@@ -102,7 +105,7 @@ def run(options) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", metavar="FILE.csv", help="published collectives or steps (default: costs/data/*.csv)")
+    parser.add_argument("files", nargs="*", metavar="FILE.csv", help="published collectives or steps (default: those that are shipped)")
     parser.add_argument("--json", metavar="OUT", help="write errors by table, and rows, here")
     parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", metavar="FOLDER",
                         help="where hipress-sim is (default: build/release/bin)")

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <string>
 
 #include "models/time_options.hpp"
 #include "tests/io/temporary_folder.hpp"
@@ -126,6 +127,15 @@ TEST_CASE("impossible jobs are refused") {
   unknown.gradients = {{.name = "a", .elements = 9, .shape = {1, 1, 3, 3}}};
   CHECK_THAT(complaint([&] { compute({.batch = 1}, kRates, unknown); }),
              Contains("depends on the size of images"));
+}
+
+TEST_CASE("a model without times on a machine is told what derives them") {
+  Model model = one_matrix();
+  const auto said = apply({.rates = kRates}, model);
+  REQUIRE(said.size() == 1);
+  CHECK_THAT(said[0], Contains("one has no times: `batch`"));
+  CHECK(apply({.compute_time = "1s", .rates = kRates}, model).front().find("`batch`") ==
+        std::string::npos);
 }
 
 TEST_CASE("options that describe a job name what they lack") {

@@ -122,6 +122,8 @@ TEST_CASE("damaged and unknown descriptions are refused with file, line and reme
       }),
       Contains("names tensors without shapes") && Contains("config.json"));
   CHECK_FALSE(read_description(folder.file("input.txt", "fc6.bias,4096\n")).has_value());
+  CHECK_FALSE(read_description(folder.file("x.py", "print(1)\nimport torch\n")).has_value());
+  CHECK_FALSE(read_description(folder.file("y.py", "x = call (1)\n")).has_value());
   CHECK_FALSE(read_description(folder.file("trace.json", R"({"traceEvents": []})")).has_value());
   CHECK_FALSE(read_description("/nowhere/at/all").has_value());
 }
