@@ -92,7 +92,7 @@ struct Setting {
     return ranks.host_bandwidth.value_or(machine.host_bandwidth()) / kGiga * ranks.per_host() /
            machine.gpus;
   }
-  double nvlink_gb() const { return machine.gpu_bandwidth / kGiga; }
+  double nvlink_gb() const { return machine.bandwidth_among(ranks.per_host()) / kGiga; }
   double latency_us() const { return ranks.latency_s.value_or(machine.network_latency_s) / kMicro; }
   bool can(Protocol protocol) const {
     if (protocol != kLL128) return true;
@@ -240,7 +240,7 @@ struct Clock {
   double ring_us(Protocol protocol) const {
     const std::size_t g = at.generation();
     const bool nvlink = at.machine.fabric->is_nvlink;
-    double bus = ring_bandwidth(at.machine) / kGiga;
+    double bus = ring_bandwidth(at.machine, at.ranks.per_host()) / kGiga;
     if (at.ranks.per_host() == 1) bus = at.cards_gb();
     if (at.spans_hosts()) bus = std::min(bus, at.cards_gb());
     const double latency_us = kLaunch_us[protocol] +
@@ -352,9 +352,10 @@ std::vector<CollectiveWay> collective_ways(const Machine& machine, Ranks ranks, 
   return ways;
 }
 
-double ring_bandwidth(const Machine& machine) {
+double ring_bandwidth(const Machine& machine, std::uint32_t gpus_of_host) {
   const auto generation = static_cast<std::size_t>(machine.generation->index);
-  return machine.gpu_bandwidth * (machine.fabric->is_nvlink ? kRingShare[generation] : 1);
+  return machine.bandwidth_among(gpus_of_host) *
+         (machine.fabric->is_nvlink ? kRingShare[generation] : 1);
 }
 
 CollectiveWay collective_time(const Machine& machine, Ranks ranks, Operation operation,

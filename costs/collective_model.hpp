@@ -53,8 +53,9 @@ CollectiveWay collective_time(const Machine& machine, Ranks ranks, Operation ope
                               double bytes, std::string_view algorithm = {},
                               std::string_view protocol = {});
 
-/// Bytes per second that a GPU sends in a ring through the GPUs of its host; 0: it is alone there.
-double ring_bandwidth(const Machine& machine);
+/// Bytes per second that a GPU sends in a ring through that many GPUs of its host; 0: it is alone
+/// there.
+double ring_bandwidth(const Machine& machine, std::uint32_t gpus_of_host);
 
 /// "all_reduce", as in tables of published measurements. InputError lists the others.
 Operation operation_named(std::string_view name);

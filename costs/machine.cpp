@@ -79,7 +79,7 @@ void read_gpu(const YamlNode& gpu, Machine& machine) {
 }
 
 void read_fabric(const YamlNode& fabric, Machine& machine) {
-  fabric.expect_keys({"kind", "bandwidth"});
+  fabric.expect_keys({"kind", "bandwidth", "among"});
   machine.fabric = &row_named<FabricKind>(fabric.at("kind"), kFabrics);
   if (machine.gpus == 1) return;
   if (machine.fabric == &kFabrics.back()) {
@@ -87,6 +87,12 @@ void read_fabric(const YamlNode& fabric, Machine& machine) {
         "{} GPUs are joined by something: nvswitch, nvlink, pcie or shm", machine.gpus));
   }
   machine.gpu_bandwidth = fabric.at("bandwidth").bandwidth();
+  const auto among = fabric.find("among");
+  if (!among) return;
+  for (const auto& [count, bandwidth] : among->entries()) {
+    const auto gpus = io::parse_integer(count, "a number of GPUs", 2, machine.gpus - 1);
+    machine.part_bandwidth[static_cast<std::uint32_t>(gpus)] = bandwidth.bandwidth();
+  }
 }
 
 void read_network(const YamlNode& network, Machine& machine) {

@@ -48,6 +48,8 @@ struct Machine {
   std::string kernels;                 ///< profile whose kernels are scaled to memory_bandwidth
   const FabricKind* fabric = nullptr;
   double gpu_bandwidth = 0;  ///< of a GPU into the fabric, one way, bytes per second
+  /// The same to so many GPUs of the host, itself included, where links lead to a few of them.
+  std::map<std::uint32_t, double> part_bandwidth = {};
   const NetworkKind* network = nullptr;
   std::uint32_t cards = 0;       ///< 0: hosts have no network
   double card_rate = 0;          ///< one way, bytes per second
@@ -57,6 +59,12 @@ struct Machine {
   std::string cpu;  ///< "amd", "arm" or "intel"
   std::map<std::string, std::string> sources;
   bool operator==(const Machine&) const = default;
+
+  /// Bytes per second of a GPU into the fabric, among that many GPUs of its host.
+  double bandwidth_among(std::uint32_t gpus_of_host) const {
+    const auto part = part_bandwidth.lower_bound(gpus_of_host);
+    return part == part_bandwidth.end() ? gpu_bandwidth : part->second;
+  }
 
   /// Bytes per second that all cards of a host reach together, one way.
   double host_bandwidth() const { return cards * card_rate * network_share; }

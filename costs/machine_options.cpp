@@ -56,7 +56,8 @@ void apply_gpus(const MachineOptions& options, LoadedMachines& machines) {
     if (!options.gpu_bandwidth.empty() && cluster.host_link) {
       Machine& machine = *machines.profile.machine;
       machine.gpu_bandwidth = bandwidth_of(options.gpu_bandwidth, "`gpu_bandwidth`");
-      cluster.host_link->set_bandwidth(ring_bandwidth(machine));
+      machine.part_bandwidth.clear();
+      cluster.host_link->set_bandwidth(ring_bandwidth(machine, nodes_per_host(cluster)));
       return;
     }
   }
@@ -270,7 +271,7 @@ Cluster cluster_of_machine(const MachineOptions& options, const Profile& profile
   }
   if (ranks.per_host() > 1) {
     cluster.host_link = LinkCosts{.overhead_s = kUsualGpuLink.overhead_s};
-    cluster.host_link->set_bandwidth(ring_bandwidth(machine));
+    cluster.host_link->set_bandwidth(ring_bandwidth(machine, ranks.per_host()));
   }
   return cluster;
 }
@@ -292,6 +293,18 @@ Cluster read_any_cluster(const MachineOptions& options, const Profile& profile, 
 bool MachineOptions::names_cluster() const {
   return !machine.empty() || !cluster.empty() || !bandwidth.empty() || !latency.empty() ||
          !overhead.empty() || gpus_per_node > 0 || !gpu_bandwidth.empty();
+}
+
+std::optional<models::Rates> rates_of(const MachineOptions& options, std::uint32_t nodes,
+                                      bool sharded) {
+  if (options.machine.empty()) return std::nullopt;
+  const Machine machine = read_machine(options.machine);
+  const std::uint32_t gpus = ranks_of(options, machine, nodes).gpus;
+  return models::Rates{.name = machine.name,
+                       .peak = machine.peak,
+                       .memory_bandwidth = machine.memory_bandwidth,
+                       .gpus = gpus,
+                       .shards = sharded ? gpus : 1};
 }
 
 void scale_kernels(double memory_bandwidth, Profile& profile) {

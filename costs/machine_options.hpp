@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "costs/cluster.hpp"
 #include "costs/profile.hpp"
+#include "models/arithmetic.hpp"
 
 namespace hipress::costs {
 
@@ -58,6 +60,11 @@ LoadedMachines load(const MachineOptions& options, std::uint32_t nodes, std::uin
 /// The same with a profile that has been read, whose kernels stay as they are.
 LoadedMachines load(const MachineOptions& options, Profile profile, std::uint32_t nodes,
                     std::uint32_t otherwise);
+
+/// The rates of the machine that is named, for a job on that many GPUs (0: as the options say),
+/// sharded over all of them or not. None without a machine.
+std::optional<models::Rates> rates_of(const MachineOptions& options, std::uint32_t nodes,
+                                      bool sharded);
 
 /// Scales kernels to `memory_bandwidth`, in bytes per second: the time of every curve and stage
 /// above its cost at size 0 is multiplied by the bandwidth that it was measured at and divided by

@@ -15,7 +15,10 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view kUnpack = "unpack it, and give the file in it";
 constexpr std::string_view kNotRead = "give a file of the kind that is asked for";
-constexpr std::string_view kWeights = "it holds values, which nothing here reads";
+constexpr std::string_view kWeights =
+    "it holds values, which nothing here reads: hipress-import takes config.json, safetensors, or "
+    "a "
+    "listing of names and shapes";
 constexpr std::string_view kReport =
     "nothing here reads it; give what torch.profiler's export_chrome_trace wrote";
 

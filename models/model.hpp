@@ -18,6 +18,15 @@ const char* to_string(Dtype dtype);  ///< "float32", "float16", "bfloat16"
 /// as it is sends it; empty for fp32.
 std::string_view cast_of(Dtype dtype);
 
+/// What forward does for one unit of its model (a token, an image), as far as a tensor is part of
+/// it.
+struct Work {
+  double flops = 0;      ///< of matrix products and convolutions
+  double attention = 0;  ///< floating-point operations for each position that a token attends to
+  double values = 0;     ///< elements that are read or written
+  bool operator==(const Work&) const = default;
+};
+
 /// One tensor to synchronise.
 struct Gradient {
   std::string name;
@@ -31,6 +40,7 @@ struct Gradient {
   std::string layer = {};  ///< of which it is a part; empty: its name says it, or it is one
   /// Cores that the part of backward which completes it keeps busy, on average; see Model::threads.
   double cores = 0;
+  Work work = {};  ///< none: not known
 };
 
 /// The dimensions: one, all elements, where the shape is not known. Their product is `elements`.
@@ -44,6 +54,7 @@ struct Model {
   std::string unit = {};    ///< of the throughput: "images", "tokens"
   double forward_s = 0;     ///< of one micro-step, with its loss; 0: not known
   double optimizer_s = 0;   ///< of a step, from the averaged gradients to its next forward
+  double positions = 0;  ///< of a sequence, where units are tokens and nobody says; 0: no sequences
   /// Forward and backward passes of a step, at least 1. The last one's gradients are synchronised,
   /// with those of the others in them.
   int micro_steps = 1;
@@ -99,7 +110,8 @@ inline constexpr double kLongestTime_s = 1e6;
 /// (io/utf8.hpp), an unknown key, a missing unit. For a model without gradients, the error
 /// names the file. Ready times are those at which a training job hands gradients over: see
 /// wait_for_buckets(). Blank lines are skipped. A shipped model may be named without path and
-/// ending: read_model("vgg19").
+/// ending: read_model("vgg19"). The name of another architecture (models/architectures.hpp) makes
+/// its gradients, without times.
 Model read_model(const std::string& path);
 
 /// The names of the shipped models ("bert_base", "bert_large", …), sorted.

@@ -19,6 +19,8 @@
 #include "io/suggestion.hpp"
 #include "io/utf8.hpp"
 #include "io/yaml.hpp"
+#include "models/architectures.hpp"
+#include "models/descriptions.hpp"
 #include "models/model.hpp"
 #include "models/model_file.hpp"
 #include "models/shape.hpp"
@@ -31,6 +33,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kName = "name", kElements = "elements", kReady = "ready_us",
                            kShape = "shape";
 constexpr double kMaxFlops = 1e30;
+constexpr std::int64_t kMaxPositions = std::int64_t{1} << 40;
 constexpr Dtype kDtypes[] = {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBfloat16};
 
 /// Collects the gradients of one file and refuses those that no model can have.
@@ -233,16 +236,26 @@ void parse_size(const std::string& file, const io::YamlNode& node, Gradient& gra
   });
 }
 
+Work parse_work(const io::YamlNode& node) {
+  node.expect_keys({"flops", "attention", "values"});
+  Work work;
+  if (const auto flops = node.find("flops")) work.flops = flops->number(0, kMaxFlops);
+  if (const auto attends = node.find("attention")) work.attention = attends->number(0, kMaxFlops);
+  if (const auto values = node.find("values")) work.values = values->number(0, kMaxFlops);
+  return work;
+}
+
 Gradient parse_gradient(const std::string& file, const io::YamlNode& item, Dtype dtype,
                         GradientList& list) {
-  item.expect_keys(
-      {"name", "elements", "shape", "ready", "dtype", "flops", "bucket", "layer", "core_time"});
+  item.expect_keys({"name", "elements", "shape", "ready", "dtype", "flops", "bucket", "layer",
+                    "core_time", "work"});
   Gradient gradient;
   gradient.name = item.at("name").text();
   list.claim(gradient.name, item.line());
   const io::YamlNode named = item.named("gradient " + io::quote(gradient.name));
   parse_size(file, named, gradient);
   if (const auto ready = named.find("ready")) gradient.ready_s = ready->duration(kLongestTime_s);
+  if (const auto work = named.find("work")) gradient.work = parse_work(*work);
   if (const auto flops = named.find("flops")) gradient.flops = flops->number(0, kMaxFlops);
   if (const auto bucket = named.find("bucket")) {
     gradient.bucket = static_cast<int>(bucket->integer(0, INT32_MAX));
@@ -415,7 +428,7 @@ Model read_yaml(const std::string& file) {
   const io::YamlNode root = io::YamlNode::load(file);
   root.expect_keys({"name", "source", "batch", "unit", "dtype", "forward", "optimizer", "threads",
                     "forward_core_time", "optimizer_core_time", "memory_traffic", "activations",
-                    "hook", "micro_steps", "mix", "traced", "gradients"});
+                    "hook", "micro_steps", "positions", "mix", "traced", "gradients"});
   GradientList list(file);
   Model model;
   model.name = root.at("name").text();
@@ -423,6 +436,9 @@ Model read_yaml(const std::string& file) {
   if (const auto batch = root.find("batch"))
     model.batch = static_cast<int>(batch->integer(0, INT32_MAX));
   if (const auto unit = root.find("unit")) model.unit = unit->text();
+  if (const auto positions = root.find("positions")) {
+    model.positions = static_cast<double>(positions->integer(1, kMaxPositions));
+  }
   read_times(root, model);
   if (const auto mix = root.find("mix")) model.mix = parse_mix(*mix);
   if (const auto traced = root.find("traced")) parse_traced(*traced);  // read_traced() returns it
@@ -445,15 +461,34 @@ Model read_yaml(const std::string& file) {
 std::string model_file(const std::string& path) {
   if (const auto file = io::named_file("models", path)) return *file;
   const std::vector<std::string> shipped = shipped_models();
-  const std::vector<std::string_view> names(shipped.begin(), shipped.end());
+  std::vector<std::string_view> names(shipped.begin(), shipped.end());
+  for (const std::string_view name : architecture_names()) {
+    if (!std::ranges::binary_search(shipped, name)) names.push_back(name);
+  }
   throw io::InputError(path, 0, "neither a file nor a shipped model" + io::suggestion(path, names));
 }
 
+namespace {
+
+/// The architecture of that name, in which hyphens may stand for underscores; files and shipped
+/// models go before it.
+std::optional<Model> architecture_for(std::string name) {
+  if (io::is_file(name)) return std::nullopt;
+  std::ranges::replace(name, '-', '_');
+  if (std::ranges::binary_search(shipped_models(), name)) return std::nullopt;
+  return named_architecture(name);
+}
+
+}  // namespace
+
 Model read_model(const std::string& path) {
+  if (auto model = architecture_for(path)) return *std::move(model);
   const std::string file = model_file(path);
   Model model;
   if (io::is_yaml_name(file)) {
     model = read_yaml(file);
+  } else if (auto described = read_description(file)) {
+    model = std::move(described->model);
   } else {
     model.gradients = read_lines(file);
     model.in_backward_order = false;

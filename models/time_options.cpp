@@ -100,15 +100,80 @@ std::vector<std::string> apply_compute_time(double compute_s, bool forward_given
   return diagnostics;
 }
 
+double share_of(std::string text, std::string_view option) {
+  const bool percent = text.ends_with('%');
+  if (percent) text.pop_back();
+  const double share = io::parse_number(text, option) / (percent ? 100 : 1);
+  if (share > 0 && share <= 1) return share;
+  throw io::InputError(
+      fmt::format("{} must be a share of the peak, such as 45%, got {}", option, io::quote(text)));
+}
+
+/// Without a batch nothing is derived, and what describes the job would have no effect.
+void refuse_without_batch(const TimeOptions& options) {
+  const auto refuse = [](const char* field, bool given) {
+    if (!given) return;
+    throw io::InputError(
+        fmt::format("`{}` is of a job whose computation is derived: add `batch`, the sequences or "
+                    "images of a GPU and micro-step, or leave it out",
+                    field));
+  };
+  refuse("seq", options.seq > 0);
+  refuse("dtype", !options.dtype.empty());
+  refuse("checkpoint", !options.checkpoint.empty());
+  refuse("micro_steps", options.micro_steps > 0);
+  refuse("mfu", !options.mfu.empty());
+  refuse("tokens_per_s", options.tokens_per_s > 0);
+  refuse("per_gradient", !options.per_gradient.empty());
+}
+
+std::vector<std::string> derive(const TimeOptions& options, Model& model) {
+  if (!options.rates) {
+    throw io::InputError(
+        "`batch`: computation is derived from a machine's rates: name a `machine`, such as "
+        "p5.48xlarge, or give `compute_time` instead");
+  }
+  if (!options.mfu.empty() && options.tokens_per_s > 0) {
+    throw io::InputError("`mfu` and `tokens_per_s` both say how fast it is: leave one of them out");
+  }
+  Job job = {.batch = static_cast<double>(options.batch),
+             .positions = static_cast<double>(options.seq)};
+  if (!options.dtype.empty()) job.dtype = options.dtype;
+  if (!options.checkpoint.empty()) job.checkpoint = options.checkpoint;
+  if (options.micro_steps > 0) job.micro_steps = static_cast<int>(options.micro_steps);
+  if (!options.mfu.empty()) job.mfu = share_of(options.mfu, "`mfu`");
+  job.units_per_s = options.tokens_per_s;
+  // A sharded job has no buckets.
+  job.per_gradient_s = options.rates->shards > 1 ? 0 : kOwnTime_s;
+  if (!options.per_gradient.empty()) {
+    job.per_gradient_s = duration_of(options.per_gradient, "`per_gradient`");
+  }
+  std::vector<std::string> said = compute(job, *options.rates, model);
+  require_possible(model, "`batch`", std::to_string(options.batch));
+  return said;
+}
+
 }  // namespace
 
 std::vector<std::string> apply(const TimeOptions& options, Model& model) {
+  std::vector<std::string> derived;
+  if (options.batch > 0) {
+    derived = derive(options, model);
+  } else {
+    refuse_without_batch(options);
+    if (options.rates && options.compute_time.empty() && backward_s(model) == 0) {
+      derived.push_back(
+          fmt::format("{} has no times: `batch`, with `seq` and `dtype`, derives them from the "
+                      "rates of {}; `compute_time` gives them",
+                      model.name, options.rates->name));
+    }
+  }
   if (!options.forward.empty()) {
     model.forward_s = duration_of(options.forward, "`forward`");
     if (model.micro_steps == 1) model.optimizer_s = 0;
     require_possible(model, "`forward`", options.forward);
   }
-  if (options.compute_time.empty()) return {};
+  if (options.compute_time.empty()) return derived;
   const double compute_s = duration_of(options.compute_time, "`compute_time`");
   return apply_compute_time(compute_s, !options.forward.empty(), model);
 }

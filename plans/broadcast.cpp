@@ -102,7 +102,7 @@ models::Model read_input(const std::string& input, const std::string& plan,
     }
   }
   const bool broadcasts = described || is_broadcast(topology);
-  if (broadcasts && (!times.compute_time.empty() || !times.forward.empty())) {
+  if (broadcasts && times.says_computation()) {
     throw io::InputError(
         "`compute_time` and `forward`: a broadcast waits for no computation; leave them out");
   }

@@ -36,17 +36,18 @@ std::string output_of(const PlanRequest& options) {
 
 models::Model model_of(const PlanRequest& options) {
   const BroadcastRequest& asked = options.broadcast;
+  const std::string& dtype = options.request.times.dtype;
   if (!asked.bytes.empty() && options.is_given("input")) {
     throw io::InputError("`bytes` and `input` both say what is sent: leave one of them out");
   }
   if (!asked.bytes.empty()) {
     return plans::one_tensor(io::parse_size(asked.bytes, "`bytes`"),
-                             plans::parse_dtype(asked.dtype.value_or("float32")));
+                             plans::parse_dtype(dtype.empty() ? "float32" : dtype));
   }
   if (!options.is_given("input")) {
     throw io::InputError("`job` broadcast needs `bytes`, say 64MB, or `input` with a model");
   }
-  if (asked.dtype) {
+  if (!dtype.empty()) {
     throw io::InputError("`dtype` is of `bytes`: a model says its own; leave it out");
   }
   return plans::as_parameters(models::read_model(options.request.input));

@@ -8,6 +8,7 @@
 #include "io/file.hpp"
 #include "io/utf8.hpp"
 #include "io/yaml.hpp"
+#include "models/descriptions.hpp"
 #include "requests/headings.hpp"
 #include "requests/result_forms.hpp"
 #include "requests/shared_records.hpp"
@@ -133,7 +134,8 @@ Fields fields(ImportRequest& request) {
   made.under(headings::kJob);
   made.add("trace", &request.trace,
            "One rank's trace: PyTorch's profiler or execution trace (JSON), or a Chakra "
-           "execution trace; plain or gzipped")
+           "execution trace; plain or gzipped. Or what describes a model: config.json, "
+           "model.safetensors.index.json, *.safetensors, or a listing of names and shapes")
       .must_be_given();
   made.add("output", &request.output, "Write the model YAML that the other tools read")
       .file()
@@ -153,6 +155,13 @@ ImportedTrace import_trace(const ImportRequest& request) {
     }
   }
   ImportedTrace made;
+  if (auto described = models::read_description(request.trace)) {
+    if (!request.output.empty()) io::refuse_input(request.output);
+    made.trace.format = described->form;
+    made.diagnostics = std::move(described->said);
+    made.model = traces::ImportedModel{.model = std::move(described->model), .traced = {}};
+    return made;
+  }
   made.trace = traces::read_trace(request.trace);
   if (!request.output.empty()) io::refuse_input(request.output);
   try {

@@ -144,8 +144,6 @@ Fields fields(PlanRequest& request) {
   BroadcastRequest& broadcast = request.broadcast;
   made.under(headings::kBroadcast, cases.averages);
   made.add("bytes", &broadcast.bytes, "Size of the one tensor that is broadcast, say 64MB");
-  made.add("dtype", &broadcast.dtype,
-           "Type of `bytes`: float32, float16 or bfloat16 (default: float32)");
   made.add("root", &broadcast.root, "Node that broadcasts (default: 0)").from(0, UINT32_MAX);
   made.add("chunks", &broadcast.chunks,
            "Chunks of the largest tensor of a broadcast (default: the best of all counts)")
@@ -166,6 +164,7 @@ Fields fields(PlanRequest& request) {
       .from(1, kMaxNodes);
   add(made, request.request.machines, "default: published with SeCoPa");
   add(made, request.request.times, cases.no_computation);
+  add_job(made, request.request.times, cases.no_computation);
   made.under(headings::kPlan);
   made.add("algorithm", &request.request.algorithms,
            "Algorithms that the plan may use, separated by commas (fp16 only if it is listed), or "

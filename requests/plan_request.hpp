@@ -16,7 +16,6 @@ namespace hipress::requests {
 /// What job broadcast asks for.
 struct BroadcastRequest {
   std::string bytes = {};  ///< of one tensor; empty: `input` says what is sent
-  std::optional<std::string> dtype = {};
   std::optional<std::uint32_t> root = {};
   std::optional<std::int32_t> chunks = {};
   bool lossless = false;

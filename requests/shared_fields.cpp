@@ -82,6 +82,43 @@ void add(Fields& fields, models::TimeOptions& options, const Case& refusal) {
       .not_for(refusal);
 }
 
+void add_job(Fields& fields, models::TimeOptions& options, const Case& refusal) {
+  fields.under(headings::kJob);
+  fields
+      .add("batch", &options.batch,
+           "Sequences, images or samples of a GPU and micro-step: computation is derived from the "
+           "model's work and the rates of the `machine` (docs/arithmetic.md)")
+      .from(1, 1u << 30)
+      .not_for(refusal);
+  fields.add("seq", &options.seq, "Tokens of a sequence (default: as the model is usually trained)")
+      .from(1, 1u << 30)
+      .not_for(refusal);
+  fields.add("dtype", &options.dtype,
+             "Type that is computed with: fp32, tf32, mixed (in half precision, gradients in "
+             "fp32), bf16 or fp16 (default: fp32)");
+  fields
+      .add("checkpoint", &options.checkpoint,
+           "What backward computes again: none, selective or full (default: none)")
+      .not_for(refusal);
+  fields.add("micro_steps", &options.micro_steps, "Micro-steps of a step (default: 1)")
+      .from(1, INT32_MAX)
+      .not_for(refusal);
+  fields
+      .add("mfu", &options.mfu,
+           "Share of the peak that forward and backward reach, 45% (default: derived)")
+      .not_for(refusal);
+  fields
+      .add("tokens_per_s", &options.tokens_per_s,
+           "Tokens, images or samples that one GPU computes in a second (default: derived)")
+      .between(1e-9, 1e15)
+      .not_for(refusal);
+  fields
+      .add("per_gradient", &options.per_gradient,
+           "Time that DDP itself takes for each gradient, besides what is derived: 22us (default: "
+           "that; 0us: none)")
+      .not_for(refusal);
+}
+
 void add(Fields& fields, plans::PlanOptions& options,
          const std::function<std::string(std::string_view)>& why_idle) {
   fields.under(headings::kPlan);

@@ -21,6 +21,8 @@ void add(Fields& fields, costs::MachineOptions& options, std::string_view withou
 
 /// Of a model's times, which are refused in that case; empty: in none.
 void add(Fields& fields, models::TimeOptions& options, const Case& refusal = {});
+/// Of a job whose computation is derived; all but `dtype` are refused in that case.
+void add_job(Fields& fields, models::TimeOptions& options, const Case& refusal = {});
 
 /// What is changed of a plan. `why_idle` says of a field why it has no effect; empty: it has one.
 void add(Fields& fields, plans::PlanOptions& options,

@@ -66,6 +66,7 @@ Fields fields(SimulateRequest& request, Effect* effect) {
       fmt::format("default: {}, published for V100s", costs::kDefaultProfile),
       told(effect, std::mem_fn(&Effect::of_profile)));
   add(made, request.times);
+  add_job(made, request.times);
   made.under(headings::kMachines);
   made.add("network", &request.network,
            "How transfers share links: port (one message at a time) or fair (max-min)")

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,6 +70,17 @@ costs::Cluster at_level_of(const costs::Cluster& cluster, std::uint32_t nodes, c
   return found;
 }
 
+/// Known before the model is, whose times depend on it.
+bool is_sharded(const SimulateRequest& line) {
+  if (planner::kind_of_named_plan(line.plan) == planner::JobKind::kSharding) return true;
+  if (line.schedule.empty()) return false;
+  try {
+    return planner::kind_of(casync::Schedule::parse(line.schedule)) == planner::JobKind::kSharding;
+  } catch (const std::invalid_argument&) {
+    return false;  // read_schedule() says what is wrong
+  }
+}
+
 }  // namespace
 
 costs::LoadedMachines load_machines(const SimulateRequest& line) {
@@ -80,7 +92,9 @@ Scenario load_scenario(const SimulateRequest& line, const Hooks& hooks) {
   const Network network = parse_network(line.network);
   const std::string topology = topology_of(line);
   std::vector<std::string> assumed;
-  models::Model model = plans::read_input(line.input, line.plan, topology, line.times, assumed);
+  models::TimeOptions times = line.times;
+  times.rates = costs::rates_of(line.machines, line.nodes, is_sharded(line));
+  models::Model model = plans::read_input(line.input, line.plan, topology, times, assumed);
   if (!line.wrap.empty()) models::wrap(line.wrap, model);
   say(hooks, assumed);
   costs::LoadedMachines machines = load_machines(line);

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Lays what collectives of GPUs take, predicted from the machines' data sheets alone, beside what was published.
+"""Lays what collectives of GPUs and steps of training take, as predicted, beside what was published.
 
     scripts/reproduce_gpu.py [FILE.csv...] [--json OUT] [--tools FOLDER]
 
-A file has the columns table, machine, hosts, gpus, collective, algorithm, bytes and time_s; machine is a name in machines/.
-Without files: costs/data/*.csv. hipress-sim collectives predicts; this script sums up errors by table, from 1 MiB on, and prints
-the tables that constants were fitted on apart from the others. Exit status 1 if the tool fails, 2 if the request is wrong.
+A file of collectives has the columns table, machine, hosts, gpus, collective, algorithm, bytes and time_s; machine is a name in
+machines/. Without files: costs/data/*.csv and models/data/*.csv. hipress-sim collectives predicts from data sheets alone; errors are summed up by table,
+from 1 MiB on, and the tables that constants were fitted on are printed apart from the others. A file of steps (published_steps.py has the
+columns) gives a job's computation by the rows that calibrate it, and has the others predicted by hipress-sim, once with that
+computation and once with arithmetic alone. Exit status 1 if the tool fails, 2 if the request is wrong.
 """
 
 import argparse
@@ -15,9 +17,13 @@ import statistics
 import subprocess
 import sys
 
+import published_steps
 from whole_file import Unwritable, require_writable, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+#: Published figures that are shipped.
+SHIPPED = ("costs/data", "models/data")
 
 #: Tables that the constants of costs/collective_model.cpp were fitted on. All others judge them.
 FITTED = {"a3_mega", "a4_gke", "gh200_slingshot", "h200", "oke_a100", "p5_efa", "rdma_h200", "vtrain_a100"}
@@ -26,19 +32,11 @@ FITTED = {"a3_mega", "a4_gke", "gh200_slingshot", "h200", "oke_a100", "p5_efa", 
 LEAST_BYTES = 1 << 20
 
 
-class Failed(Exception):
-    """The tool refused or failed; `status` is its own."""
-
-    def __init__(self, message: str, status: int):
-        super().__init__(message)
-        self.status = status
-
-
 def predicted(tools: pathlib.Path, files: list[str]) -> list[dict]:
     """The rows of the files with their predictions."""
     done = subprocess.run([tools / "hipress-sim", "collectives", *files, "--json"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise Failed(done.stderr.strip(), 2 if done.returncode == 2 else 1)
+        raise published_steps.Failed(done.stderr.strip(), 2 if done.returncode == 2 else 1)
     return json.loads(done.stdout)["rows"]
 
 
@@ -89,16 +87,25 @@ def report(rows: list[dict]) -> str:
 def run(options) -> None:
     if options.json:
         require_writable(options.json)
-    files = options.files or [str(path) for path in sorted((ROOT / "costs/data").glob("*.csv"))]
-    rows = predicted(options.tools.resolve(), files)
-    print(report(rows))
+    files = options.files or [str(path) for folder in SHIPPED for path in sorted((ROOT / folder).glob("*.csv"))]
+    step_files = [path for path in files if published_steps.is_of_steps(path)]
+    written = {}
+    collective_files = [path for path in files if path not in step_files]
+    if collective_files:
+        rows = predicted(options.tools.resolve(), collective_files)
+        print(report(rows))
+        written = {"collectives": by_table(rows), "rows": rows}
+    if step_files:
+        steps = published_steps.predicted(options.tools.resolve(), step_files)
+        print(published_steps.report(steps))
+        written |= {"steps": published_steps.by_table(steps), "step_rows": steps}
     if options.json:
-        write_json(options.json, {"collectives": by_table(rows), "rows": rows})
+        write_json(options.json, written)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", metavar="FILE.csv", help="published collectives (default: costs/data/*.csv)")
+    parser.add_argument("files", nargs="*", metavar="FILE.csv", help="published collectives or steps (default: those that are shipped)")
     parser.add_argument("--json", metavar="OUT", help="write errors by table, and rows, here")
     parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", metavar="FOLDER",
                         help="where hipress-sim is (default: build/release/bin)")
@@ -107,7 +114,7 @@ def main() -> int:
         parser.error(f"no hipress-sim in {options.tools}: scripts/build.sh demo builds it, --tools says where else it is")
     try:
         run(options)
-    except (Failed, Unwritable) as error:
+    except (published_steps.Failed, Unwritable) as error:
         print(f"reproduce_gpu.py: {error}", file=sys.stderr)
         return getattr(error, "status", 2)
     return 0

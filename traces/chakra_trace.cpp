@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "io/error.hpp"
+#include "models/descriptions.hpp"
 #include "traces/chakra_schema.hpp"
 #include "traces/node_trace.hpp"
 #include "traces/protobuf.hpp"
@@ -152,8 +153,9 @@ Imported read_chakra_trace(ByteStream& bytes) {
     return io::InputError(
         bytes.name(), 0,
         fmt::format("is neither JSON nor a Chakra execution trace ({}); give what PyTorch's "
-                    "profiler, its execution trace observer or Chakra's converter wrote",
-                    why));
+                    "profiler, its execution trace observer or Chakra's converter wrote. "
+                    "Of a model, {}",
+                    why, models::description_remedy()));
   };
   try {
     const auto metadata = messages.next();

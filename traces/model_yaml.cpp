@@ -38,6 +38,8 @@ void write_model_yaml(std::ostream& out, const ImportedModel& imported) {
   const models::Model& model = imported.model;
   out << "name: " << quoted(model.name) << "\nsource: " << quoted(model.source) << '\n';
   const bool has_times = models::backward_s(model) > 0;
+  if (!model.unit.empty()) out << "unit: " << quoted(model.unit) << '\n';
+  if (model.positions > 0) out << fmt::format("positions: {:.0f}\n", model.positions);
   if (model.forward_s > 0) out << "forward: " << time_of(model.forward_s) << '\n';
   if (model.optimizer_s > 0) out << "optimizer: " << time_of(model.optimizer_s) << '\n';
   if (model.micro_steps > 1) out << "micro_steps: " << model.micro_steps << '\n';
@@ -57,6 +59,10 @@ void write_model_yaml(std::ostream& out, const ImportedModel& imported) {
       out << ", dtype: " << models::to_string(gradient.dtype);
     }
     if (has_layer) out << ", layer: " << quoted(gradient.layer);
+    if (gradient.work != models::Work()) {
+      out << fmt::format(", work: {{flops: {}, attention: {}, values: {}}}", gradient.work.flops,
+                         gradient.work.attention, gradient.work.values);
+    }
     out << "}\n";
   }
 }

@@ -7,6 +7,7 @@
 
 #include "io/error.hpp"
 #include "io/file_kind.hpp"
+#include "models/descriptions.hpp"
 #include "traces/json_trace.hpp"
 #include "traces/node_trace.hpp"
 #include "traces/profiler_trace.hpp"
@@ -84,7 +85,8 @@ void refuse_text(const std::string& file, std::string_view first) {
   }
   throw io::InputError(file, 0,
                        "is text and no JSON; give what PyTorch's profiler or its execution trace "
-                       "observer wrote");
+                       "observer wrote. Of a model, " +
+                           models::description_remedy());
 }
 
 Imported read_json(ByteStream& bytes) {
@@ -117,7 +119,8 @@ Imported read_json(ByteStream& bytes) {
     refuse_chakra();
     throw io::InputError(bytes.name(), 0,
                          "has neither 'traceEvents' nor 'nodes': it is no trace of PyTorch's "
-                         "profiler or of its execution trace observer");
+                         "profiler or of its execution trace observer. Of a model, " +
+                             models::description_remedy());
   }
   auto imported = finish_in(
       bytes.name(), [&] { return header.has_events ? profiler.finish(header) : nodes.finish(); });

@@ -35,7 +35,10 @@ models::Model read_model(const Request& request, std::vector<std::string>& diagn
   } else if (!request.analysis.plan.empty()) {
     plans::wrap_as_planned(request.analysis.plan, model);
   }
-  diagnostics = models::apply(request.times, model);
+  models::TimeOptions times = request.times;
+  times.rates = costs::rates_of(request.machines, request.nodes,
+                                kind_of(request.schedule) == JobKind::kSharding);
+  diagnostics = models::apply(times, model);
   return model;
 }
 

@@ -36,6 +36,7 @@ TRAINING = "tests/python/documented_test.py"
 #: Every page that has a block that is run.
 PAGES = {
     "README.md": Page(),
+    "docs/arithmetic.md": Page(),
     "docs/broadcast.md": Page(long=True, needs=("matplotlib",)),
     "docs/c-api.md": Page(test="tests/package/build_consumer.cmake"),
     "docs/cluster.md": Page(long=True),

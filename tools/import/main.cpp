@@ -48,7 +48,9 @@ int main(int argc, char** argv) {
       .name = "hipress-import",
       .purpose =
           "Reads a trace of a training job: how much of a step is communication that nothing "
-          "hides, and the model that the job trains.\nLogs of nccl-tests into a profile: "
+          "hides, and the model that the job trains.\nA model without a trace: config.json, a "
+          "safetensors index or file, or a listing of names and shapes.\nLogs of nccl-tests into a "
+          "profile: "
           "hipress-import collectives LOG (see hipress-import collectives --help).",
       .example = "hipress-import trace.json.gz --output model.yaml",
       .needs_arguments = true};

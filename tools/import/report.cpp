@@ -60,10 +60,19 @@ void print_account(const models::Model& model, const models::Traced& traced) {
       io::format_duration(traced.exposed_communication_s));
 }
 
+/// Prints a model that comes without a trace.
+void print_described(const Imported& trace, const ImportedModel& imported,
+                     const std::vector<std::string>& diagnostics) {
+  fmt::print(std::cout, "{}: {} gradients, {} elements\n", trace.format,
+             imported.model.gradients.size(), models::total_elements(imported.model));
+  for (const std::string& sentence : diagnostics) tools::inform(sentence);
+}
+
 }  // namespace
 
 void print_report(const Imported& trace, const ImportedModel* imported,
                   const std::vector<std::string>& diagnostics) {
+  if (trace.events == 0 && imported) return print_described(trace, *imported, diagnostics);
   fmt::print(std::cout, "{}, {}{}, {} {}\n\n", trace.format,
              trace.hardware.empty() ? "hardware not told" : trace.hardware,
              trace.world_size ? fmt::format(", {} ranks", *trace.world_size) : "", trace.events,

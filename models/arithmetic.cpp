@@ -1,0 +1,235 @@
+#include "models/arithmetic.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <span>
+
+#include "io/error.hpp"
+#include "io/quantity.hpp"
+#include "io/suggestion.hpp"
+#include "models/architectures.hpp"
+
+namespace hipress::models {
+namespace {
+
+struct DtypeRow {
+  std::string_view name;
+  std::array<std::string_view, 2> peaks;  ///< of the machine, the first that it has
+  Dtype gradients;
+  double bytes;         ///< of a value that is computed with
+  double matrix_share;  ///< of the peak that products of matrices reach
+};
+constexpr std::array<DtypeRow, 5> kDtypes = {{
+    {"fp32", {"fp32", "fp32"}, Dtype::kFloat32, 4, 0.85},
+    {"tf32", {"tf32", "tf32"}, Dtype::kFloat32, 4, 0.6},
+    {"mixed", {"bf16", "fp16"}, Dtype::kFloat32, 2, 0.68},
+    {"bf16", {"bf16", "bf16"}, Dtype::kBfloat16, 2, 0.68},
+    {"fp16", {"fp16", "fp16"}, Dtype::kFloat16, 2, 0.68},
+}};
+
+/// What backward computes again: shares of forward's products, of its attention and of the rest;
+/// and the share of the values that forward keeps.
+struct CheckpointRow {
+  std::string_view name;
+  double products, attention, values, kept;
+};
+constexpr std::array<CheckpointRow, 3> kCheckpoints = {{
+    {"none", 0, 0, 0, 1},
+    {"selective", 0.5, 0, 1, 0.4},
+    {"full", 1, 1, 1, 0.06},
+}};
+
+constexpr double kAttentionShare = 0.4;  // of the peak
+constexpr double kMemoryShare = 0.75;    // of the memory's bandwidth
+constexpr double kBackwardAttention = 2.5;
+constexpr double kKept = 0.5;  // of the values that forward moves, backward needs
+/// Bytes that Adam moves of a parameter: weight and two moments in fp32 twice, the gradient once.
+constexpr double kOptimizerBytes = 28;
+/// The host launches the kernels of a tensor's forward and backward in no less.
+constexpr double kLaunches_s = 200e-6;
+/// Several ranks: collectives beside computation take a share of the GPU. Ranks wait for the
+/// slowest: with each doubling of them a step is longer by this share. Both grow where the GPU
+/// waits for its host, whose steps vary more: by how much longer a pass is than its kernels, up to
+/// a limit.
+constexpr double kBeside = 0.025, kWait = 0.01, kMostOfHost = 3;
+
+template <std::size_t N, typename Row>
+const Row& row_named(const std::array<Row, N>& rows, std::string_view name, const char* field) {
+  std::vector<std::string_view> names;
+  for (const Row& row : rows) {
+    if (row.name == name) return row;
+    names.push_back(row.name);
+  }
+  throw io::InputError(fmt::format("`{}` {}", field, io::none_of(name, names)));
+}
+
+template <typename Rows>
+std::vector<std::string_view> names_of(const Rows& rows) {
+  std::vector<std::string_view> names;
+  for (const auto& row : rows) names.push_back(row.name);
+  return names;
+}
+
+/// PyTorch computes convolutions of fp32 in tf32 where the GPU can.
+const DtypeRow& row_of_convolutions(const DtypeRow& dtype, const Rates& rates) {
+  const bool faster = &dtype == &kDtypes[0] && rates.peak.contains("tf32");
+  return faster ? kDtypes[1] : dtype;
+}
+
+double peak_of(const DtypeRow& dtype, const Rates& rates) {
+  for (const std::string_view name : dtype.peaks) {
+    const auto found = rates.peak.find(std::string(name));
+    if (found != rates.peak.end()) return found->second;
+  }
+  std::vector<std::string> known;
+  for (const auto& [name, peak] : rates.peak) known.push_back(name);
+  throw io::InputError(fmt::format("`dtype` {}: machine {} has no such peak, it has {}", dtype.name,
+                                   rates.name, fmt::join(known, ", ")));
+}
+
+bool has_work(const Model& model) {
+  return std::ranges::any_of(model.gradients,
+                             [](const Gradient& one) { return one.work != Work(); });
+}
+
+/// Products with matrices of models that tell no more than shapes.
+void assume_work(Model& model) {
+  for (Gradient& gradient : model.gradients) {
+    const bool looked_up = gradient.name.find("emb") != std::string::npos ||
+                           gradient.name.find("wte") != std::string::npos ||
+                           gradient.name.find("wpe") != std::string::npos;
+    if (gradient.shape.size() > 2) {
+      throw io::InputError(fmt::format(
+          "`batch`: the work of {}'s convolutions depends on the size of images, which its file "
+          "does not say: name an architecture as `input` (resnet50), or give `compute_time`",
+          model.name));
+    }
+    if (gradient.shape.size() < 2 || looked_up) continue;
+    gradient.work = {
+        .flops = 2.0 * static_cast<double>(gradient.elements),
+        .values = static_cast<double>(2 * (gradient.shape.front() + gradient.shape.back()))};
+  }
+  if (!has_work(model)) {
+    throw io::InputError(fmt::format(
+        "`batch`: nothing says what {} computes: it has no matrix with a shape. Name an "
+        "architecture as `input` (llama3_8b), or give `compute_time`",
+        model.name));
+  }
+  model.unit = "tokens";
+  if (model.positions == 0) model.positions = 2048;
+}
+
+/// Passes of a micro-step on one GPU, from the shares that are assumed of its rates.
+struct Passes {
+  double forward_s = 0, backward_s = 0;
+  std::vector<double> backward = {};  ///< by gradient
+  double flops = 0;                   ///< of forward and backward, without recomputation
+  double at_peak_s = 0;               ///< that these take at the peak
+  double values = 0;                  ///< that forward moves
+};
+
+Passes passes_of(const Model& model, double units, double positions, const DtypeRow& dtype,
+                 const CheckpointRow& checkpoint, const Rates& rates) {
+  const DtypeRow& convolutions = row_of_convolutions(dtype, rates);
+  const double memory_rate = rates.memory_bandwidth * kMemoryShare;
+  Passes all;
+  for (const Gradient& gradient : model.gradients) {
+    const Work& work = gradient.work;
+    const DtypeRow& row = gradient.shape.size() > 2 ? convolutions : dtype;
+    const double peak = peak_of(row, rates), attended = work.attention * positions;
+    const double products_s = work.flops * units / (peak * row.matrix_share);
+    const double attention_s = attended * units / (peak * kAttentionShare);
+    const double values_s = work.values * units * dtype.bytes / memory_rate;
+    all.forward_s += products_s + attention_s + values_s;
+    all.backward.push_back(products_s * (2 + checkpoint.products) +
+                           attention_s * (kBackwardAttention + checkpoint.attention) +
+                           values_s * (2 + checkpoint.values));
+    all.backward_s += all.backward.back();
+    all.flops += 3 * (work.flops + attended) * units;
+    all.at_peak_s += 3 * (work.flops + attended) * units / peak;
+    all.values += work.values * units;
+  }
+  return all;
+}
+
+/// How much longer a pass is among several ranks.
+double waiting(const Rates& rates, double pass_s, double kernels_s) {
+  if (rates.gpus == 1) return 1;
+  const double of_host = std::clamp(pass_s / kernels_s, 1.0, kMostOfHost);
+  return 1 + of_host * (kBeside + kWait * std::log2(static_cast<double>(rates.gpus)));
+}
+
+/// The model's work, taken from its architecture or its shapes where it has none.
+void require_work(Model& model, std::vector<std::string>& said) {
+  if (has_work(model)) return;
+  if (auto architecture = named_architecture(model.name)) {
+    model = *std::move(architecture);
+    return;
+  }
+  assume_work(model);
+  said.push_back(fmt::format(
+      "what {} computes is taken from the shapes of its matrices, without attention", model.name));
+}
+
+}  // namespace
+
+std::vector<std::string_view> dtypes() { return names_of(kDtypes); }
+std::vector<std::string_view> checkpoints() { return names_of(kCheckpoints); }
+
+std::vector<std::string> compute(const Job& job, const Rates& rates, Model& model) {
+  const DtypeRow& dtype = row_named(kDtypes, job.dtype, "dtype");
+  const CheckpointRow& checkpoint = row_named(kCheckpoints, job.checkpoint, "checkpoint");
+  std::vector<std::string> said;
+  require_work(model, said);
+  const bool sequences = model.positions > 0;
+  if (!sequences && job.positions > 0) {
+    throw io::InputError(fmt::format(
+        "`seq`: {} is not trained on sequences of any length; leave it out", model.name));
+  }
+  const double positions = job.positions > 0 ? job.positions : model.positions;
+  const double units = job.batch * (sequences ? positions : 1);
+  const Passes passes = passes_of(model, units, positions, dtype, checkpoint, rates);
+  const double kernels_s = passes.forward_s + passes.backward_s;
+  double pass_s = std::max(kernels_s, static_cast<double>(model.gradients.size()) * kLaunches_s);
+  const char* how = "by arithmetic from data sheets, and not measured";
+  const char* doubt = "; it may be 40 % off: `mfu`, `tokens_per_s` or `compute_time` say better";
+  if (job.mfu > 0) {
+    pass_s = passes.at_peak_s / job.mfu;
+    how = "from the `mfu` that is given";
+    doubt = "";
+  }
+  if (job.units_per_s > 0) {
+    pass_s = units / job.units_per_s;
+    how = "from the units per second that are given";
+    doubt = "";
+  }
+  const double scale = pass_s / kernels_s * waiting(rates, pass_s, kernels_s);
+  model.batch = static_cast<int>(std::min(units, 2e9));
+  model.micro_steps = job.micro_steps;
+  model.forward_s = passes.forward_s * scale;
+  model.optimizer_s = static_cast<double>(total_elements(model)) * kOptimizerBytes /
+                      (rates.memory_bandwidth * kMemoryShare) / rates.shards;
+  model.activation_bytes = static_cast<std::int64_t>(
+      std::min(passes.values * kKept * checkpoint.kept * dtype.bytes, 1e18));
+  double done_s = 0;
+  for (std::size_t g = 0; g < model.gradients.size(); ++g) {
+    Gradient& gradient = model.gradients[g];
+    done_s += passes.backward[g] * scale + job.per_gradient_s;
+    gradient.ready_s = done_s;
+    gradient.dtype = dtype.gradients;
+    gradient.bucket.reset();
+  }
+  said.push_back(fmt::format(
+      "computation is {}: forward {}, backward {}, {:.0f} % of {}'s peak in "
+      "{}{}",
+      how, io::format_duration(model.forward_s), io::format_duration(done_s),
+      100 * passes.at_peak_s / (model.forward_s + done_s), rates.name, dtype.name, doubt));
+  return said;
+}
+
+}  // namespace hipress::models
