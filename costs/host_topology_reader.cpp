@@ -44,7 +44,8 @@ struct Parts {
   std::map<std::string, Gpu> gpus;
   std::map<std::string, Card> cards;
   std::set<std::string> numa_nodes;
-  std::set<int> threads;  ///< of the processors
+  std::map<std::string, std::set<int>>
+      threads;  ///< hardware threads, by how a processor lists them
 };
 
 /// True if NVLinks lead from every GPU to every other, over others where need be.
@@ -62,7 +63,8 @@ bool joined_by_links(const std::map<std::string, Gpu>& gpus) {
   return reached.size() == gpus.size();
 }
 
-/// Cores of hardware threads. Two threads of a core stand in ranges of their own: "0-47,96-143".
+/// Cores of a processor's hardware threads. Two threads of a core stand in ranges of their own:
+/// "0-47,96-143".
 int cores_of(const std::set<int>& threads) {
   int ranges = 0;
   for (const int thread : threads) ranges += !threads.contains(thread - 1);
@@ -99,7 +101,7 @@ void sum_up(const Parts& parts, HostTopology& topology) {
   topology.gpus = static_cast<int>(gpus.size());
   choose_cards(parts.cards, topology);
   topology.numa_nodes = static_cast<int>(parts.numa_nodes.size());
-  topology.cores = cores_of(parts.threads);
+  for (const auto& [list, threads] : parts.threads) topology.cores += cores_of(threads);
   topology.one_pcie_switch = std::ranges::all_of(gpus, [&](const auto& gpu) {
     return !gpu.second.beside.empty() && gpu.second.beside == first.beside;
   });
@@ -226,7 +228,7 @@ class DumpReader {
       int digit = 0;
       std::from_chars(&mask[i], &mask[i] + 1, digit, 16);
       for (int bit = 0; bit < 4; ++bit, ++thread) {
-        if (digit >> bit & 1) parts_.threads.insert(thread);
+        if (digit >> bit & 1) parts_.threads[std::string(mask)].insert(thread);
       }
     }
   }
@@ -456,7 +458,7 @@ class MatrixReader {
       last = first;
       if (from.ptr != end) std::from_chars(from.ptr + 1, end, last);
       if (from.ec != std::errc{}) continue;
-      for (int i = first; i <= std::min(last, kMostThreads); ++i) parts_.threads.insert(i);
+      for (int i = first; i <= std::min(last, kMostThreads); ++i) parts_.threads[ranges].insert(i);
     }
   }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "costs/profile_text.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/input_file.hpp"
@@ -76,8 +77,6 @@ const Row& row_named(const YamlNode& node, std::span<const Row> rows) {
 void entry(YAML::Emitter& out, const char* key, const std::string& value) {
   out << YAML::Key << key << YAML::Value << value;
 }
-
-std::string bandwidth(double bytes_per_s) { return io::format_bandwidth(bytes_per_s, 12); }
 
 void read_gpu(const YamlNode& gpu, Machine& machine) {
   gpu.expect_keys({"name", "generation", "memory", "memory_bandwidth", "tflops", "kernels"});
@@ -180,7 +179,7 @@ void write_machine(const std::string& path, const Machine& machine) {
   entry(out, "name", machine.gpu);
   entry(out, "generation", machine.generation->name);
   entry(out, "memory", io::format_size(machine.memory_bytes, 12));
-  entry(out, "memory_bandwidth", bandwidth(machine.memory_bandwidth));
+  entry(out, "memory_bandwidth", exact_bandwidth(machine.memory_bandwidth));
   out << YAML::Key << "tflops" << YAML::Value << YAML::Flow << YAML::BeginMap;
   for (const auto& [dtype, rate] : machine.peak) {
     entry(out, dtype.c_str(), fmt::format("{:.6g}", rate / 1e12));
@@ -190,15 +189,15 @@ void write_machine(const std::string& path, const Machine& machine) {
   out << YAML::EndMap;
   open("fabric");
   entry(out, "kind", machine.fabric->name);
-  if (machine.gpus > 1) entry(out, "bandwidth", bandwidth(machine.gpu_bandwidth));
+  if (machine.gpus > 1) entry(out, "bandwidth", exact_bandwidth(machine.gpu_bandwidth));
   out << YAML::EndMap;
   if (machine.network != nullptr) {
     open("network");
     entry(out, "kind", machine.network->name);
     entry(out, "cards", std::to_string(machine.cards));
-    entry(out, "rate", bandwidth(machine.card_rate));
+    entry(out, "rate", exact_bandwidth(machine.card_rate));
     entry(out, "share", fmt::format("{}", machine.network_share));
-    entry(out, "latency", io::format_duration(machine.network_latency_s, 12));
+    entry(out, "latency", exact_duration(machine.network_latency_s));
     out << YAML::EndMap;
   }
   open("cpu");
