@@ -18,6 +18,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(Gloo REQUIRED)
 find_package(OpenSSL 3 REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(tinyxml2 REQUIRED)
 
 # CUDA: AUTO takes the toolkit if nvcc works and is new enough, ON requires it, OFF ignores it. A GPU is never needed to
 # build.

@@ -6,7 +6,9 @@
 #include <array>
 #include <initializer_list>
 #include <span>
+#include <stdexcept>
 
+#include "costs/profile_text.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/input_file.hpp"
@@ -34,11 +36,12 @@ constexpr std::array<GpuGeneration, 5> kGenerations = {{
 }};
 
 constexpr std::array<FabricKind, 5> kFabrics = {{
-    {"nvswitch", "every GPU reaches every other at its full rate", true, true},
-    {"nvlink", "links between GPUs without a switch", true, false},
-    {"pcie", "GPUs write into each other over PCIe", false, false},
-    {"shm", "GPUs copy through the host's memory", false, false},
-    {"none", "a single GPU", false, false},
+    {"nvswitch", "every GPU reaches every other at its full rate", "on one NVSwitch", true, true},
+    {"nvlink", "links between GPUs without a switch", "joined by NVLink", true, false},
+    {"pcie", "GPUs write into each other over PCIe", "on one PCIe switch", false, false},
+    {"shm", "GPUs copy through the host's memory", "joined through the host's memory", false,
+     false},
+    {"none", "a single GPU", "alone", false, false},
 }};
 
 /// Shares and latencies of the kinds: docs/collectives.md says of which tables.
@@ -54,16 +57,25 @@ constexpr std::array<NetworkKind, 7> kNetworks = {{
 
 constexpr std::array<std::string_view, 3> kCpus = {"amd", "arm", "intel"};
 
-/// The row of that name, or an error that lists the others.
-template <typename Row>
-const Row& row_named(const YamlNode& node, std::span<const Row> rows) {
-  const std::string name = node.text();
+/// The row of that name, or `fail` with a message that lists the others.
+template <typename Row, typename Fail>
+const Row& row_named(std::string_view name, std::span<const Row> rows, Fail fail) {
   std::vector<std::string_view> known;
   for (const Row& row : rows) {
     if (row.name == name) return row;
     known.emplace_back(row.name);
   }
-  node.fail("unknown " + io::quote(name) + io::suggestion(name, known));
+  fail("unknown " + io::quote(name) + io::suggestion(name, known));
+  throw std::logic_error("fail must throw");
+}
+
+template <typename Row>
+const Row& row_named(const YamlNode& node, std::span<const Row> rows) {
+  return row_named(node.text(), rows, [&](const std::string& message) { node.fail(message); });
+}
+
+void entry(YAML::Emitter& out, const char* key, const std::string& value) {
+  out << YAML::Key << key << YAML::Value << value;
 }
 
 void read_gpu(const YamlNode& gpu, Machine& machine) {
@@ -131,6 +143,18 @@ void read_sources(const YamlNode& root, Machine& machine) {
 
 }  // namespace
 
+const FabricKind& fabric_kind(std::string_view name) {
+  return row_named<FabricKind>(name, kFabrics, [](const std::string& message) {
+    throw io::InputError("fabric: " + message);
+  });
+}
+
+const NetworkKind& network_kind(std::string_view name) {
+  return row_named<NetworkKind>(name, kNetworks, [](const std::string& message) {
+    throw io::InputError("`network`: " + message);
+  });
+}
+
 Machine parse_machine(const std::string& text, const std::string& name) {
   const YamlNode root = YamlNode::parse(text, name);
   root.expect_keys({"schema", "name", "gpus", "gpu", "fabric", "network", "cpu", "sources"});
@@ -146,6 +170,50 @@ Machine parse_machine(const std::string& text, const std::string& name) {
   read_cpu(root.at("cpu"), machine);
   read_sources(root, machine);
   return machine;
+}
+
+void write_machine(const std::string& path, const Machine& machine) {
+  YAML::Emitter out;
+  const auto open = [&](const char* key) {
+    out << YAML::Key << key << YAML::Value << YAML::BeginMap;
+  };
+  out << YAML::BeginMap;
+  entry(out, "schema", kSchema);
+  entry(out, "name", machine.name);
+  entry(out, "gpus", std::to_string(machine.gpus));
+  open("gpu");
+  entry(out, "name", machine.gpu);
+  entry(out, "generation", machine.generation->name);
+  entry(out, "memory", io::format_size(machine.memory_bytes, 12));
+  entry(out, "memory_bandwidth", exact_bandwidth(machine.memory_bandwidth));
+  out << YAML::Key << "tflops" << YAML::Value << YAML::Flow << YAML::BeginMap;
+  for (const auto& [dtype, rate] : machine.peak) {
+    entry(out, dtype.c_str(), fmt::format("{:.6g}", rate / 1e12));
+  }
+  out << YAML::EndMap;
+  entry(out, "kernels", machine.kernels);
+  out << YAML::EndMap;
+  open("fabric");
+  entry(out, "kind", machine.fabric->name);
+  if (machine.gpus > 1) entry(out, "bandwidth", exact_bandwidth(machine.gpu_bandwidth));
+  out << YAML::EndMap;
+  if (machine.network != nullptr) {
+    open("network");
+    entry(out, "kind", machine.network->name);
+    entry(out, "cards", std::to_string(machine.cards));
+    entry(out, "rate", exact_bandwidth(machine.card_rate));
+    entry(out, "share", fmt::format("{}", machine.network_share));
+    entry(out, "latency", exact_duration(machine.network_latency_s));
+    out << YAML::EndMap;
+  }
+  open("cpu");
+  entry(out, "vendor", machine.cpu);
+  entry(out, "cores", std::to_string(machine.cores));
+  out << YAML::EndMap;
+  out << YAML::Key << "sources" << YAML::Value << machine.sources << YAML::EndMap;
+  const std::string text = std::string(out.c_str()) + "\n";
+  parse_machine(text, path);  // what could not be read is not written
+  io::write_file(path, [&](std::ostream& file) { file << text; });
 }
 
 std::vector<std::string> machine_names() { return io::data_names(kFolder, ".yaml"); }

@@ -20,6 +20,7 @@ struct GpuGeneration {
 struct FabricKind {
   const char* name;  ///< "nvswitch"
   const char* help;
+  const char* joins;       ///< in a sentence: "on one NVSwitch"
   bool is_nvlink;          ///< reductions store words of 128 bytes whole
   bool switch_multicasts;  ///< where the GPUs' generation can: the switch sums and copies
 };
@@ -70,12 +71,19 @@ struct Machine {
   double host_bandwidth() const { return cards * card_rate * network_share; }
 };
 
+/// Rows of the kinds; InputError with the known ones for another name.
+const FabricKind& fabric_kind(std::string_view name);
+const NetworkKind& network_kind(std::string_view name);
+
 /// Reads a machine's file, or a shipped one by its name ("p5.48xlarge"). InputError with file and
 /// line for what is unreadable, cut off, unknown, missing or makes no sense.
 Machine read_machine(const std::string& path_or_name);
 
 /// The same of text; `name` stands for the file in messages.
 Machine parse_machine(const std::string& text, const std::string& name);
+
+/// Writes a machine's file. Reading it gives the same machine.
+void write_machine(const std::string& path, const Machine& machine);
 
 /// Names of the shipped machines, in alphabetic order.
 std::vector<std::string> machine_names();

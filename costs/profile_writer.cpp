@@ -28,13 +28,17 @@ std::string exact(double value, std::string_view base_unit, Format format, Parse
   return fmt::format("{}{}", value, base_unit);
 }
 
-std::string duration(double seconds) {
+}  // namespace
+
+std::string exact_duration(double seconds) {
   return exact(seconds, "s", io::format_duration, io::parse_duration);
 }
 
-std::string bandwidth(double bytes_per_s) {
+std::string exact_bandwidth(double bytes_per_s) {
   return exact(bytes_per_s, "B/s", io::format_bandwidth, io::parse_bandwidth);
 }
+
+namespace {
 
 /// Every digit that is needed to read the same number back.
 std::string number(double value) { return fmt::format("{}", value); }
@@ -51,7 +55,7 @@ void open_map(YAML::Emitter& out, const std::string& key) {
 void write_curve(YAML::Emitter& out, const std::string& key, const Curve& curve,
                  const std::string& slope_key) {
   open_map(out, key);
-  if (curve.floor_s > 0) entry(out, "floor", duration(curve.floor_s));
+  if (curve.floor_s > 0) entry(out, "floor", exact_duration(curve.floor_s));
   out << YAML::Key << "pieces" << YAML::Value << YAML::BeginSeq;
   for (const Curve::Piece& piece : curve.pieces) {
     out << YAML::Flow << YAML::BeginMap;
@@ -90,9 +94,9 @@ void write_hardware(YAML::Emitter& out, const Profile& profile) {
   open_map(out, "hardware");
   entry(out, "name", profile.hardware);
   entry(out, "device", profile.device);
-  entry(out, "memory_bandwidth", bandwidth(profile.memory_bandwidth));
+  entry(out, "memory_bandwidth", exact_bandwidth(profile.memory_bandwidth));
   entry(out, "cores", std::to_string(profile.cores));
-  entry(out, "core_turn", duration(profile.core_turn_s));
+  entry(out, "core_turn", exact_duration(profile.core_turn_s));
   out << YAML::Key << "shared_host" << YAML::Value << profile.shared_host;
   out << YAML::EndMap;
 }
@@ -100,12 +104,12 @@ void write_hardware(YAML::Emitter& out, const Profile& profile) {
 void write_kernels(YAML::Emitter& out, const Profile& profile) {
   open_map(out, "kernels");
   if (profile.kernels_measured_at > 0)
-    entry(out, "measured_at", bandwidth(profile.kernels_measured_at));
+    entry(out, "measured_at", exact_bandwidth(profile.kernels_measured_at));
   if (profile.estimate) {
     open_map(out, "estimate");
     entry(out, "share_of_memory", number(profile.estimate->share_of_memory));
-    entry(out, "first_launch", duration(profile.estimate->first_launch_s));
-    entry(out, "next_launch", duration(profile.estimate->next_launch_s));
+    entry(out, "first_launch", exact_duration(profile.estimate->first_launch_s));
+    entry(out, "next_launch", exact_duration(profile.estimate->next_launch_s));
     out << YAML::EndMap;
   }
   write_curve(out, "merge", profile.merge, "s_per_element");
@@ -129,16 +133,16 @@ void write_gather(YAML::Emitter& out, const std::string& key, const GatherCosts&
 void write_links(YAML::Emitter& out, const Profile& profile) {
   const LinkCosts& link = profile.link;
   open_map(out, "links");
-  entry(out, "overhead", duration(link.overhead_s));
-  if (profile.link_rate > 0) entry(out, "rate", bandwidth(profile.link_rate));
-  entry(out, "bandwidth", bandwidth(link.bandwidth));
-  entry(out, "bandwidth_both_ways", bandwidth(link.bandwidth_both_ways));
+  entry(out, "overhead", exact_duration(link.overhead_s));
+  if (profile.link_rate > 0) entry(out, "rate", exact_bandwidth(profile.link_rate));
+  entry(out, "bandwidth", exact_bandwidth(link.bandwidth));
+  entry(out, "bandwidth_both_ways", exact_bandwidth(link.bandwidth_both_ways));
   if (link.burst_bytes > 0) entry(out, "burst", fmt::format("{}B", link.burst_bytes));
-  entry(out, "latency", duration(link.latency_s));
+  entry(out, "latency", exact_duration(link.latency_s));
   entry(out, "core_s_per_byte", number(link.core_s_per_byte));
   if (link.core_factor_interrupting != 1)
     entry(out, "core_factor_interrupting", number(link.core_factor_interrupting));
-  entry(out, "core_time_per_message", duration(link.core_s_per_message));
+  entry(out, "core_time_per_message", exact_duration(link.core_s_per_message));
   write_gather(out, "fan_in", profile.fan_in);
   write_gather(out, "fan_out", profile.fan_out);
   write_gather(out, "all_reduce", profile.all_reduce);
@@ -189,9 +193,9 @@ void write_spread(YAML::Emitter& out, const Spread& spread) {
 void write_probes(YAML::Emitter& out, const Probes& probes) {
   if (probes == Probes{}) return;
   open_map(out, "probes");
-  if (probes.copy > 0) entry(out, "copy", bandwidth(probes.copy));
-  if (probes.codec > 0) entry(out, "codec", bandwidth(probes.codec));
-  if (probes.transport > 0) entry(out, "transport", bandwidth(probes.transport));
+  if (probes.copy > 0) entry(out, "copy", exact_bandwidth(probes.copy));
+  if (probes.codec > 0) entry(out, "codec", exact_bandwidth(probes.codec));
+  if (probes.transport > 0) entry(out, "transport", exact_bandwidth(probes.transport));
   out << YAML::EndMap;
 }
 
@@ -204,10 +208,10 @@ void write_series(YAML::Emitter& out, const Profile::Series& series) {
   for (const Sample& sample : series.samples) {
     out << YAML::Flow << YAML::BeginMap;
     entry(out, "x", std::to_string(sample.x));
-    entry(out, "median", duration(sample.median_s));
-    entry(out, "p10", duration(sample.p10_s));
-    entry(out, "p90", duration(sample.p90_s));
-    if (sample.mean_s > 0) entry(out, "mean", duration(sample.mean_s));
+    entry(out, "median", exact_duration(sample.median_s));
+    entry(out, "p10", exact_duration(sample.p10_s));
+    entry(out, "p90", exact_duration(sample.p90_s));
+    if (sample.mean_s > 0) entry(out, "mean", exact_duration(sample.mean_s));
     entry(out, "repetitions", std::to_string(sample.repetitions));
     out << YAML::EndMap;
   }

@@ -21,6 +21,7 @@ requirements=(
   "libgloo-dev header gloo/config.h"
   "libssl-dev header openssl/evp.h"
   "zlib1g-dev header zlib.h"
+  "libtinyxml2-dev header tinyxml2.h"
   "catch2 header catch2/catch.hpp"
   "libbenchmark-dev header benchmark/benchmark.h"
   "iproute2 program ip"

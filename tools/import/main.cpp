@@ -8,6 +8,7 @@
 #include "tools/frame.hpp"
 #include "tools/import/collectives_command.hpp"
 #include "tools/import/report.hpp"
+#include "tools/import/topology_command.hpp"
 #include "tools/options/fields.hpp"
 
 namespace {
@@ -37,11 +38,20 @@ int run(const Options& options) {
   return 0;
 }
 
+struct Command {
+  std::string_view name;
+  int (*run)(int argc, char** argv);
+};
+constexpr Command kCommands[] = {
+    {"collectives", traces::run_collectives_command},
+    {"topology", traces::run_topology_command},
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && argv[1] == std::string_view("collectives")) {
-    return traces::run_collectives_command(argc - 1, argv + 1);
+  for (const Command& command : kCommands) {
+    if (argc > 1 && argv[1] == command.name) return command.run(argc - 1, argv + 1);
   }
   Options options;
   const tools::ToolInfo info = {
@@ -50,8 +60,8 @@ int main(int argc, char** argv) {
           "Reads a trace of a training job: how much of a step is communication that nothing "
           "hides, and the model that the job trains.\nA model without a trace: config.json, a "
           "safetensors index or file, or a listing of names and shapes.\nLogs of nccl-tests into a "
-          "profile: "
-          "hipress-import collectives LOG (see hipress-import collectives --help).",
+          "profile: hipress-import collectives LOG; a host's topology into a machine: "
+          "hipress-import topology FILE (each has --help).",
       .example = "hipress-import trace.json.gz --output model.yaml",
       .needs_arguments = true};
   return tools::run_tool(
