@@ -74,8 +74,8 @@ void set_fabric(const HostTopology& topology, const Machine& like, Machine& mach
     const double rate = link_rate(topology, like);
     if (rate == 0) {
       throw io::InputError(topology.file, 0,
-                           fmt::format("has NVLinks, of which {} has none: name a machine that has "
-                                       "such GPUs in `like`",
+                           fmt::format("has NVLinks, of which {} has none: give a machine with "
+                                       "such GPUs, by the option like",
                                        like.name));
     }
     machine.fabric = &fabric_kind(topology.has_switch ? "nvswitch" : "nvlink");
@@ -106,7 +106,7 @@ void set_network(const HostTopology& topology, const TopologyOptions& options, c
                                   (topology.network.empty() && options.network.empty()))) {
     throw io::InputError(topology.file, 0,
                          fmt::format("says no rate or kind of its cards, and {} has none: add "
-                                     "`rate` and `network`",
+                                     "the options rate and network",
                                      like.name));
   }
   machine.cards = static_cast<std::uint32_t>(topology.cards);
@@ -173,8 +173,8 @@ Machine machine_of(const HostTopology& topology, const TopologyOptions& options)
         : topology.nvlinks.value_or(0) > 0 ? fmt::format("GPUs of {} NVLinks", *topology.nvlinks)
                                            : "GPUs that the file does not tell apart";
     throw io::InputError(topology.file, 0,
-                         fmt::format("has {}, for which there is no starter machine: name one that "
-                                     "has such GPUs in `like`",
+                         fmt::format("has {}, for which there is no starter machine: give one with "
+                                     "such GPUs, by the option like",
                                      gpus));
   }
   const Machine like = read_machine(options.like.empty() ? starter->machine : options.like);

@@ -8,7 +8,7 @@
 #include <span>
 #include <stdexcept>
 
-#include "costs/profile_text.hpp"
+#include "costs/exact_text.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/input_file.hpp"

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "costs/exact_text.hpp"
 #include "costs/profile.hpp"
 #include "costs/profile_text.hpp"
 #include "costs/stage_yaml.hpp"
@@ -12,32 +13,6 @@
 #include "io/quantity.hpp"
 
 namespace hipress::costs {
-namespace {
-
-/// The shortest text that `parse` reads back to exactly `value`: in the unit and with as few digits
-/// as `format` gives, or in the base unit if scaling costs the last bit.
-template <typename Format, typename Parse>
-std::string exact(double value, std::string_view base_unit, Format format, Parse parse) {
-  // What `parse` would refuse: written as it is, for the reader to name the key.
-  if (!std::isfinite(value) || value <= 0) return fmt::format("{}{}", value, base_unit);
-  constexpr int kReadable = 12;
-  for (int digits = 1; digits <= kReadable; ++digits) {
-    const std::string text = format(value, digits);
-    if (parse(text, "value") == value) return text;
-  }
-  return fmt::format("{}{}", value, base_unit);
-}
-
-}  // namespace
-
-std::string exact_duration(double seconds) {
-  return exact(seconds, "s", io::format_duration, io::parse_duration);
-}
-
-std::string exact_bandwidth(double bytes_per_s) {
-  return exact(bytes_per_s, "B/s", io::format_bandwidth, io::parse_bandwidth);
-}
-
 namespace {
 
 /// Every digit that is needed to read the same number back.

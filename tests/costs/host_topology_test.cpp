@@ -109,7 +109,7 @@ TEST_CASE("a topology that names devices by class alone takes the rest of anothe
   const HostTopology topology =
       read_host_topology(folder.file("topo.xml", text + "</cpu></system>"));
   CHECK_THAT(complaint([&] { machine_of(topology, {}); }),
-             Contains("GPUs that the file does not tell apart") && Contains("`like`"));
+             Contains("GPUs that the file does not tell apart") && Contains("by the option like"));
   const Machine machine = machine_of(topology, {.like = "hgx-h200"});
   CHECK(in_words(topology, machine) ==
         "8 GPUs on one NVSwitch (450GB/s each way), 8 cards of 400Gbit/s, one for each GPU, "
