@@ -1,9 +1,9 @@
 """Steps of training on GPUs, as published and as hipress-sim predicts them: for reproduce_gpu.py.
 
 Columns of a file: table, job, calibrates, model, schedule, machine, hosts, gpus, precision, batch_per_gpu, seq, micro_steps,
-activation_checkpoints, bucket_mb, algorithm, measured_s. A row is one run of hipress-sim; nothing here knows what takes time. The
-row that calibrates a job is met by the share of the peak that its computation reaches (--mfu), and over shared memory by the
-link's bandwidth: the computation is then that of the same model over another link, if there is one.
+activation_checkpoints, bucket_mb, algorithm, measured_s. A row is one run of hipress-sim; nothing here knows what takes time.
+The row that calibrates a job is met by the share of the peak that its computation reaches (--mfu), and over shared memory by
+the link's bandwidth: the computation is then that of the same model over another link, if there is one.
 """
 
 import concurrent.futures
@@ -127,7 +127,7 @@ class Tool:
 
 
 def solved(time_s, wanted_s: float, least: float, most: float) -> float:
-    """The inverse of a rate between these at which `time_s` is what is wanted, by false position; a step falls with the rate."""
+    """The inverse of a rate between these at which `time_s` is what is wanted, by false position; steps fall with it."""
     low, high = 1 / most, 1 / least
     low_s, high_s = time_s(1 / low), time_s(1 / high)
     if wanted_s <= low_s:

@@ -3,11 +3,12 @@
 
     scripts/reproduce_gpu.py [FILE.csv...] [--json OUT] [--tools FOLDER]
 
-A file of collectives has the columns table, machine, hosts, gpus, collective, algorithm, bytes and time_s; machine is a name in
-machines/. Without files: costs/data/*.csv and models/data/*.csv. hipress-sim collectives predicts from data sheets alone; errors are summed up by table,
-from 1 MiB on, and the tables that constants were fitted on are printed apart from the others. A file of steps (published_steps.py has the
-columns) gives a job's computation by the rows that calibrate it, and has the others predicted by hipress-sim, once with that
-computation and once with arithmetic alone. Exit status 1 if the tool fails, 2 if the request is wrong.
+A file of collectives has the columns table, machine, hosts, gpus, collective, algorithm, bytes and time_s; machine is a name
+in machines/. Without files: costs/data/*.csv and models/data/*.csv. hipress-sim collectives predicts from data sheets alone;
+errors are summed up by table, from 1 MiB on, and the tables that constants were fitted on are printed apart from the others.
+A file of steps (published_steps.py has the columns) gives a job's computation by the rows that calibrate it, and has the
+others predicted by hipress-sim, once with that computation and once with arithmetic alone. Exit status 1 if the tool fails, 2
+if the request is wrong.
 """
 
 import argparse
@@ -105,7 +106,7 @@ def run(options) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", metavar="FILE.csv", help="published collectives or steps (default: those that are shipped)")
+    parser.add_argument("files", nargs="*", metavar="FILE.csv", help="published collectives or steps (default: shipped ones)")
     parser.add_argument("--json", metavar="OUT", help="write errors by table, and rows, here")
     parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", metavar="FOLDER",
                         help="where hipress-sim is (default: build/release/bin)")

@@ -76,7 +76,7 @@ void leave_out_unknown(const Learning& learning, Problem& problem, const Warn& w
     const bool never = std::ranges::find(learning.never, name) != learning.never.end();
     warn(fmt::format("{} is left out: {}", name,
                      never ? "in the pilot it never reached DDP's loss"
-                           : "it is not in the pilot; add it to --plans of hipress.pilot"));
+                           : "it is not in the pilot; add it to the plans of hipress.pilot"));
   }
   problem.algorithms = std::move(kept);
 }

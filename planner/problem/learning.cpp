@@ -9,7 +9,6 @@
 #include "io/error.hpp"
 #include "io/yaml.hpp"
 #include "kernels/codec/codec.hpp"
-#include "planner/problem/problem.hpp"
 
 namespace hipress::planner {
 namespace {
@@ -114,7 +113,8 @@ std::optional<StepsRatio> Learning::of(const models::Model& model, const casync:
     return found->second.ratio;
   }
   // Local updates learn otherwise, whatever they are sent as.
-  if (kind_of(plan.schedule) == JobKind::kLocalUpdates) return std::nullopt;
+  const bool each_step = plan.schedule == casync::Schedule() || plan.schedule.row().sharded;
+  if (!each_step) return std::nullopt;
   const std::optional<Shares> shares = shares_of(model, plan, rows);
   if (!shares) return std::nullopt;
   // All gradients, each by the same algorithm: that is what the pilot has trained.
@@ -169,7 +169,7 @@ Learning read_pilot(const std::string& path) {
   const io::YamlNode ratios = root.at("ratios");
   for (const io::YamlNode& row : ratios.items()) read_row(row, learning);
   if (learning.rows.empty()) {
-    ratios.fail("no plan has a ratio: pilot some, such as --plans none,fp16,int8block");
+    ratios.fail("no plan has a ratio: pilot some, such as none,fp16,int8block");
   }
   learning.rows[std::string(kDdp)] = {};
   if (const auto errors = root.find("errors")) {

@@ -9,8 +9,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(sys.argv.pop(1)).resolve()
-STEPS = ("table,job,calibrates,model,schedule,machine,hosts,gpus,precision,batch_per_gpu,seq,micro_steps,activation_checkpoints,"
-         "bucket_mb,algorithm,measured_s")
+STEPS = ("table,job,calibrates,model,schedule,machine,hosts,gpus,precision,batch_per_gpu,seq,micro_steps,"
+         "activation_checkpoints,bucket_mb,algorithm,measured_s")
 HEADER = "table,machine,hosts,gpus,collective,algorithm,bytes,time_s"
 
 

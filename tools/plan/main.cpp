@@ -5,9 +5,11 @@
 #include <fmt/ostream.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "io/interrupts.hpp"
 #include "io/quantity.hpp"
@@ -18,6 +20,7 @@
 #include "tools/frame.hpp"
 #include "tools/plan/analysis_report.hpp"
 #include "tools/plan/broadcast.hpp"
+#include "tools/plan/hosts.hpp"
 #include "tools/plan/report.hpp"
 #include "tools/plan/schedules.hpp"
 
@@ -79,10 +82,29 @@ void print(const Options& options, const requests::Planned& planned) {
   if (options.request.advise) planner::print_in_words(std::cout, planned.in_words);
 }
 
-int run(const Options& options) {
+/// Of several numbers of hosts, what each more adds.
+void answer_hosts(const Options& options, const std::vector<std::uint32_t>& hosts) {
+  const requests::HostsAnswer answer = requests::compare_hosts(
+      options.request, hosts, {.warn = tools::warn, .inform = tools::inform});
+  if (options.json) {
+    std::cout << document(answer).print(2) << '\n';
+  } else {
+    planner::print_hosts(answer);
+  }
+}
+
+int run(Options& options) {
   if (options.list_passes) {
     planner::print_passes(std::cout);
     return 0;
+  }
+  if (!options.hosts.empty()) {
+    const std::vector<std::uint32_t> hosts = requests::parse_hosts(options.hosts);
+    if (hosts.size() > 1) {
+      answer_hosts(options, hosts);
+      return 0;
+    }
+    options.request.request.machines.hosts = hosts.front();
   }
   std::optional<io::InterruptScope> scope;
   requests::Hooks hooks = hooks_of(options, scope);

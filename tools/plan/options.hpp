@@ -19,6 +19,7 @@ struct Options {
   Options() { request.output = kDefaultOutput; }
 
   requests::PlanRequest request;
+  std::string hosts;  ///< as parse_hosts() takes it; one number is the request's
   bool json = false;
   bool baselines = false;
   bool list_passes = false;

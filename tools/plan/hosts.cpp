@@ -1,0 +1,31 @@
+#include "tools/plan/hosts.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <iostream>
+
+#include "io/quantity.hpp"
+#include "io/spelling.hpp"
+
+namespace hipress::planner {
+
+void print_hosts(const requests::HostsAnswer& answer) {
+  fmt::print(std::cout, "{}\n\n", io::as_command_line(answer.sentence));
+  fmt::print(std::cout, "{:>6} {:>6} {:>10} {:>10} {:>10} {:>16} {:>20}\n", "hosts", "GPUs", "step",
+             "compute", "exposed", answer.unit + "/s", "a host more adds");
+  const auto* before = &answer.rows.front();
+  for (const requests::HostsRow& row : answer.rows) {
+    fmt::print(std::cout, "{:>6} {:>6} {:>10} {:>10} {:>10} {:>16.4g} {:>20}\n", row.hosts,
+               row.gpus, io::format_duration(row.iteration_s), io::format_duration(row.compute_s),
+               io::format_duration(row.exposed_s()), row.units_per_s,
+               &row == before ? "-" : fmt::format("{:.0f} % of the first", 100 * row.added));
+  }
+  fmt::print(std::cout, "\nwith plan {}; on {} host{}, throughput with\n", answer.plan,
+             answer.rows.back().hosts, answer.rows.back().hosts > 1 ? "s" : "");
+  for (const requests::HostsChange& change : answer.changes) {
+    fmt::print(std::cout, "  {:<36} {:.2f} times as much\n", change.what, change.speedup);
+  }
+}
+
+}  // namespace hipress::planner
