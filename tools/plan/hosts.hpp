@@ -1,10 +1,11 @@
 #pragma once
 
-#include "requests/hosts.hpp"
+#include "tools/plan/options.hpp"
 
 namespace hipress::planner {
 
-/// Prints the table of numbers of hosts, what would be otherwise, and the sentence first.
-void print_hosts(const requests::HostsAnswer& answer);
+/// Prints what each host more adds, if the options name several numbers of hosts, and is true then.
+/// A single number goes into the request.
+bool answer_hosts(Options& options);
 
 }  // namespace hipress::planner

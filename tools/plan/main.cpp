@@ -5,11 +5,9 @@
 #include <fmt/ostream.h>
 #include <unistd.h>
 
-#include <cstdint>
 #include <iostream>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "io/interrupts.hpp"
 #include "io/quantity.hpp"
@@ -82,30 +80,12 @@ void print(const Options& options, const requests::Planned& planned) {
   if (options.request.advise) planner::print_in_words(std::cout, planned.in_words);
 }
 
-/// Of several numbers of hosts, what each more adds.
-void answer_hosts(const Options& options, const std::vector<std::uint32_t>& hosts) {
-  const requests::HostsAnswer answer = requests::compare_hosts(
-      options.request, hosts, {.warn = tools::warn, .inform = tools::inform});
-  if (options.json) {
-    std::cout << document(answer).print(2) << '\n';
-  } else {
-    planner::print_hosts(answer);
-  }
-}
-
 int run(Options& options) {
   if (options.list_passes) {
     planner::print_passes(std::cout);
     return 0;
   }
-  if (!options.hosts.empty()) {
-    const std::vector<std::uint32_t> hosts = requests::parse_hosts(options.hosts);
-    if (hosts.size() > 1) {
-      answer_hosts(options, hosts);
-      return 0;
-    }
-    options.request.request.machines.hosts = hosts.front();
-  }
+  if (planner::answer_hosts(options)) return 0;
   std::optional<io::InterruptScope> scope;
   requests::Hooks hooks = hooks_of(options, scope);
   const bool broadcasts = options.request.job == "broadcast";
