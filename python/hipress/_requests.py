@@ -11,14 +11,16 @@ Text = Union[str, "os.PathLike[str]"]
 
 
 def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Optional[Text] = None,
-         dtype: Optional[Text] = None, root: Optional[int] = None, chunks: Optional[int] = None,
-         lossless: bool = False, topology: Optional[Text] = None, nnodes: Optional[int] = None,
-         machine: Optional[Text] = None, hosts: Optional[int] = None, gpus: Optional[int] = None,
-         profile: Optional[Text] = None, cluster: Optional[Text] = None, bandwidth: Optional[Text] = None,
-         latency: Optional[Text] = None, overhead: Optional[Text] = None, gpus_per_node: Optional[int] = None,
-         gpu_bandwidth: Optional[Text] = None, scale_kernels: Union[Text, bool, None] = None,
-         assume_cost: Optional[Sequence[str]] = None, compute_time: Optional[Text] = None,
-         forward: Optional[Text] = None, algorithm: Optional[Text] = None, pilot: Optional[Text] = None,
+         root: Optional[int] = None, chunks: Optional[int] = None, lossless: bool = False,
+         topology: Optional[Text] = None, nnodes: Optional[int] = None, machine: Optional[Text] = None,
+         hosts: Optional[int] = None, gpus: Optional[int] = None, profile: Optional[Text] = None,
+         cluster: Optional[Text] = None, bandwidth: Optional[Text] = None, latency: Optional[Text] = None,
+         overhead: Optional[Text] = None, gpus_per_node: Optional[int] = None, gpu_bandwidth: Optional[Text] = None,
+         scale_kernels: Union[Text, bool, None] = None, assume_cost: Optional[Sequence[str]] = None,
+         compute_time: Optional[Text] = None, forward: Optional[Text] = None, batch: Optional[int] = None,
+         seq: Optional[int] = None, dtype: Optional[Text] = None, checkpoint: Optional[Text] = None,
+         micro_steps: Optional[int] = None, mfu: Optional[Text] = None, tokens_per_s: Optional[float] = None,
+         per_gradient: Optional[Text] = None, algorithm: Optional[Text] = None, pilot: Optional[Text] = None,
          write: Optional[Text] = None, coarsest: Optional[Text] = None, accuracy: Optional[Sequence[str]] = None,
          search: Optional[Text] = None, grouping: Optional[Text] = None, transfer_order: Optional[Text] = None,
          network: Optional[Text] = None, budget: Optional[float] = None, evaluations: Optional[int] = None,
@@ -40,7 +42,6 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     job                    What is planned: mean (gradients are averaged), or broadcast (one node's tensors go to all others:
                            parameters at the start, weights to samplers) [mean]
     bytes                  Size of the one tensor that is broadcast, say 64MB
-    dtype                  Type of `bytes`: float32, float16 or bfloat16 (default: float32)
     root                   Node that broadcasts (default: 0)
     chunks                 Chunks of the largest tensor of a broadcast (default: the best of all counts)
     lossless               Refuse algorithms that change what is broadcast
@@ -70,6 +71,16 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
                            it has; of all micro-steps together, where a model has several (default: the model's)
     forward                Time of the forward pass and of the optimizer before it, together: 40ms; of one pass alone, where a
                            model has several micro-steps (default: the model's, else a third of `compute_time`)
+    batch                  Sequences, images or samples of a GPU and micro-step: computation is derived from the model's work and
+                           the rates of the `machine` (docs/arithmetic.md)
+    seq                    Tokens of a sequence (default: as the model is usually trained)
+    dtype                  Type that is computed with: fp32, tf32, mixed (in half precision, gradients in fp32), bf16 or fp16
+                           (default: fp32)
+    checkpoint             What backward computes again: none, selective or full (default: none)
+    micro_steps            Micro-steps of a step (default: 1)
+    mfu                    Share of the peak that forward and backward reach, 45% (default: derived)
+    tokens_per_s           Tokens, images or samples that one GPU computes in a second (default: derived)
+    per_gradient           Time that DDP itself takes for each gradient, besides what is derived: 22us (default: that; 0us: none)
     algorithm              Algorithms that the plan may use, separated by commas (fp16 only if it is listed), or none;
                            'powersgd(rank=1|2|4)' tries several values of a parameter. All of them average gradients, except dgc
                            with a momentum, which is an optimizer of its own (default: the `pilot`'s, else those that are known
@@ -141,13 +152,15 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
 
     InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt ends it.
     """
-    return Plan(answer({"request": "plan", "page": True, "input": input, "job": job, "bytes": bytes, "dtype": dtype,
-                        "root": root, "chunks": chunks, "lossless": lossless or None, "topology": topology,
-                        "nnodes": nnodes, "machine": machine, "hosts": hosts, "gpus": gpus, "profile": profile,
-                        "cluster": cluster, "bandwidth": bandwidth, "latency": latency, "overhead": overhead,
+    return Plan(answer({"request": "plan", "page": True, "input": input, "job": job, "bytes": bytes, "root": root,
+                        "chunks": chunks, "lossless": lossless or None, "topology": topology, "nnodes": nnodes,
+                        "machine": machine, "hosts": hosts, "gpus": gpus, "profile": profile, "cluster": cluster,
+                        "bandwidth": bandwidth, "latency": latency, "overhead": overhead,
                         "gpus_per_node": gpus_per_node, "gpu_bandwidth": gpu_bandwidth,
                         "scale_kernels": scale_kernels, "assume_cost": assume_cost, "compute_time": compute_time,
-                        "forward": forward, "algorithm": algorithm, "pilot": pilot, "write": write,
+                        "forward": forward, "batch": batch, "seq": seq, "dtype": dtype, "checkpoint": checkpoint,
+                        "micro_steps": micro_steps, "mfu": mfu, "tokens_per_s": tokens_per_s,
+                        "per_gradient": per_gradient, "algorithm": algorithm, "pilot": pilot, "write": write,
                         "coarsest": coarsest, "accuracy": accuracy, "search": search, "grouping": grouping,
                         "transfer_order": transfer_order, "network": network, "budget": budget,
                         "evaluations": evaluations, "tolerance": tolerance, "seed": seed, "jobs": jobs,
@@ -168,7 +181,10 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
              latency: Optional[Text] = None, overhead: Optional[Text] = None,
              gpus_per_node: Optional[int] = None, gpu_bandwidth: Optional[Text] = None,
              scale_kernels: Union[Text, bool, None] = None, assume_cost: Optional[Sequence[str]] = None,
-             compute_time: Optional[Text] = None, forward: Optional[Text] = None,
+             compute_time: Optional[Text] = None, forward: Optional[Text] = None, batch: Optional[int] = None,
+             seq: Optional[int] = None, dtype: Optional[Text] = None, checkpoint: Optional[Text] = None,
+             micro_steps: Optional[int] = None, mfu: Optional[Text] = None,
+             tokens_per_s: Optional[float] = None, per_gradient: Optional[Text] = None,
              network: Optional[Text] = None, fold: Optional[Text] = None,
              transfer_order: Optional[Text] = None, jitter: Optional[Text] = None, seed: Optional[int] = None,
              replicas: Optional[int] = None, jobs: Optional[int] = None, trace: Optional[Text] = None,
@@ -215,6 +231,16 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
                       has; of all micro-steps together, where a model has several (default: the model's)
     forward           Time of the forward pass and of the optimizer before it, together: 40ms; of one pass alone, where a model
                       has several micro-steps (default: the model's, else a third of `compute_time`)
+    batch             Sequences, images or samples of a GPU and micro-step: computation is derived from the model's work and the
+                      rates of the `machine` (docs/arithmetic.md)
+    seq               Tokens of a sequence (default: as the model is usually trained)
+    dtype             Type that is computed with: fp32, tf32, mixed (in half precision, gradients in fp32), bf16 or fp16 (default:
+                      fp32)
+    checkpoint        What backward computes again: none, selective or full (default: none)
+    micro_steps       Micro-steps of a step (default: 1)
+    mfu               Share of the peak that forward and backward reach, 45% (default: derived)
+    tokens_per_s      Tokens, images or samples that one GPU computes in a second (default: derived)
+    per_gradient      Time that DDP itself takes for each gradient, besides what is derived: 22us (default: that; 0us: none)
     network           How transfers share links: port (one message at a time) or fair (max-min) [fair]
     fold              Simulate one node for all where they do the same: auto (where that is exact), never, or always (with bounds
                       where slices are unequal) [auto]
@@ -265,8 +291,10 @@ def simulate(input: Optional[Text] = None, *, plan: Text, evaluations: Optional[
                               "bandwidth": bandwidth, "latency": latency, "overhead": overhead,
                               "gpus_per_node": gpus_per_node, "gpu_bandwidth": gpu_bandwidth,
                               "scale_kernels": scale_kernels, "assume_cost": assume_cost,
-                              "compute_time": compute_time, "forward": forward, "network": network, "fold": fold,
-                              "transfer_order": transfer_order, "jitter": jitter, "seed": seed,
+                              "compute_time": compute_time, "forward": forward, "batch": batch, "seq": seq,
+                              "dtype": dtype, "checkpoint": checkpoint, "micro_steps": micro_steps, "mfu": mfu,
+                              "tokens_per_s": tokens_per_s, "per_gradient": per_gradient, "network": network,
+                              "fold": fold, "transfer_order": transfer_order, "jitter": jitter, "seed": seed,
                               "replicas": replicas, "jobs": jobs, "trace": trace, "export_chakra": export_chakra,
                               "bulk_threshold": bulk_threshold, "bulk_wait": bulk_wait, "bulk_limit": bulk_limit,
                               "batch_threshold": batch_threshold, "batch_wait": batch_wait,
@@ -494,7 +522,8 @@ def import_trace(trace: Text, *, output: Optional[Text] = None, every_all_reduce
     are the tool's long options; those that are None are not given.
 
     trace             One rank's trace: PyTorch's profiler or execution trace (JSON), or a Chakra execution trace; plain or
-                      gzipped
+                      gzipped. Or what describes a model: config.json, model.safetensors.index.json, *.safetensors, or a listing
+                      of names and shapes
     output            Write the model YAML that the other tools read
     every_all_reduce  Every all-reduce carries gradients: where the trace does not tell which do
 
