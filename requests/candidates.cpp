@@ -54,6 +54,10 @@ Request planner_request(const PlanRequest& request) {
   made.transfer_order_given = request.is_given("transfer_order");
   made.analysis.report = !request.report.empty();
   made.schedule = schedule_of_given(made);
+  // GPUs of hosts have no parameter servers: what is raw goes by the library's all-reduce.
+  const bool chooses = made.search.empty() || find_search(made.search).optimises;
+  const bool open = !made.topology_given && made.analysis.plan.empty();
+  if (!made.machines.machine.empty() && open && chooses) made.topology = "BEST";
   return made;
 }
 

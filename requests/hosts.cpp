@@ -9,6 +9,7 @@
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/quantity.hpp"
+#include "plans/plan_builder.hpp"
 #include "requests/shared_fields.hpp"
 #include "requests/simulate.hpp"
 
@@ -17,7 +18,8 @@ namespace {
 
 /// Hosts pay as long as they add this share of what the first ones do.
 constexpr double kPays = 0.5;
-/// Communication that takes less of a step does not bound it.
+/// Communication that takes less of a step does not bound it, nor where no change that is tried
+/// shortens it by so much.
 constexpr double kBounds = 0.1;
 constexpr double kWorthSaying = 1.02;
 
@@ -36,7 +38,10 @@ SimulateRequest simulation_of(const PlanRequest& request, std::uint32_t hosts) {
   made.times = asked.times;
   made.wrap = asked.wrap;
   made.network = asked.network;
-  made.plan = !request.today.empty() ? request.today : in_shards(request) ? "fsdp2_mixed" : "ddp";
+  made.plan = !request.today.empty()              ? request.today
+              : !in_shards(request)               ? "ddp"
+              : plans::is_cast(asked.times.dtype) ? "fsdp2"
+                                                  : "fsdp2_mixed";
   return made;
 }
 
@@ -121,10 +126,12 @@ std::string sentence_of(const HostsAnswer& answer) {
                         last.units_per_s / first.units_per_s, first.hosts);
   }
   const double share = last.exposed_s() / last.iteration_s;
+  const bool shrinks =
+      !answer.changes.empty() && answer.changes.front().speedup >= 1 / (1 - kBounds / 2);
   text += fmt::format(
       "on {} the job is bound by {}, {:.0f} % of a step is communication that "
       "nothing hides",
-      last.hosts, share > kBounds ? "the network" : "computation", 100 * share);
+      last.hosts, share > kBounds && shrinks ? "the network" : "computation", 100 * share);
   if (answer.changes.empty() || answer.changes.front().speedup < kWorthSaying) return text;
   return text + fmt::format("; {} would make it {:.2f} times as fast", answer.changes.front().what,
                             answer.changes.front().speedup);

@@ -153,7 +153,8 @@ Fields fields(PlanRequest& request) {
   made.add("topology", &request.request.topology,
            fmt::format("How gradients travel: {}, of which allreduce carries only raw, "
                        "half-precision and low-rank gradients; BEST tries all of them, with "
-                       "all-reduce for what stays raw (search timeline). A broadcast takes {}, "
+                       "all-reduce for what stays raw (search timeline), and is the default with a "
+                       "`machine`. A broadcast takes {}, "
                        "which encodes anew on every node, for comparison, or BEST, its default",
                        casync::topology_names(casync::Operation::kMean),
                        casync::topology_names(casync::Operation::kBroadcast)))

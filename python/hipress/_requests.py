@@ -47,8 +47,9 @@ def plan(input: Optional[Text] = None, *, job: Optional[Text] = None, bytes: Opt
     lossless               Refuse algorithms that change what is broadcast
     topology               How gradients travel: ps, ring, allreduce, allgather, of which allreduce carries only raw,
                            half-precision and low-rank gradients; BEST tries all of them, with all-reduce for what stays raw
-                           (search timeline). A broadcast takes chain, binomial, scatter_allgather, chain_p2p, which encodes anew
-                           on every node, for comparison, or BEST, its default [PS]
+                           (search timeline), and is the default with a `machine`. A broadcast takes chain, binomial,
+                           scatter_allgather, chain_p2p, which encodes anew on every node, for comparison, or BEST, its default
+                           [PS]
     nnodes                 Number of nodes (default: the cluster's, else 16)
     machine                Hosts of GPUs: a machine's file or a shipped machine, such as p5.48xlarge; it makes cluster and
                            profile, and a library's collectives are modelled (docs/collectives.md)
