@@ -64,6 +64,7 @@ double link_rate(const HostTopology& topology, const Machine& like) {
 
 void set_fabric(const HostTopology& topology, const Machine& like, Machine& machine) {
   std::string& source = machine.sources["fabric"];
+  if (topology.gpus == 1 || topology.nvlinks) machine.part_bandwidth.clear();  // as like's
   if (topology.gpus == 1) {
     machine.fabric = &fabric_kind("none");
     machine.gpu_bandwidth = 0;

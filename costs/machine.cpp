@@ -196,6 +196,13 @@ void write_machine(const std::string& path, const Machine& machine) {
   open("fabric");
   entry(out, "kind", machine.fabric->name);
   if (machine.gpus > 1) entry(out, "bandwidth", exact_bandwidth(machine.gpu_bandwidth));
+  if (!machine.part_bandwidth.empty()) {
+    out << YAML::Key << "among" << YAML::Value << YAML::Flow << YAML::BeginMap;
+    for (const auto& [gpus, bandwidth] : machine.part_bandwidth) {
+      entry(out, std::to_string(gpus).c_str(), exact_bandwidth(bandwidth));
+    }
+    out << YAML::EndMap;
+  }
   out << YAML::EndMap;
   if (machine.network != nullptr) {
     open("network");

@@ -110,7 +110,7 @@ void add_job(Fields& fields, models::TimeOptions& options, const Case& refusal) 
   fields
       .add("tokens_per_s", &options.tokens_per_s,
            "Tokens, images or samples that one GPU computes in a second (default: derived)")
-      .between(1e-9, 1e15)
+      .between(0.01, 1e12)
       .not_for(refusal);
   fields
       .add("per_gradient", &options.per_gradient,

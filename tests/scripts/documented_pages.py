@@ -117,6 +117,9 @@ NOT_RUN: Dict[str, Dict[str, Reason]] = {
     "docs/validation.md": {"scripts/validate.sh": MEASURES},
 }
 
+#: Commands of tools, which have options of their own.
+SUBCOMMANDS = {("hipress-sim", "sweep"), ("hipress-sim", "collectives"), ("hipress-import", "collectives"),
+               ("hipress-import", "topology")}
 #: Modules of the package that are programs.
 MODULES = {("python3", "-m", f"hipress.{module}") for module in ("capture", "pilot")}
 #: Programs that are not ours, and what they are asked for their options by; None: options are not checked.
@@ -247,8 +250,8 @@ def unknown(words: List[str], tools: pathlib.Path) -> List[str]:
     if name.endswith((".sh", ".py")) and not (ROOT / words[0]).is_file():
         return [f"{words[0]} is not there"]
     program, rest = (words[0],), words[1:]
-    if name == "hipress-sim" and rest[:1] == ["sweep"]:
-        program, rest = (words[0], "sweep"), rest[1:]
+    if rest[:1] and (name, rest[0]) in SUBCOMMANDS:
+        program, rest = (words[0], rest[0]), rest[1:]
     elif tuple(words[:3]) in MODULES:
         program, rest = tuple(words[:3]), rest[2:]
         script = next((index for index, word in enumerate(rest) if word.endswith(".py")), len(rest))

@@ -57,6 +57,7 @@ def verified(count: int):
 #: What must have come of a page's commands.
 CHECKS = {
     "README.md": readme,
+    "docs/arithmetic.md": prints("hgx-h100", "more hosts pay up to 4"),
     "docs/broadcast.md": prints("verified: yes", "from", files=("weights.yaml", "broadcast.png")),
     "docs/cluster.md": verified(1),
     "docs/collectives.md": prints("p5.48xlarge", "a3_mega"),
