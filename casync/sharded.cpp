@@ -191,7 +191,7 @@ class ShardedExpansion {
             .ready = {}};
   }
 
-  /// What a unit's topology does among the nodes of each group.
+  /// Expands a unit by its topology among the nodes of each group.
   Ids in_messages(std::uint32_t unit, std::uint8_t group, Ids& last,
                   std::initializer_list<const Ids*> behind) {
     return in_messages(*layout_.units[unit].topology, work_of(unit), group, last, behind);

@@ -12,7 +12,7 @@
 
 namespace hipress::casync {
 
-/// What a topology is a way of doing with a unit's values on all nodes.
+/// Result that a topology brings about for a unit's values on all nodes.
 enum class Operation : std::uint8_t {
   kMean,           ///< every node ends with the mean of all
   kBroadcast,      ///< every node ends with the root's
@@ -93,10 +93,10 @@ struct Topology {
 /// All rows, the project's own first.
 std::span<const Topology* const> topologies();
 
-/// Those of them that are not registered: the table in topologies/.
+/// Built-in rows: the table in topologies/.
 std::span<const Topology* const> own_topologies();
 
-/// By what a plan's gradients travel.
+/// Topologies of a plan: of compressed gradients, and of raw ones.
 struct TopologyPair {
   const Topology* encoded = nullptr;
   const Topology* raw = nullptr;
@@ -105,8 +105,8 @@ struct TopologyPair {
   /// How often a gradient is then encoded on its way: factors, which travel as raw values do, once.
   int encodings_of(const Algorithm& algorithm, std::uint32_t nodes) const;
 };
-/// Of a plan with these (Plan::topology, Plan::raw_topology, which may be empty).
-/// std::invalid_argument for a name that there is not.
+/// The pair of a plan with Plan::topology and Plan::raw_topology, which may be empty.
+/// std::invalid_argument for an unknown name.
 TopologyPair topologies_of(std::string_view topology, std::string_view raw_topology);
 
 /// Those of an operation.

@@ -6,8 +6,8 @@
 
 #include "casync/task_graph.hpp"
 
-/// What a topology tells callers that never expand it: the coarse pattern by which searches rank
-/// plans, and the terms of the lower bound (docs/bound.md derives them). All times are in
+/// Models of topologies for callers that never expand them: the coarse pattern by which searches
+/// rank plans, and the terms of the lower bound (docs/bound.md derives them). All times are in
 /// picoseconds, as doubles.
 namespace hipress::casync {
 

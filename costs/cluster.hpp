@@ -188,8 +188,8 @@ Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes);
 /// How many nodes a cluster YAML says that it has; none: it does not say.
 std::optional<std::uint32_t> nodes_of_cluster(const std::string& path);
 
-/// What counts where a cluster file and its reader both say a number of nodes: both, which must
-/// then be the same, or the reader's, as in a what-if.
+/// Rule for a number of nodes that both a cluster file and its reader give: they must agree, or
+/// the reader's wins, as in a what-if.
 enum class NodeCount : std::uint8_t { kOne, kAsAsked };
 
 /// Reads a cluster YAML (docs/profiles.md lists the keys); what it does not say is taken from the

@@ -35,11 +35,11 @@ using ByGeneration = std::array<double, kGenerations>;
 constexpr ByProtocol kLaunch_us = {8, 19, 24}, kHop_us = {1.8, 3.5, 4.4}, kPost_us = {1.5, 5.5, 14};
 /// A step of a tree in a host.
 constexpr ByProtocol kTreeHop_us = {1.8, 1.9, 4.4};
-/// Of NVLink's rate, in rings; and what each byte takes besides (ps), as it is read and written.
+/// Share of NVLink's rate that rings reach, and the time for reading and writing a byte, in ps.
 constexpr ByGeneration kRingShare = {0.88, 0.976, 0.844, 0.87}, kTouch_ps = {0, 1.65, 0.18, 0.1};
-/// Of NVLink's rate in trees, whose GPUs take in each byte twice.
+/// Share of NVLink's rate that trees reach. Their GPUs take in each byte twice.
 constexpr double kTreeShare = 0.8;
-/// Of NVLink's rate where the switch sums and copies. Each GPU then moves 1 + 1/n of the bytes.
+/// Share of NVLink's rate with NVLS, where each GPU moves 1 + 1/n of the bytes.
 constexpr ByGeneration kSwitchShare = {0, 0, 0.675, 0.58};
 constexpr ByGeneration kSwitchFill_us = {0, 0, 5, 9};
 constexpr double kSwitchLaunch_us = 29;
@@ -49,7 +49,8 @@ constexpr double kLowLatencyIntel = 39, kLowLatencyOther = 30;
 /// LL128's share of the rate within a host, and between hosts.
 constexpr ByGeneration kWordsInHost = {0.75, 0.77, 0.92, 0.8};
 constexpr double kWordsBetween = 0.9;
-/// The pipeline of protocol Simple between hosts fills first: a constant and so many latencies.
+/// Time in which the pipeline of protocol Simple fills between hosts: a constant and a number of
+/// latencies.
 /// With the switch the library adapts its chunks, so that short ones fill faster.
 constexpr double kFill_us = 160, kFillLatencies = 12;
 constexpr double kChunk_us = 5.5, kChunkLatencies = 2;
@@ -57,7 +58,7 @@ constexpr double kChunk_us = 5.5, kChunkLatencies = 2;
 constexpr double kWordsChunk_us = 6;
 /// NVLS trees move a little less inside a host than NVLS.
 constexpr double kSwitchTreeShare = 0.97;
-/// Of messages of an all-to-all, each.
+/// Overhead of each message of an all-to-all.
 constexpr double kMessage_us = 2;
 
 /// Everything that the ways of one collective are computed from.
@@ -76,7 +77,7 @@ struct Setting {
     if (operation == Operation::kBroadcast) return n();
     return (operation == Operation::kAllReduce ? 2 : 1) * (n() - 1);
   }
-  /// What passes each link of a ring, per byte.
+  /// Bytes that pass each link of a ring, per byte of the collective.
   double ring_load() const { return operation == Operation::kBroadcast ? 1 : steps() / n(); }
   double steps_between() const {
     if (!spans_hosts()) return 0;
@@ -84,10 +85,10 @@ struct Setting {
   }
   /// Levels of a tree over the hosts.
   double levels() const { return std::bit_width(ranks.hosts - 1); }
-  /// How many times a host sends each byte in a double binary tree over the hosts: every host is a
-  /// leaf of one tree, and inside the other, where it has up to two children.
+  /// Times that a host sends each byte in a double binary tree over the hosts. Every host is a leaf
+  /// of one tree and an inner node of the other, with up to two children.
   double tree_load() const { return hosts() == 2 ? 1 : hosts() == 3 ? 1.5 : 2; }
-  /// Of a host's cards, those of the GPUs that take part. GB/s.
+  /// Rate of the cards whose GPUs take part, of one host, in GB/s.
   double cards_gb() const {
     return ranks.host_bandwidth.value_or(machine.host_bandwidth()) / kGiga * ranks.per_host() /
            machine.gpus;

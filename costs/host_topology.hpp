@@ -32,7 +32,7 @@ struct HostTopology {
 /// off, one without GPUs, links or cards of GPUs that are not there.
 HostTopology read_host_topology(const std::string& path);
 
-/// What a person knows beyond the file.
+/// Facts that the file lacks and a person gives.
 struct TopologyOptions {
   std::string like;     ///< machine that has the rest; empty: a starter machine of such GPUs
   double rate = 0;      ///< of a card, bytes per second; 0: the file's, else the other machine's

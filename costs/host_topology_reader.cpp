@@ -39,7 +39,7 @@ struct Card {
   bool beside_gpu = false;
 };
 
-/// What both formats say.
+/// Content of a file of either format.
 struct Parts {
   std::map<std::string, Gpu> gpus;
   std::map<std::string, Card> cards;
@@ -72,7 +72,7 @@ int cores_of(const std::set<int>& threads) {
   return ranges > 1 ? count / 2 : count;
 }
 
-/// Those cards that a job uses: devices before what is virtual, those beside GPUs before others,
+/// Chooses the cards that a job uses: physical before virtual ones, then those beside GPUs, then
 /// the fastest.
 void choose_cards(const std::map<std::string, Card>& all, HostTopology& topology) {
   std::vector<Card> cards;

@@ -16,7 +16,7 @@ struct GpuGeneration {
   const char* nvlink_why;  ///< where the share comes from
 };
 
-/// What joins the GPUs of a host.
+/// Kind of fabric that joins the GPUs of a host.
 struct FabricKind {
   const char* name;  ///< "nvswitch"
   const char* help;
@@ -49,7 +49,7 @@ struct Machine {
   std::string kernels;                 ///< profile whose kernels are scaled to memory_bandwidth
   const FabricKind* fabric = nullptr;
   double gpu_bandwidth = 0;  ///< of a GPU into the fabric, one way, bytes per second
-  /// The same to so many GPUs of the host, itself included, where links lead to a few of them.
+  /// Bandwidth among fewer GPUs of the host, by their number, where links lead to a few of them.
   std::map<std::uint32_t, double> part_bandwidth = {};
   const NetworkKind* network = nullptr;
   std::uint32_t cards = 0;       ///< 0: hosts have no network

@@ -225,7 +225,7 @@ void warn_of_replaced_link(const MachineOptions& options, LoadedMachines& machin
   machines.warnings.push_back(std::move(text));
 }
 
-/// How many GPUs a request is about: those of `gpus`, or `nodes`, or all of the hosts.
+/// Number of GPUs that a request is about: `gpus`, or `nodes`, or all of the hosts.
 Ranks ranks_of(const MachineOptions& options, const Machine& machine, std::uint32_t nodes) {
   if (options.gpus > 0 && nodes > 0 && options.gpus != nodes) {
     throw io::InputError(

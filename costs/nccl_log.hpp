@@ -10,7 +10,7 @@
 
 namespace hipress::costs {
 
-/// What a run of nccl-tests or rccl-tests measured.
+/// Measurements of a run of nccl-tests or rccl-tests.
 struct NcclLog {
   std::string test;  ///< its program: "all_reduce_perf"
   Operation operation = Operation::kAllReduce;

@@ -51,7 +51,7 @@ struct LinkCosts {
   double core_factor_interrupting = 1;  ///< times core_s_per_byte: what a byte costs that
                                         ///< interrupts long codec tasks (casync::kOfLongSlice)
   std::int64_t burst_bytes = 0;  ///< a port that has idled lets so much through at once; 0: none
-  /// Of a collective on hosts of a machine (Profile::machine).
+  /// Placement of a collective's ranks on hosts of a machine (Profile::machine).
   struct Span {
     std::uint32_t hosts = 0;    ///< over which its ranks are spread evenly; 0: not known
     std::uint32_t rails = 1;    ///< GPUs of each rank, which take shares of the bytes

@@ -32,8 +32,8 @@ constexpr std::array<DtypeRow, 5> kDtypes = {{
     {"fp16", {"fp16", "fp16"}, Dtype::kFloat16, 2, 0.68},
 }};
 
-/// What backward computes again: shares of forward's products, of its attention and of the rest;
-/// and the share of the values that forward keeps.
+/// Activation checkpoints: the shares of forward's products, attention and rest that backward
+/// computes again, and the share of the values that forward keeps.
 struct CheckpointRow {
   std::string_view name;
   double products, attention, values, kept;
@@ -157,7 +157,7 @@ Passes passes_of(const Model& model, double units, double positions, const Dtype
   return all;
 }
 
-/// How much longer a pass is among several ranks.
+/// Factor by which a pass takes longer among several ranks.
 double waiting(const Rates& rates, double pass_s, double kernels_s) {
   if (rates.gpus == 1) return 1;
   const double of_host = std::clamp(pass_s / kernels_s, 1.0, kMostOfHost);

@@ -10,7 +10,7 @@
 
 namespace hipress::models {
 
-/// What a rank computes on, and with how many others.
+/// Rates of the device of a rank, and the number of ranks.
 struct Rates {
   std::string name = {};                    ///< of the machine
   std::map<std::string, double> peak = {};  ///< dense operations per second, by dtype

@@ -18,8 +18,7 @@ const char* to_string(Dtype dtype);  ///< "float32", "float16", "bfloat16"
 /// as it is sends it; empty for fp32.
 std::string_view cast_of(Dtype dtype);
 
-/// What forward does for one unit of its model (a token, an image), as far as a tensor is part of
-/// it.
+/// A tensor's part of a forward pass over one unit of its model (a token, an image).
 struct Work {
   double flops = 0;      ///< of matrix products and convolutions
   double attention = 0;  ///< floating-point operations for each position that a token attends to

@@ -57,7 +57,7 @@ void double_rate(Link& link) {
   if constexpr (requires { link.bandwidth_both_ways; }) link.bandwidth_both_ways *= 2;
 }
 
-/// Of a link between nodes or within hosts.
+/// Keys of a link between nodes or within hosts.
 constexpr Key<costs::LinkCosts> kLinkKeys[] = {
     {"bandwidth", double_rate},
     {"rate", double_rate},
@@ -228,7 +228,7 @@ std::string no_messages(const Effect& of) {
                                              : "one node has nobody to send to";
 }
 
-/// Of the request's plan, with another topology or algorithm.
+/// The context of the request's plan, with another topology or algorithm.
 plans::PlanContext context_of(const Effect& of, std::string_view topology, std::string algorithm) {
   // The plan has been read: what it brings was found trusted then.
   const SimulateRequest& request = of.request;

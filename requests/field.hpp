@@ -33,7 +33,7 @@ struct NumberBounds {
   double least = 0, most = 0;
 };
 
-/// Names of the fields that a request was given. A default that does not count misleads nobody.
+/// Names of the fields that a request was given. Defaults are not among them.
 using GivenFields = std::set<std::string, std::less<>>;
 
 /// A case in which a field does not count: the reason, empty in other cases. An empty function is

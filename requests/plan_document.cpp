@@ -180,7 +180,7 @@ struct Learnt {
   std::optional<double> today_to_loss_s;
 };
 
-/// None without a pilot, or where the pilot does not know the plan.
+/// The pilot's answer; empty without a pilot, or if it does not know the plan.
 std::optional<Learnt> learnt_of(const Planned& planned) {
   const Advice& advice = planned.advice;
   if (advice.problem == nullptr || !advice.problem->learning) return std::nullopt;

@@ -14,17 +14,18 @@
 /// Fields of several requests, each declared once: they hold what the libraries take.
 namespace hipress::requests {
 
-/// Of the machines. `without_profile` says in the help what happens if no profile is given, and
-/// `idle` when one that is given has no effect.
+/// Adds the fields of machines. `without_profile` says in the help what happens if no profile is
+/// given, and `idle` when one that is given has no effect.
 void add(Fields& fields, costs::MachineOptions& options, std::string_view without_profile,
          const Case& idle = {});
 
-/// Of a model's times, which are refused in that case; empty: in none.
+/// Adds the fields of a model's times. They are refused in the case; empty: never.
 void add(Fields& fields, models::TimeOptions& options, const Case& refusal = {});
-/// Of a job whose computation is derived; all but `dtype` are refused in that case.
+/// Adds the fields of a job whose computation is derived. All but `dtype` are refused in the case.
 void add_job(Fields& fields, models::TimeOptions& options, const Case& refusal = {});
 
-/// What is changed of a plan. `why_idle` says of a field why it has no effect; empty: it has one.
+/// Adds the fields that change a plan. `why_idle` says why a field has no effect; empty: it has
+/// one.
 void add(Fields& fields, plans::PlanOptions& options,
          const std::function<std::string(std::string_view name)>& why_idle = {});
 

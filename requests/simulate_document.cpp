@@ -207,7 +207,7 @@ void fill_times(Record& record, const Scenario& scenario, const Prediction& pred
       "`iteration_s` less `compute_s`");
 }
 
-/// Where the time goes, and what parts of machines do.
+/// Adds the critical path, and the utilisation of parts of machines.
 void fill_parts(Record& record, const Scenario& scenario, const Prediction& prediction) {
   record.object("replicas", prediction.replicas, "Of `replicas`: iterations with jitter",
                 fill_replicas);

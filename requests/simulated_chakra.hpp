@@ -18,7 +18,7 @@ struct SimulatedChakra {
   }
 };
 
-/// What --json prints.
+/// The document that --json prints.
 io::Document document(const SimulatedChakra& simulated);
 
 }  // namespace hipress::requests

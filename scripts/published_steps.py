@@ -25,7 +25,7 @@ SHARDED_PLANS = {"bf16": "bf16", "bf16, fp32 reductions": "mixed"}
 CHECKPOINTS = {"": "none", "false": "none", "true": "full", "none": "none", "selective": "selective", "full": "full"}
 ALL_AT_ONCE = ["--bulk-threshold", "1TiB", "--bulk-limit", "1TiB"]
 
-#: How close a calibrated row must be met.
+#: Relative error within which a calibrated row must be met.
 TOLERANCE = 2e-4
 MOST_STEPS = 12
 

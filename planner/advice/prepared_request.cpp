@@ -112,7 +112,7 @@ void PreparedRequest::read_machines() {
   problem.machines = &*machines;
 }
 
-/// Leaves of the algorithms that nobody asked for those that the profile has costs of.
+/// Drops default algorithms of which the profile has no costs.
 void PreparedRequest::keep_profiled() {
   if (problem.profile == nullptr && !search.simulates) return;
   const auto left = std::erase_if(problem.algorithms, [&](const std::string& name) {

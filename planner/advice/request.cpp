@@ -37,7 +37,7 @@ constexpr std::uint32_t kDefaultNodes = 16;  // SeCoPa.py's
 /// jobs compute in bf16.
 constexpr const char* kSafe = "int8block,fp16";
 constexpr const char* kSafeInShards = "int8block,bf16";
-/// Where `coarsest` asks for more: one of each place in the order of accuracy.
+/// One algorithm of each place in the order of accuracy, for requests with `coarsest`.
 constexpr const char* kOfEachPlace = "int8block,fp16,int4block,terngrad,onebit";
 /// Published with SeCoPa.
 constexpr const char* kPublished = "onebit,fp16";

@@ -34,7 +34,7 @@ struct Request {
   costs::MachineOptions machines;   ///< none named: those that SeCoPa was published with
   models::TimeOptions times;        ///< that the model has not, or that are scaled
   std::string wrap = {};            ///< as models::wrap() takes it; empty: layers as the model says
-  /// That the plan may use, with commas; or none. Empty: the pilot's, else those of the search.
+  /// Algorithms that the plan may use, with commas, or none. Empty: algorithms_of().
   std::string algorithms;
   std::string pilot;                                      ///< file of hipress.pilot; empty: none
   std::string coarsest;                                   ///< empty: any

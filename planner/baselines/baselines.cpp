@@ -160,7 +160,7 @@ AffordableTime time_of(const Problem& problem, const casync::Plan& plan, sim::Tr
   }
 }
 
-/// What a baseline may be with one topology, all of which are to be simulated.
+/// Variants of a baseline with one topology. All of them are simulated.
 std::vector<casync::Plan> plans_of(const BaselineRow& row, const Problem& problem) {
   std::vector<casync::Plan> plans = {row.make(problem)};
   if (plans.front().decisions.empty()) return {};

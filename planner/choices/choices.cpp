@@ -69,7 +69,7 @@ std::int8_t as_it_is(std::vector<casync::Algorithm>& algorithms, const models::G
   return cast.empty() ? casync::kRaw : index_of(algorithms, std::string(cast));
 }
 
-/// What a topology that sends_raw_alone() can carry compressed: factors.
+/// Adds factors, the only compressed form that a topology which sends_raw_alone() carries.
 void add_whole(const Problem& problem, Choices& choices) {
   if (problem.nodes == 1) return;
   for (const std::string& name : problem.algorithms) {
@@ -137,7 +137,7 @@ std::vector<sim::TransferOrder> orders(const Problem& problem) {
   return {sim::TransferOrder::kReady};
 }
 
-/// How gradients may travel: a topology for all, or, where it may be chosen, one for compressed
+/// Topologies that gradients may take: one for all, or, where it may be chosen, one for compressed
 /// gradients and the library's all-reduce for raw ones. The library's alone is the latter with
 /// everything raw. With a topology of encoded messages alone, raw ones may go by any other.
 struct Ways {

@@ -9,8 +9,8 @@
 #include "casync/plan.hpp"
 #include "models/model.hpp"
 
-/// What compression costs in steps: measured by a pilot (python -m hipress.pilot), predicted for
-/// plans that no pilot has trained.
+/// The cost of compression in steps: measured by a pilot (python -m hipress.pilot), and predicted
+/// for plans that no pilot has trained.
 namespace hipress::planner {
 
 /// Steps that a plan needs for a loss over those that DDP needs for it, with the ends of the 10–90
@@ -24,12 +24,12 @@ struct StepsRatio {
 /// One algorithm, or one plan file, that a pilot has trained with.
 struct PilotRow {
   StepsRatio ratio;
-  /// Of each gradient that it compressed, by name: what one step's messages lose of its squared
-  /// norm, summed over the pilot's points.
+  /// Squared relative error of each gradient that it compressed, by name, summed over the steps at
+  /// which the pilot measured it.
   std::map<std::string, double> lost;
 };
 
-/// What a pilot measured.
+/// Results of a pilot.
 struct Learning {
   std::string path;                      ///< the pilot's file
   std::int64_t steps = 0;                ///< of DDP, to whose loss ratios refer
@@ -50,7 +50,7 @@ struct Learning {
   /// All algorithms that have a ratio: rows that are no plan files.
   std::vector<std::string> algorithms() const;
 
-  /// Those of a list that have a ratio, in its order.
+  /// The part of a list that has ratios, in its order.
   std::vector<std::string> known(const std::vector<std::string>& algorithms) const;
 
   /// Lists of algorithms to search with, one for each ratio: those that slow learning by no more.
@@ -58,7 +58,8 @@ struct Learning {
   std::vector<std::vector<std::string>> bounded(const std::vector<std::string>& algorithms) const;
 };
 
-/// Reads a pilot's file. io::InputError with file and line for what is none, or is of no steps.
+/// Reads a pilot's file. io::InputError with file and line for any other file, and for
+/// one without a ratio.
 Learning read_pilot(const std::string& path);
 
 /// True if the algorithm is known not to slow learning without a pilot: it gives up no more than

@@ -94,11 +94,11 @@ bool allows(const Problem& problem, const casync::Plan& plan);
 /// of encoded messages alone only where an algorithm's are sparse.
 std::vector<std::string> topologies_of(const Problem& problem);
 
-/// Whether the topology, a row of casync::topologies() or "best", can carry nothing but raw values:
-/// gradients that are not compressed, and factors.
+/// True if the topology, a row of casync::topologies() or "best", carries raw values alone:
+/// uncompressed gradients, and factors.
 bool sends_raw_alone(const std::string& topology);
 
-/// Whether a gradient is not fp32, so that a topology that sends_raw_alone() cannot carry it.
+/// True if some gradient is not fp32. A topology that sends_raw_alone() cannot carry it.
 bool has_half_precision(const models::Model& model);
 
 /// The algorithm of that name sends factors of whole gradients, which are averaged.

@@ -17,7 +17,7 @@ struct SecopaChoice {
   double cost = 0;
 };
 
-/// Whether there are formulas for a topology.
+/// True if SeCoPa has formulas for the topology.
 bool secopa_knows(std::string_view topology);
 
 /// SeCoPa's decision for one gradient of `elements` among `nodes`, by the formulas for `topology`

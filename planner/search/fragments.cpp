@@ -68,7 +68,7 @@ class FragmentSearch {
 
   bool has_time() const { return !budget_.interrupted() && budget_.share() < 1; }
 
-  /// None where the topology cannot carry the plan, or there is no time left to simulate it.
+  /// Simulated time of a step; empty if the topology cannot carry the plan or no time is left.
   std::optional<double> step_s(const casync::Plan& plan) {
     try {
       budget_.count(1);

@@ -124,7 +124,7 @@ class Evaluator {
   std::vector<std::optional<Sent>> sent_;   // by gradient and, raw first, algorithm
   const Candidate* candidate_ = nullptr;
   std::vector<std::size_t> first_option_;  // per gradient: its first place in what follows
-  /// Of gradients on their own, by topology and fidelity; null: not looked up yet.
+  /// Patterns of ungrouped gradients, by topology and fidelity; null: not looked up yet.
   std::map<std::pair<const casync::Topology*, Fidelity>, std::vector<const Pattern*>> singles_;
 };
 

@@ -713,8 +713,8 @@ class Hook:
         self.engine.discard()
 
     def statistics(self) -> Dict[str, float]:
-        """How much compression holds back on this rank, by gradient that keeps a residual of its own: the norm of the residual over
-        that of the gradient that was applied last. Call it between steps, now and then: it takes a pass over residuals and
+        """The residual of each gradient that keeps one of its own on this rank: its norm over the norm of the gradient that was
+        applied last. Call it between steps, now and then: it takes a pass over residuals and
         gradients. A ratio that grows through training, or is far above that of a pilot (docs/learning.md), says that steps send
         less than they should. Error if the job has failed."""
         if self._failure is not None:

@@ -23,7 +23,7 @@ from hipress._library import Gradient
 from hipress._pilot_file import Row
 
 _Path = Union[str, "os.PathLike[str]"]
-#: What plans are compared with.
+#: The plan that others are compared with.
 DDP = "none"
 #: Steps of the run that repeats the first, and how far its losses may be from that run's, as a share of them.
 _REPEATED_STEPS, _REPEATED_WITHIN = 20, 1e-3
@@ -56,7 +56,7 @@ class Request:
         _model_file.require_writable(self.output, *([] if self.is_module else [self.script[0]]))
 
     def key(self) -> Row:
-        """What a file's finished runs must be of, to be kept."""
+        """Values of a pilot that a file must have for its runs to be kept."""
         return {"schema": _pilot_file.SCHEMA, "script": shlex.join(self.script),
                 "digest": "" if self.is_module else _digest(self.script[0]), "ranks": self.ranks, "steps": self.steps}
 
@@ -162,7 +162,7 @@ class _Process:
             return 0
 
     def result(self) -> Row:
-        """What the run has told. Error, with the end of its output, if it failed; InvalidRequest for a script that cannot be
+        """The run's result. Error, with the end of its output, if it failed; InvalidRequest for a script that cannot be
         piloted."""
         try:
             told = json.loads((self._folder / "result.json").read_text())
@@ -197,7 +197,7 @@ class Pilot:
         self._said = time.monotonic()
 
     def _known(self) -> Row:
-        """What the file has of this pilot. InvalidRequest if it is of another one."""
+        """The document of the file, with this pilot's keys. InvalidRequest if it is of another one."""
         key, found = self._request.key(), _pilot_file.read(self._request.output)
         for name, value in key.items():
             if found and found.get(name) != value:

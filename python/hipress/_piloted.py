@@ -210,7 +210,7 @@ def _squared(tensors: List[torch.Tensor]) -> float:
 
 
 class _Training:
-    """What both ways of training have in common: the losses of a step, and the optimizers that step together."""
+    """The common part of both ways of training: the losses of a step, and the optimizers that step together."""
 
     def __init__(self, job: Dict[str, Any], recorder: Recorder) -> None:
         self.job, self.recorder = job, recorder
@@ -434,7 +434,7 @@ class _Watch:
         self.called.append(module)
 
     def named_parameters(self) -> List[Any]:
-        """What optimizers train, by the names that attach() gives them, from the last to the first. Ends the search for
+        """The tensors that optimizers train, by the names that attach() gives them, from the last to the first. Ends the search for
         modules."""
         self._handle.remove()
         held = _trained.held_by(self.alive())
@@ -556,7 +556,7 @@ class Run:
         torch.optim.Optimizer.__init__ = create
 
     def _watch_schedules(self) -> None:
-        """Where ranks take turns, has a schedule that advances in each turn do so in the last one of a step alone. One that
+        """Lets a schedule that advances in every turn do so in the last turn of a step alone. One that
         advances after several turns, as after an epoch, is left alone."""
         seen: Any = weakref.WeakKeyDictionary()  # turns that had ended at a schedule's last call
         inside = [False]
@@ -646,7 +646,7 @@ class Run:
             torch.Generator = Generator
 
     def finish(self) -> Dict[str, Any]:
-        """What the run tells. Refusal if it is not of all steps."""
+        """The result of the run. Refusal if it is not of all steps."""
         training, recorder = self.training, self.recorder
         if training is None:
             raise Refusal("no loss was found: backward() was not called in the script's own process. Processes that it starts "

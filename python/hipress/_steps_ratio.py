@@ -123,7 +123,7 @@ def _at(curve: Sequence[float], steps: float) -> float:
 
 
 def _minimum(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function with one minimum in an interval has it, by golden sections."""
+    """The minimum of a function that has one in the interval, by golden sections."""
     for _ in range(30):
         one, other = low + 0.382 * (high - low), low + 0.618 * (high - low)
         low, high = (low, other) if function(one) < function(other) else (one, high)
