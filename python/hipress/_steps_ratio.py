@@ -88,7 +88,8 @@ def of_curves(ddp: Sequence[float], plan: Sequence[float]) -> Ratio:
     for step in range(max(1, round(after / 2)), int(after) + 1):
         reached, earlier = steps_to(curve, reference[step - 1]), steps_to(reference, reference[step - 1])
         around += [reached / earlier] if reached is not None and earlier is not None else []
-    return Ratio(ratio, min(_quantile(around, 0.1), ratio), max(_quantile(around, 0.9), ratio), after)
+    deciles = statistics.quantiles(around if len(around) > 1 else around * 2, n=10, method="inclusive")
+    return Ratio(ratio, min(deciles[0], ratio), max(deciles[-1], ratio), after)
 
 
 def _end(reference: Sequence[float]) -> float:
@@ -150,14 +151,6 @@ def over_seeds(found: Sequence[Ratio]) -> Ratio:
     high = max(mean + half, statistics.fmean(math.log(one.p90 or 1.0) for one in reached))
     return Ratio(math.exp(mean), math.exp(low), math.exp(high) if len(reached) == len(found) else None,
                  statistics.fmean(one.after or 0.0 for one in reached))
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
 
 
 #: Shares of a run's steps: of the losses that a loss is compared with, and of the steps that it has to stay above them.
