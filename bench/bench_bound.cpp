@@ -1,6 +1,5 @@
 // How far plans of models with few large gradients are above their lower bound, one line for each
-// random instance; with --exact also how far above the proven best of a smaller option set both
-// are, which says whether plan or bound is at fault.
+// random instance.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +7,6 @@
 
 #include "planner/baselines/baselines.hpp"
 #include "planner/bound/bound.hpp"
-#include "planner/search/exhaustive.hpp"
 #include "planner/search/timeline_search.hpp"
 #include "tests/planner/few_large.hpp"
 #include "tools/frame.hpp"
@@ -23,7 +21,6 @@ struct Asked {
   std::int64_t evaluations = 2000;
   std::size_t branch_nodes = 30;  ///< as hipress-plan
   std::uint32_t most_gradients = 12, most_nodes = 16;
-  bool exact = false;
 };
 
 double percent(double found_s, double bound_s) { return 100 * planner::gap(found_s, bound_s); }
@@ -42,15 +39,6 @@ double planned_s(const planner::Problem& problem, const planner::Choices& choice
                                         found.transfer_order);
 }
 
-/// Of the options that the exhaustive search knows: plan over best, best over bound.
-void print_exact(const planner::Problem& problem, const Asked& asked) {
-  const planner::Choices choices = planner::exhaustive_choices(problem);
-  const double best_s = planner::find_optimum(problem, choices).iteration_s;
-  fmt::print("   K = 1 or N: plan {:6.2f} %, bound {:6.2f} %",
-             percent(planned_s(problem, choices), best_s),
-             percent(best_s, bound_of(problem, choices, best_s, asked)));
-}
-
 int run(const Asked& asked) {
   std::vector<double> gaps;
   for (std::uint64_t seed = asked.first; seed <= asked.last; ++seed) {
@@ -61,10 +49,8 @@ int run(const Asked& asked) {
     const planner::Choices choices = planner::make_choices(problem);
     const double found_s = planned_s(problem, choices);
     gaps.push_back(percent(found_s, bound_of(problem, choices, found_s, asked)));
-    fmt::print("{:>4} {:<36} {:9.3f} ms {:6.2f} %", seed, instance.describe(), found_s * 1e3,
+    fmt::print("{:>4} {:<36} {:9.3f} ms {:6.2f} %\n", seed, instance.describe(), found_s * 1e3,
                gaps.back());
-    if (asked.exact) print_exact(problem, asked);
-    fmt::print("\n");
     std::fflush(stdout);
   }
   std::sort(gaps.begin(), gaps.end());
@@ -81,7 +67,7 @@ int main(int argc, char** argv) {
   return hipress::tools::run_tool(
       argc, argv,
       {"bench_bound", "Gaps between plans and lower bounds of models with few large gradients.",
-       "bench_bound --network port --exact"},
+       "bench_bound --network port"},
       [&](CLI::App& app) {
         app.add_option("--first", asked.first, "seed")
             ->check(hipress::tools::count_from(0))
@@ -101,8 +87,6 @@ int main(int argc, char** argv) {
         app.add_option("--max-nodes", asked.most_nodes, "per instance")
             ->check(hipress::tools::count_from(2, 1024))
             ->capture_default_str();
-        app.add_flag("--exact", asked.exact,
-                     "Also the best plan of the options that --search exhaustive knows");
       },
       [&] { return hipress::bench::run(asked); });
 }

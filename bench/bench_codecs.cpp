@@ -343,8 +343,8 @@ int main(int argc, char** argv) {
             ->check(tools::number_from(0, 3600))
             ->capture_default_str();
         app.add_option("--device", options.device,
-                       "cpu; cuda: the first GPU; fake: a device that the host plays, to see that "
-                       "a GPU's rows can be made (its figures mean nothing)")
+                       "cpu; cuda: the first GPU; fake: a device that the host plays, to test the "
+                       "rows of a GPU (its figures mean nothing)")
             ->check(CLI::IsMember({"cpu", "cuda", "fake"}))
             ->capture_default_str();
         app.add_option("--elements", options.on_device.elements,

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What the communication hook of hipress costs a step.
+"""Measures the overhead of hipress's communication hook per step.
 
 usage: bench_hook.py [--ranks 2] [--gradients 1000] [--elements 100] [--repetitions 7] [--mbits N] [--json FILE]
 
-Two ranks or more on this machine: a backward pass under plain DDP, under PyTorch's all-reduce hook (which is Python too) and under
-hipress with plan `none`, of many small gradients and of eight of a megabyte-sized one each; the reference is 1.15 times the all-reduce
-hook. With --mbits the ranks are on the shaped network of the validation, a host each (root only). One rank: beside a hook that does
-nothing, in one bucket and in a bucket each; the reference is 6 us a gradient.
+Two ranks or more on this machine: times a backward pass under plain DDP, under PyTorch's all-reduce hook (in Python, too) and under
+hipress with plan `none`, for many small gradients and for eight of 4 MB each. The reference is 1.15 times the all-reduce hook. With
+--mbits each rank is on its own host of the validation's shaped network (root only). One rank: compares with a hook that does
+nothing, with all gradients in one bucket and with one bucket each. The reference is 6 us a gradient.
 
-Needs a python3 with torch, and PYTHONPATH and HIPRESS_LIBRARY of a build (docs/pytorch-training.md). Every repetition times some passes
-under each hook in turn; reported are the medians of the repetitions' medians, and the least and largest. Before that, gradients under
-all hooks must be right. JSON as of the other benchmarks."""
+Needs a python3 with torch, and PYTHONPATH and HIPRESS_LIBRARY of a build (docs/pytorch-training.md). Checks the gradients under all
+hooks first. Every repetition times several passes under each hook in turn; the report has the median of the repetitions' medians,
+the least and the largest. The JSON has the form of the other benchmarks."""
 
 import argparse
 import contextlib
@@ -36,15 +36,15 @@ import hipress
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
 from validation.network import INTERFACE, Network, Unavailable  # noqa: E402
 
-#: Microseconds a gradient may cost more than under a hook that does nothing.
+#: Largest overhead per gradient over a hook that does nothing, in us.
 TARGET_US = 6.0
-#: How long a step may take as a multiple of that under PyTorch's all-reduce hook.
+#: Largest time of a step, as a multiple of that under PyTorch's all-reduce hook.
 TARGET_RATIO = 1.15
 LARGE = {"gradients": 8, "elements": 1_000_000}
 
 
 class Sum(torch.autograd.Function):
-    """Uses parameters whose gradients are all ones; backward does next to nothing else."""
+    """Use of parameters whose gradients are all ones, with next to no other work in backward."""
 
     @staticmethod
     def forward(ctx, carried, parameter):
@@ -57,7 +57,7 @@ class Sum(torch.autograd.Function):
 
 
 class Many(torch.nn.Module):
-    """So many parameters of so many elements each."""
+    """Module with `gradients` parameters of `elements` elements each."""
 
     def __init__(self, gradients: int, elements: int):
         super().__init__()
@@ -70,7 +70,7 @@ class Many(torch.nn.Module):
 
 
 def do_nothing(state, bucket):
-    """A hook whose result is there at once."""
+    """Communication hook that does nothing."""
     future = torch.futures.Future()
     future.set_result(bucket.buffer())
     return future
@@ -88,7 +88,7 @@ def backward_s(ddp) -> float:
 
 
 def make(gradients: int, elements: int, bucket_mb: float, hook: str) -> DistributedDataParallel:
-    """With its buckets rebuilt, and its gradients looked at."""
+    """Makes a model under a hook, and runs it until DDP has rebuilt its buckets. Exits if a gradient is wrong."""
     ddp = DistributedDataParallel(Many(gradients, elements), bucket_cap_mb=bucket_mb)
     HOOKS[hook](ddp)
     for _ in range(5):
@@ -101,7 +101,7 @@ def make(gradients: int, elements: int, bucket_mb: float, hook: str) -> Distribu
 
 
 def measure(hooks: tuple, gradients: int, elements: int, bucket_mb: float, passes: int, repetitions: int) -> dict:
-    """Per hook, microseconds a step: the median of each repetition."""
+    """Median time of a step in each repetition, in us, by hook."""
     models = {hook: make(gradients, elements, bucket_mb, hook) for hook in hooks}
     medians = {hook: [] for hook in hooks}
     for _ in range(repetitions):
@@ -112,9 +112,9 @@ def measure(hooks: tuple, gradients: int, elements: int, bucket_mb: float, passe
 
 
 def alone(options: argparse.Namespace) -> list:
-    """Rows of one rank, beside a hook that does nothing."""
+    """Rows of one rank: overhead over a hook that does nothing."""
     rows = []
-    # Buckets are closed once they are full: with one byte each holds one gradient.
+    # DDP closes a bucket once it is full: with a limit of one byte, each holds one gradient.
     for case, bucket_mb in (("one bucket", 1e6), ("a bucket each", 1e-6)):
         found = measure(("no-op", "hipress"), options.gradients, options.elements, bucket_mb, 100, options.repetitions)
         differences = [(ours - theirs) / options.gradients for ours, theirs in zip(found["hipress"], found["no-op"])]
@@ -129,7 +129,7 @@ def alone(options: argparse.Namespace) -> list:
 
 
 def together(options: argparse.Namespace) -> list:
-    """Rows of several ranks, beside DDP and PyTorch's own hook. Each repetition gives a ratio."""
+    """Rows of several ranks: ratios to DDP and to PyTorch's own hook, one for each repetition."""
     rows = []
     small = {"gradients": options.gradients, "elements": options.elements}
     for case, size, passes in (("small", small, 20), ("large", LARGE, 10)):
@@ -148,7 +148,7 @@ def together(options: argparse.Namespace) -> list:
 
 
 def enter(host: str) -> None:
-    """This thread, and those that it starts, are in that network namespace from here on."""
+    """Moves this thread, and those that it starts later, into a network namespace. OSError if it cannot."""
     clone_newnet = 0x40000000
     with open(f"/run/netns/{host}", "rb") as namespace:
         if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), clone_newnet) != 0:
@@ -157,7 +157,7 @@ def enter(host: str) -> None:
 
 
 def serve(rank: int, options: argparse.Namespace, folder: str, hosts: list, results) -> None:
-    """One rank; the first leaves the rows."""
+    """Runs one rank. Rank 0 puts the rows into the queue."""
     if hosts:
         enter(hosts[rank])
     torch.set_num_threads(1)
@@ -189,7 +189,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace) -> list:
-    """The rows; none if a rank failed."""
+    """Runs all ranks, and returns the rows; empty if a rank failed."""
     context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
     results = context.Queue()
     with contextlib.ExitStack() as stack:

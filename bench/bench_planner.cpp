@@ -208,7 +208,7 @@ int main(int argc, char** argv) {
             ->check(hipress::tools::number_from(0, 3600))
             ->capture_default_str();
         app.add_flag("--long", with_long_search,
-                     "compare plans for 1024 nodes with what a minute gives, too");
+                     "also compare plans for 1024 nodes with plans of a minute");
       },
       [&] { return hipress::bench::run_all(json, budget_s, with_long_search); });
 }

@@ -334,18 +334,19 @@ int main(int argc, char** argv) {
       [&](CLI::App& app) {
         app.add_option("--json", choices.json, "also write the rows to this file");
         app.add_option("--device", choices.device,
-                       "cpu, or cuda: time per task alone, of ranks that share the GPU")
+                       "cpu, or cuda: only the time per task, of ranks that share the GPU")
             ->check(CLI::IsMember({"cpu", "cuda"}))
             ->capture_default_str();
         app.add_option("--rendezvous", choices.rendezvous,
-                       "where the processes of a job meet: file:///shared/folder");
+                       "rendezvous of a job's processes: file:///shared/folder");
         app.add_option("--interface", choices.interface, "address to use; default: loopback");
         app.add_option("--network", choices.network, "name of the network, for the rows")
             ->capture_default_str();
-        app.add_option("--megabytes", choices.megabytes, "of the ring's gradient, in 10^6 bytes")
+        app.add_option("--megabytes", choices.megabytes,
+                       "size of the ring's gradient, in 10^6 bytes")
             ->check(hipress::tools::number_from(1, 1e5))
             ->capture_default_str();
-        app.add_option("--rounds", choices.rounds, "of ring and streams in turns")
+        app.add_option("--rounds", choices.rounds, "number of turns of ring and streams")
             ->check(hipress::tools::count_from(1, 1000))
             ->capture_default_str();
       },

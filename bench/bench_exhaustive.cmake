@@ -1,1 +1,0 @@
-hipress_bench(exhaustive LIBRARIES hipress::planner hipress::io)
