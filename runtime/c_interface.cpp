@@ -19,7 +19,7 @@ using namespace hipress;
 
 namespace {
 
-/// Of this thread's last call that failed.
+/// Error of this thread's last failed call.
 struct LastError {
   std::string text;
   int culprit = -1;
@@ -27,7 +27,7 @@ struct LastError {
 };
 thread_local LastError last_error;
 
-/// Messages name fields as requests do; these are members of hipress_options.
+/// Replaces field names of requests in a message by members of hipress_options.
 std::string in_c(std::string message) {
   for (const auto& [field, member] :
        {std::pair<std::string_view, std::string_view>{"`interface`", "`network`"},
@@ -47,13 +47,13 @@ std::vector<std::int64_t> shape_of(const hipress_gradient& gradient) {
   };
   if (count == 0) return {};
   if (count < 0 || count > static_cast<int>(models::kMaxDimensions)) {
-    refuse("give 1 to 16, or 0 where the shape is not known");
+    refuse("give 1 to 16, or 0 if the shape is unknown");
   }
   if (gradient.shape == nullptr) refuse("shape is null; point it at them, or set dimensions to 0");
   return {gradient.shape, gradient.shape + count};
 }
 
-/// Messages and plan files hold a name as it is.
+/// Name of a gradient; std::invalid_argument if messages and plan files cannot hold it unchanged.
 std::string name_of(const hipress_gradient& gradient, std::size_t number) {
   std::string name = runtime::text_of(gradient.name);
   const std::string found = io::unfit_for_name(name);
@@ -86,7 +86,7 @@ hipress_status note_exception() noexcept {
     return note(HIPRESS_LOST, error.what(), error.culprit, has_left ? HIPRESS_LEFT : HIPRESS_FAULT);
   } catch (const io::InputError& error) {
     return note(HIPRESS_INVALID, in_c(error.what()).c_str());
-  } catch (const std::logic_error& error) {  // std::invalid_argument is one
+  } catch (const std::logic_error& error) {  // includes std::invalid_argument
     return note(HIPRESS_INVALID, error.what());
   } catch (const std::exception& error) {
     return note(HIPRESS_FAILED, error.what());
@@ -115,7 +115,7 @@ models::Dtype dtype_of(const hipress_type& type) {
       return models::Dtype::kBfloat16;
   }
   throw std::invalid_argument(fmt::format(
-      "type {} is none of HIPRESS_FLOAT32, HIPRESS_FLOAT16 and HIPRESS_BFLOAT16", number));
+      "type {} is not one of HIPRESS_FLOAT32, HIPRESS_FLOAT16 and HIPRESS_BFLOAT16", number));
 }
 
 std::vector<Gradient> gradients_of(const hipress_gradient* gradients, std::size_t count,

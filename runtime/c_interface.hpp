@@ -13,14 +13,14 @@
 #include "runtime/hipress.h"
 #include "runtime/last_error.hpp"
 
-/// What the functions of hipress.h have in common: how arguments are read, and how what is thrown
-/// becomes a status.
+/// Helpers shared by the functions of hipress.h: reading of arguments, and translation of
+/// exceptions into statuses.
 namespace hipress::runtime {
 
-/// The status of the exception that is being handled, noted for hipress_last_error().
+/// Status of the exception being handled, recorded for hipress_last_error().
 hipress_status note_exception() noexcept;
 
-/// Calls `work`; what it throws becomes a status.
+/// Calls `work` and translates an exception into a status.
 template <class Work>
 hipress_status guarded(const Work& work) noexcept {
   io::allocate_thread_variables();
@@ -44,8 +44,8 @@ T& required(T* argument, const char* name) {
   return *argument;
 }
 
-/// The list at a pointer, which may be null if `count` is 0. Throws std::invalid_argument as
-/// refuse_null() does, and for more than memory can hold, which is what a negative number becomes.
+/// List at a pointer, which may be null if `count` is 0. Throws std::invalid_argument as
+/// refuse_null() does, and for a count beyond memory, such as a converted negative number.
 template <class T>
 std::span<T> list_of(T* list, std::size_t count, const char* name) {
   if (count == 0) return {};
@@ -55,18 +55,18 @@ std::span<T> list_of(T* list, std::size_t count, const char* name) {
                               " can have");
 }
 
-/// Empty for null.
+/// Text at a pointer; empty for null.
 std::string text_of(const char* text);
 
-/// A copy for hipress_free_result(); null without memory.
+/// Copy of `text` for hipress_free_result(); null if out of memory.
 char* copy_of(const std::string& text) noexcept;
 
-/// std::invalid_argument for a number that is no type: a C program may have left any there, and one
-/// that is no enumerator must not be read as one.
+/// Data type of a hipress_type. std::invalid_argument for any other number: a C program may have
+/// stored one, and reading it as an enumerator would be undefined.
 models::Dtype dtype_of(const hipress_type& type);
 
-/// The gradients of a list; `fragments` may be null. std::invalid_argument for an empty list, a
-/// name that is unfit (io/utf8.hpp), dimensions that are none.
+/// Gradients of a list; `fragments` may be null. std::invalid_argument for an empty list, an
+/// unsuitable name (io/utf8.hpp) or invalid dimensions.
 std::vector<Gradient> gradients_of(const hipress_gradient* gradients, std::size_t count,
                                    const std::uint32_t* fragments);
 

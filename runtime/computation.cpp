@@ -16,7 +16,8 @@ void multiply(const float* a, const float* b, float* c, std::int64_t n) {
   }
 }
 
-/// The softmax of one query's products with all keys, from `query` on and in the same columns.
+/// Softmax of one query's products with all keys. `query` and `keys` point to the head's first
+/// column.
 std::vector<double> shares_of_keys(const float* query, const float* keys, std::int64_t n) {
   std::vector<double> shares(static_cast<std::size_t>(n));
   for (std::int64_t key = 0; key < n; ++key) {

@@ -8,7 +8,7 @@
 namespace hipress::runtime {
 namespace {
 
-/// The functions that are called, as cublas_v2.h declares them; 0 is success.
+/// Functions of cublas_v2.h that are used; 0 is success.
 struct Functions {
   int (*create)(void**) = nullptr;
   int (*destroy)(void*) = nullptr;
@@ -45,7 +45,7 @@ class LoadedCublas : public Cublas {
     constexpr int kAsTheyAre = 0;  // CUBLAS_OP_N
     const float one = 1, zero = 0;
     const auto rows = static_cast<int>(n);
-    // cuBLAS reads columns: of the transposed matrices, cᵀ = bᵀ·aᵀ.
+    // cuBLAS is column-major, so it computes cᵀ = bᵀ·aᵀ.
     return functions_.set_stream(handle_, stream) == 0 &&
            functions_.sgemm(handle_, kAsTheyAre, kAsTheyAre, rows, rows, rows, &one, b, rows, a,
                             rows, &zero, c, rows) == 0;

@@ -9,20 +9,20 @@
 
 namespace hipress::runtime {
 
-/// A handle of cuBLAS on the GPU that was current when it was made. The library is looked for when
-/// the program runs, and is not shipped.
+/// cuBLAS handle on the GPU that was current at its creation. The library is loaded at run time and
+/// not shipped.
 class Cublas {
  public:
   virtual ~Cublas() = default;
-  /// c = a·b, square, row by row, in TF32 where the GPU has it; false if cuBLAS could not.
+  /// c = a·b for row-major square matrices, in TF32 where available; false if cuBLAS fails.
   virtual bool multiply(const float* a, const float* b, float* c, std::int64_t n,
                         cudaStream_t stream) = 0;
 };
 
-/// Where it is looked for, the most likely first: where the linker looks, then in CUDA's toolkits.
+/// Candidate files of the library, most likely first: the linker's search path, then CUDA toolkits.
 std::vector<std::string> cublas_libraries();
 
-/// Of the first library that has what is needed and takes the GPU; null: there is none.
+/// Handle of the first usable library; null if no library has all functions and supports the GPU.
 std::unique_ptr<Cublas> make_cublas(const std::vector<std::string>& libraries);
 
 }  // namespace hipress::runtime

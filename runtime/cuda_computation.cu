@@ -1,5 +1,5 @@
-// Kernels of the classes of computation that training has, plain ones: what counts is what they
-// take from codecs and transfers beside them, memory traffic and arithmetic, not the last percent.
+// Plain kernels for the classes of computation in training. They serve to load memory and
+// arithmetic units beside codecs and transfers, so the last percent of speed does not matter.
 
 #include <cuda_runtime.h>
 
@@ -29,13 +29,13 @@ __global__ void activate(const float4* a, const float4* b, float4* c, std::int64
   }
 }
 
-/// The sum over a block's threads, in all of them.
+/// Sum over a block's threads, returned to all of them.
 __device__ float sum_of_block(float value) {
   __shared__ float of_warps[kThreads / kWarp];
   for (int distance = kWarp / 2; distance > 0; distance /= 2) {
     value += __shfl_xor_sync(~0u, value, distance);
   }
-  __syncthreads();  // the last call's sums have been read
+  __syncthreads();  // wait until the last call's sums have been read
   if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = value;
   __syncthreads();
   value = 0;
@@ -45,7 +45,7 @@ __device__ float sum_of_block(float value) {
 
 __device__ float sum_of(float4 values) { return (values.x + values.y) + (values.z + values.w); }
 
-/// A block a row.
+/// One block per row.
 __global__ void sum_rows(const float4* a, const float4*, float* c, std::int64_t n) {
   const float4* const row = a + blockIdx.x * (n / 4);
   float sum = 0;
@@ -58,7 +58,7 @@ __device__ float4 minus(float4 values, float mean) {
   return {values.x - mean, values.y - mean, values.z - mean, values.w - mean};
 }
 
-/// A block a row, which it reads three times; the second and third time from a cache.
+/// One block per row. It reads the row three times, from a cache after the first.
 __global__ void normalise(const float4* a, const float4* b, float4* c, std::int64_t n) {
   const std::int64_t length = n / 4;
   const float4* const row = a + blockIdx.x * length;
@@ -80,13 +80,13 @@ __global__ void normalise(const float4* a, const float4* b, float4* c, std::int6
 }
 
 constexpr int kHead = 64;     ///< columns of a head
-constexpr int kQueries = 64;  ///< rows of c that a block makes
-constexpr int kKeys = 32;     ///< rows of b that it holds at a time
-constexpr int kSide = 16;     ///< threads of a block each way
+constexpr int kQueries = 64;  ///< rows of c per block
+constexpr int kKeys = 32;     ///< rows of b in shared memory at a time
+constexpr int kSide = 16;     ///< threads of a block per dimension
 constexpr int kOwn = kQueries / kSide;
 constexpr int kOwnKeys = kKeys / kSide;
 
-/// Over the kSide threads of a row, in all of them.
+/// Maximum over the kSide threads of a row, returned to all of them.
 __device__ float most_of_row(float value) {
   for (int distance = kSide / 2; distance > 0; distance /= 2) {
     value = fmaxf(value, __shfl_xor_sync(~0u, value, distance, kSide));
@@ -100,8 +100,8 @@ __device__ float sum_of_row(float value) {
   return value;
 }
 
-/// As flash attention does: the softmax of what a block has seen is corrected tile by tile, and no
-/// matrix of products goes through memory. A thread makes rows kOwn·y … and every kSide-th column.
+/// Flash attention: the softmax is corrected tile by tile, so the matrix of products never goes
+/// through memory. A thread computes rows kOwn·y … and every kSide-th column.
 __global__ void attend(const float* a, const float* b, float* c, std::int64_t n) {
   __shared__ float queries[kQueries][kHead + 1];
   __shared__ float keys[kKeys][kHead + 1];

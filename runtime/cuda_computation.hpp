@@ -8,8 +8,8 @@
 
 namespace hipress::runtime {
 
-/// Enqueues on the current GPU what compute_on_host() does, but for a product, which
-/// multiply_on_gpu() makes; n is a multiple of 64.
+/// Enqueues the work of compute_on_host() on the current GPU, except products: see
+/// multiply_on_gpu(). n must be a multiple of 64.
 cudaError_t compute_on_gpu(models::ComputeClass what, const float* a, const float* b, float* c,
                            std::int64_t n, cudaStream_t stream);
 

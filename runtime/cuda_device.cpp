@@ -33,14 +33,14 @@ class CudaDevice : public Device {
  public:
   explicit CudaDevice(int ordinal) : ordinal_(ordinal) {
     use();
-    // What codecs take and give back stays in the pool, so that only the first iteration asks the
-    // driver for it.
+    // Keep freed codec memory in the pool, so that only the first iteration asks the driver for it.
     cudaMemPool_t pool = nullptr;
     check(cudaDeviceGetDefaultMemPool(&pool, ordinal_), "finding its pool of memory");
     std::uint64_t all = UINT64_MAX;
     check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all),
           "keeping temporary memory");
-    // Else the driver may give one stream what another is about to free, and have it wait for that.
+    // Otherwise the driver may reuse memory that another stream is about to free, and make one
+    // stream wait for the other.
     int wait_for_others = 0;
     check(
         cudaMemPoolSetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &wait_for_others),
@@ -48,7 +48,7 @@ class CudaDevice : public Device {
     int least = 0, most = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &most), "asking for priorities");
     for (std::size_t s = 0; s < kStreams; ++s) {
-      // Messages before kernels: a transfer needs few of the GPU's units, but it needs them soon.
+      // Prioritise messages over kernels: a transfer needs few of the GPU's units, but soon.
       const auto stream = static_cast<Stream>(s);
       const bool moves = stream == Stream::kOutbound || stream == Stream::kInbound;
       cudaStream_t made = nullptr;
@@ -115,7 +115,7 @@ class CudaDevice : public Device {
       status = cudaMallocAsync(&memory, static_cast<std::size_t>(bytes), on(streams[i]));
       if (status == cudaSuccess) taken.push_back(memory);
     }
-    // Only now: what one stream gives back, the pool may give to the next one.
+    // Free only after all allocations: the pool could give one stream's memory to the next.
     for (std::size_t i = 0; i < taken.size(); ++i) {
       check(cudaFreeAsync(taken[i], on(streams[i])), "keeping temporary memory");
     }
@@ -125,7 +125,7 @@ class CudaDevice : public Device {
   }
 
   void* handle(Stream stream) override {
-    use();  // what takes the handle works on the current GPU
+    use();  // users of the handle work on the current GPU
     return on(stream);
   }
 
@@ -207,9 +207,10 @@ class CudaDevice : public Device {
   }
 
  private:
-  /// CUDA's calls are about their thread's current GPU.
+  /// Selects this GPU: CUDA calls refer to the thread's current one.
   void use() { check(cudaSetDevice(ordinal_), "choosing it"); }
-  /// Whether cuBLAS does; each stream has a handle of its own, with memory that it works in.
+  /// Multiplies with cuBLAS; false if it cannot. Each stream has its own handle with its own
+  /// workspace.
   bool multiplies(const float* a, const float* b, float* c, std::int64_t n, Stream stream) {
     auto& cublas = cublas_[static_cast<std::size_t>(stream)];
     if (!cublas) cublas = make_cublas(cublas_libraries());
@@ -220,14 +221,14 @@ class CudaDevice : public Device {
   const int ordinal_;
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> events_;
-  std::array<std::optional<std::unique_ptr<Cublas>>, kStreams> cublas_;  // null: there is none
+  std::array<std::optional<std::unique_ptr<Cublas>>, kStreams> cublas_;  // null: no cuBLAS
   std::vector<void*> device_memory_, pinned_memory_;
 };
 
 }  // namespace
 
 int cuda_devices() {
-  int count = 0;  // which a failure leaves as it is
+  int count = 0;  // unchanged on failure
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 

@@ -1,5 +1,5 @@
-// A matrix product on a GPU: an honest one, whose tiles go through shared memory and registers, but
-// no library's, which would have to be shipped.
+// Tiled matrix product on a GPU, through shared memory and registers. Fallback where cuBLAS, which
+// is not shipped, is missing.
 
 #include <cuda_runtime.h>
 
@@ -10,9 +10,9 @@ namespace hipress::runtime {
 
 namespace {
 
-constexpr int kTile = 64;   ///< rows and columns of c that a block makes
-constexpr int kDepth = 16;  ///< columns of a and rows of b that it holds at a time
-constexpr int kOwn = 4;     ///< rows and columns that a thread makes
+constexpr int kTile = 64;   ///< rows and columns of c per block
+constexpr int kDepth = 16;  ///< columns of a and rows of b in shared memory at a time
+constexpr int kOwn = 4;     ///< rows and columns per thread
 constexpr int kSide = kTile / kOwn;
 
 __global__ void multiply(const float* a, const float* b, float* c, std::int64_t n) {

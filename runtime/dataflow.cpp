@@ -22,7 +22,7 @@ bool needs_message(const Task& task) {
          (task.kind == Kind::kSend && task.algorithm != casync::kRaw);
 }
 
-/// Who wrote the parts of what a Decode gathers, by rank. `writer`: of each buffer.
+/// Writers of the messages that a Decode gathers, by rank. `writer`: writer of each buffer.
 std::vector<TaskId> gathered_by(const TaskGraph& graph, TaskId id,
                                 const std::vector<TaskId>& writer) {
   const std::uint32_t whole = graph.operands[id].reads;
@@ -58,7 +58,8 @@ Dataflow read_dataflow(const TaskGraph& graph) {
   Dataflow flow;
   flow.source.assign(graph.tasks(), casync::kNoIndex);
   flow.fills_message.assign(graph.tasks(), false);
-  std::vector<TaskId> writer(graph.buffers.size(), casync::kNoIndex);  // of a message
+  // Writer of each message buffer.
+  std::vector<TaskId> writer(graph.buffers.size(), casync::kNoIndex);
   const auto is_message = [&](std::uint32_t buffer) {
     return buffer != casync::kNoIndex &&
            graph.buffers[buffer].kind == casync::Buffer::Kind::kMessage;

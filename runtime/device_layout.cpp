@@ -15,11 +15,11 @@ namespace {
 
 using casync::Kind;
 
-/// Of everything in the arenas: what a GPU reads at a time, and more than codecs ask for.
-constexpr std::int64_t kAlignment = 256;
+/// Alignment in the arenas: a GPU's memory transaction, and more than codecs need.
+constexpr std::int64_t kDeviceAlignment = 256;
 
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+std::int64_t device_aligned(std::int64_t bytes) {
+  return casync::round_up(bytes, kDeviceAlignment);
 }
 
 void place_units(const Program& program, DeviceLayout& layout) {
@@ -27,11 +27,12 @@ void place_units(const Program& program, DeviceLayout& layout) {
     const bool kept = !unit.members.empty();
     layout.units.push_back(kept ? layout.unit_bytes : -1);
     const auto bytes = unit.elements * static_cast<std::int64_t>(sizeof(float));
-    if (kept) layout.unit_bytes += aligned(bytes);
+    if (kept) layout.unit_bytes += device_aligned(bytes);
   }
 }
 
-/// Residuals belong to the unit and the role; slices lie in them where they lie in the unit.
+/// Places residuals, one per unit and role. A slice has the same offset in the residual as in the
+/// unit.
 void place_states(const Program& program, DeviceLayout& layout) {
   const std::size_t tasks = program.tasks().size();
   layout.states.assign(tasks, -1);
@@ -40,7 +41,9 @@ void place_states(const Program& program, DeviceLayout& layout) {
   std::map<std::pair<std::uint32_t, casync::Role>, std::int64_t> arrays;
   std::map<std::tuple<std::uint32_t, casync::Role, std::int64_t>, std::int64_t> deferred;
   std::int64_t end = layout.state_begin;
-  const auto take = [&end](std::int64_t bytes) { return std::exchange(end, end + aligned(bytes)); };
+  const auto take = [&end](std::int64_t bytes) {
+    return std::exchange(end, end + device_aligned(bytes));
+  };
   for (std::size_t index = 0; index < tasks; ++index) {
     const LocalTask& local = program.tasks()[index];
     if (local.task.kind != Kind::kEncode) continue;
@@ -48,8 +51,10 @@ void place_states(const Program& program, DeviceLayout& layout) {
     const int count = state_arrays(*program.plan().codecs[algorithm]);
     if (count == 0) continue;
     const casync::Unit& unit = program.layout().units[local.task.gradient];
-    // Rows that a slice of 32 elements begins on 16 bytes in, as the unit's own.
-    const std::int64_t stride = aligned(unit.elements * static_cast<std::int64_t>(sizeof(float)));
+    // Same alignment as the unit: a slice that begins at a multiple of 32 elements is 16-byte
+    // aligned.
+    const std::int64_t stride =
+        device_aligned(unit.elements * static_cast<std::int64_t>(sizeof(float)));
     const auto [array, new_array] = arrays.try_emplace({local.task.gradient, local.task.role}, 0);
     if (new_array) array->second = take(stride * count);
     const auto [place, new_place] =
@@ -64,11 +69,12 @@ void place_states(const Program& program, DeviceLayout& layout) {
 }
 
 std::int64_t bytes_of_lengths(const Program& program) {
-  return aligned(static_cast<std::int64_t>(program.messages().size() * sizeof(std::int64_t)));
+  return device_aligned(
+      static_cast<std::int64_t>(program.messages().size() * sizeof(std::int64_t)));
 }
 
-/// Behind the messages, one for each, if a codec's messages vary. NCCL takes lengths that the host
-/// knows, which is the bound.
+/// Places one length per message, after the messages, if a codec's messages vary in length. NCCL
+/// needs lengths known to the host, and so uses the upper bound.
 void place_lengths(const Program& program, DeviceLayout& layout) {
   const auto& codecs = program.plan().codecs;
   const bool varies = std::any_of(codecs.begin(), codecs.end(),
@@ -82,12 +88,12 @@ std::int64_t temporary_bytes_alone(const Program& program, const LocalTask& loca
   if (local.task.kind != Kind::kEncode && local.task.kind != Kind::kDecode) return 0;
   const kernels::Codec& codec =
       *program.plan().codecs[static_cast<std::size_t>(local.task.algorithm)];
-  // A leader's amount is its batch's.
+  // Not task.amount: a leader's amount is its batch's.
   return codec.temporary_bytes(local.slice.elements,
                                static_cast<std::int64_t>(program.gathered(local).size()));
 }
 
-/// A batch is one call of the codec, which takes for all members at once.
+/// A batch is one call of the codec, which allocates for all members at once.
 std::int64_t temporary_bytes(const Program& program, const LocalTask& leader) {
   std::int64_t bytes = temporary_bytes_alone(program, leader);
   for (const std::uint32_t member : program.members(leader)) {
@@ -96,7 +102,7 @@ std::int64_t temporary_bytes(const Program& program, const LocalTask& leader) {
   return bytes;
 }
 
-/// What a Send's bytes are copied for: those that send the same bytes share a copy.
+/// Places staging copies; Sends of the same bytes share one.
 class StagingPlaces {
  public:
   StagingPlaces(const Program& program, DeviceLayout& layout)
@@ -123,7 +129,7 @@ class StagingPlaces {
  private:
   std::uint32_t add(std::int64_t bytes) {
     layout_.staging.push_back({.offset = layout_.pinned_bytes, .bytes = bytes});
-    layout_.pinned_bytes += aligned(bytes);
+    layout_.pinned_bytes += device_aligned(bytes);
     return static_cast<std::uint32_t>(layout_.staging.size() - 1);
   }
 
@@ -133,7 +139,8 @@ class StagingPlaces {
     return known->second;
   }
 
-  /// Raw: what lies in the slice changes, but not between Sends that wait for the same.
+  /// Staging of a raw slice. The slice's values change, but not between Sends with the same
+  /// predecessors, which share a copy.
   std::uint32_t of_slice(std::uint32_t index, const LocalTask& local) {
     const std::int64_t bytes = local.slice.elements * static_cast<std::int64_t>(sizeof(float));
     if (local.task.kind != Kind::kSend) return add(bytes);
@@ -145,7 +152,7 @@ class StagingPlaces {
 
   const Program& program_;
   DeviceLayout& layout_;
-  std::vector<std::vector<std::uint32_t>> before_;  ///< per task, its predecessors here
+  std::vector<std::vector<std::uint32_t>> before_;  ///< per task: its predecessors on this rank
   std::map<std::uint32_t, std::uint32_t> messages_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::vector<std::uint32_t>>, std::uint32_t>
       slices_;
@@ -163,7 +170,7 @@ DeviceLayout make_device_layout(const Program& program, DeviceTransport transpor
   DeviceLayout layout;
   place_units(program, layout);
   layout.messages = layout.unit_bytes;
-  layout.message_bytes = aligned(program.arena_bytes());
+  layout.message_bytes = device_aligned(program.arena_bytes());
   if (transport == DeviceTransport::kPinned) place_lengths(program, layout);
   layout.state_begin = layout.unit_bytes + layout.message_bytes;
   place_states(program, layout);

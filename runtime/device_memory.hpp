@@ -10,33 +10,33 @@
 
 namespace hipress::runtime {
 
-/// One rank's memory on a device and pinned on the host, as its layout says, and what of it each
-/// task uses. Program and device must outlive it; the device frees the memory.
+/// One rank's memory on a device and pinned on the host, and the part of it that each task uses.
+/// Program and device must outlive it; the device frees the memory.
 class DeviceMemory {
  public:
-  /// Lays everything out; nothing is allocated yet.
+  /// Computes the layout; allocates nothing yet.
   DeviceMemory(const Program& program, Device& device, DeviceTransport transport);
 
-  /// Once, before anything below is asked for. States are zero then. io::RunError with the figures
-  /// if the device has too little.
+  /// Allocates and zeroes the states. Call it once, before the functions below. io::RunError with
+  /// the figures if the device has too little memory.
   void allocate();
 
   const DeviceLayout& layout() const { return layout_; }
-  /// What a task changes: its part of a gradient, or of a bulk group, on the device.
+  /// Slice that a task changes on the device: its part of a gradient or of a bulk group.
   std::span<float> slice(const LocalTask& local) const;
-  /// A message of Program::messages(), on the device.
+  /// Buffer on the device of a message of Program::messages().
   std::span<std::byte> buffer(std::uint32_t message) const;
-  /// What a Send, Recv or AllReduce moves, on the device: a message, or the slice as it is.
+  /// Payload of a Send, Recv or AllReduce on the device: a message, or the raw slice.
   std::span<std::byte> payload(const LocalTask& local) const;
-  /// Where the same passes through pinned memory; of tasks that have a place there.
+  /// Staging of a payload in pinned memory, by its index in the layout.
   std::span<std::byte> staging(std::uint32_t index) const;
-  /// The most bytes of what a Send, Recv or AllReduce moves, or an Encode makes.
+  /// Upper bound in bytes of the payload of a Send, Recv or AllReduce, or of an Encode's message.
   std::int64_t most_bytes(const LocalTask& local) const;
-  /// Where the device says how long a message is that it encoded; null where none varies.
+  /// Device memory for the length of an encoded message; null if no codec's messages vary.
   std::int64_t* length(std::uint32_t message) const;
-  /// The same in pinned memory.
+  /// Copy of the length in pinned memory.
   std::int64_t* pinned_length(std::uint32_t message) const;
-  /// Residuals of an Encode; empty of algorithms without.
+  /// Residuals of an Encode; empty for algorithms without state.
   kernels::State state(std::uint32_t index) const;
 
   /// Enqueues copies of all units from the host to the device, and back. One span per unit.

@@ -14,11 +14,11 @@ namespace {
 
 using casync::Kind;
 
-/// Between two looks at what the device and the mover do. Shorter: the end of an iteration is
-/// noticed sooner, which its measured time does not depend on; longer: fewer calls.
+/// Polling interval for the device and the mover. Shorter: the end of an iteration is noticed
+/// sooner (its measured time does not depend on this); longer: fewer calls.
 constexpr auto kLook = std::chrono::microseconds(50);
 
-/// The same while only the host has something to do, and the device could but fail.
+/// Polling interval while only the host has work, and the device could only fail.
 constexpr auto kSeldom = std::chrono::microseconds(100'000);
 
 std::chrono::nanoseconds from_s(double seconds) {
@@ -53,7 +53,7 @@ DeviceRuntime::DeviceRuntime(transport::Endpoint& endpoint, const Program& progr
     mover_->start();
     issuer_ = io::start_thread([this] { issue_loop(); });
   } catch (...) {
-    stop();  // no destructor does it
+    stop();  // the destructor does not run
     throw;
   }
 }
@@ -74,7 +74,7 @@ void DeviceRuntime::stop() {
     under_way = failure_ || under_way_;
   }
   mover_->end(under_way);
-  work_.device.drain();  // what is called from it is ours
+  work_.device.drain();  // its callbacks use this object
 }
 
 std::uint32_t DeviceRuntime::waits_at_first(const LocalTask& local) const {
@@ -101,10 +101,11 @@ void DeviceRuntime::begin(std::uint64_t iteration) {
   mover_->begin(iteration);
 }
 
-/// The device's origin in the host's time: somewhere between asking for it and seeing it done.
+/// Measures the device's origin in host time. Repeats until recording and observing it are close
+/// together.
 void DeviceRuntime::set_origin() {
   constexpr auto kClose = std::chrono::microseconds(100);
-  constexpr int kTries = 20;  // where something else keeps the thread from looking
+  constexpr int kTries = 20;  // in case the thread is preempted
   for (int i = 0; i < kTries; ++i) {
     const Clock::time_point before = Clock::now();
     work_.schedule.begin();
@@ -119,7 +120,7 @@ void DeviceRuntime::start(Clock::time_point at) {
   under_way_ = true;
   for (std::uint32_t index = 0; index < waits_for_.size(); ++index) {
     const LocalTask& local = program_.tasks()[index];
-    if (is_stepped_computation(index)) continue;  // computed() says when it is done
+    if (is_stepped_computation(index)) continue;  // computed() completes it
     const bool starts = local.task.kind == Kind::kForward ||
                         (waits_at_first(local) == 0 && local.task.kind != Kind::kBackward);
     if (starts) push(index, at);
@@ -189,8 +190,8 @@ void DeviceRuntime::issue_loop() {
   }
 }
 
-/// There is nothing to issue: looks whether computation may begin, and whether the iteration is
-/// over, or never will be.
+/// Called when there is nothing to issue: checks if computation may begin, and if the iteration is
+/// over or stalled.
 void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
   const bool host_is_done = remaining_ == 0;
   lock.unlock();
@@ -223,8 +224,8 @@ void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
     bool blames = false;
     try {
       blames = as_mover([&] { return mover_->may_be_blamed(quiet); });
-      // Nothing that is enqueued here waits for another rank, with NCCL no more: what is not done
-      // holds up all by itself.
+      // No enqueued work waits for another rank (with NCCL: no more). So an unfinished entry itself
+      // is the cause.
       busy = work_.schedule.first_undone();
     } catch (...) {
       fail(std::current_exception());
@@ -235,7 +236,8 @@ void DeviceRuntime::idle(std::unique_lock<std::mutex>& lock) {
   }
   if (failure_ || stopping_ || !ready_.empty()) return;  // meanwhile
   if (host_is_done != (remaining_ == 0)) return;
-  // Tasks, arrivals and gradients wake us up; the device, its library and their failures do not.
+  // Tasks, arrivals and gradients wake this thread; the device, its library and their failures do
+  // not.
   const bool often = host_is_done || !awaited_.empty() || mover_->needs_looks();
   wake_.wait_for(lock, often ? kLook : kSeldom);
 }
@@ -279,7 +281,7 @@ void DeviceRuntime::wait_for(Event event) {
   const auto deadline = Clock::now() + from_s(timeout_s_);
   while (!work_.device.done(event)) {
     if (Clock::now() > deadline) {
-      throw io::RunError(fmt::format("the GPU of rank {} copies gradients for {} s already",
+      throw io::RunError(fmt::format("the GPU of rank {} has been copying gradients for {} s",
                                      program_.node(), timeout_s_));
     }
     std::this_thread::yield();
@@ -295,8 +297,9 @@ void DeviceRuntime::settle_intervals() {
     const Mover::Measured by_host = mover_->by_host(kind);
     if (!by_host.start) interval.start = origin_ + from_s(times.start_s);
     if (!by_host.end) interval.end = origin_ + from_s(times.end_s);
-    if (kind == Kind::kRecv) interval.start = interval.end;   // it marks the arrival
-    interval.start = std::min(interval.start, interval.end);  // of two clocks
+    if (kind == Kind::kRecv) interval.start = interval.end;  // the start marks the arrival
+    // The two ends may come from different clocks.
+    interval.start = std::min(interval.start, interval.end);
   }
 }
 

@@ -25,23 +25,24 @@
 namespace hipress::runtime {
 
 struct DeviceRuntimeOptions {
-  std::uint64_t seed = 1;  ///< of the codecs' random draws
-  /// Seconds without a finished task after which wait() ends the job; see patience() for how much
+  std::uint64_t seed = 1;  ///< seed of the codecs' random draws
+  /// Seconds without a finished task after which wait() aborts the job; patience() says how much
   /// longer it may take.
   double timeout_s = 30;
-  /// Moves messages from device to device; null: the endpoint does, through pinned host memory.
+  /// Moves messages from device to device; null: the endpoint moves them through pinned host
+  /// memory.
   transport::NcclLibrary* nccl = nullptr;
-  RoundLimits rounds = {};  ///< of NCCL's groups; the same on every rank
+  RoundLimits rounds = {};  ///< limits of NCCL's groups; the same on every rank
 };
 
-/// Runs one rank's program on a device. A task is *issued*, put into a stream of the device, as
-/// soon as the tasks that it waits for are issued. Events make the streams wait; the host waits for
-/// nothing in between. Only messages that the endpoint moves, through pinned memory, need the host:
-/// it hands them over when they are there, and then issues what waits for them. In a stepped
-/// program the host also sees when the device has reached computation that waits for it.
+/// Runs one rank's program on a device. A task is *issued*, that is, enqueued on a stream of the
+/// device, as soon as its predecessors are issued. Events make the streams wait; the host does not
+/// wait in between. Only messages that the endpoint moves, through pinned memory, need the host: it
+/// sends them when they are there, and then issues their successors. In a stepped program the host
+/// also waits until the device has reached computation that depends on it.
 ///
-/// Owns a thread that issues, and its mover's. Gradients are copied to the device in begin() and
-/// back in wait(); no interval counts these copies.
+/// Owns a thread that issues, and its mover's threads. Gradients are copied to the device in
+/// begin() and back in wait(); no interval includes these copies.
 class DeviceRuntime : public RankRuntime, private FallibleRuntime, private MoverEvents {
  public:
   /// `units` as for Runtime. Residuals live on the device and begin as zeros. `endpoint`,
@@ -74,15 +75,15 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   void attempt(std::uint32_t index, const std::function<void()>& work) override;
   void failed(const transport::PeerError& error) override;
 
-  /// Ends the threads that have been started, and what the device still does.
+  /// Ends the threads, and the device's pending work.
   void stop();
   void issue_loop();
   void idle(std::unique_lock<std::mutex>& lock);
   void issue(std::uint32_t index);
   bool is_stepped_computation(std::uint32_t index) const;
-  /// Takes out of awaited_ the computation that the device has reached, with when that was.
+  /// Removes the computation that the device has reached from awaited_; returns it with its time.
   std::vector<std::pair<std::uint32_t, Clock::time_point>> take_reached();
-  /// Calls something of the mover's, whose errors then name the task that they keep waiting.
+  /// Calls the mover; its errors then name the waiting task.
   template <class Work>
   auto as_mover(const Work& work) const {
     try {
@@ -109,9 +110,9 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   std::vector<std::span<float>> host_units_;
   DeviceWork work_;
   const Event copied_;
-  Clock::time_point origin_;  ///< when the schedule's origin was
-  /// Computation whose predecessors are issued; the device has not reached it. For the issuing
-  /// thread.
+  Clock::time_point origin_;  ///< host time of the schedule's origin
+  /// Computation whose predecessors are issued, but that the device has not reached. Used by the
+  /// issuing thread.
   std::vector<std::uint32_t> awaited_;
   std::vector<Interval> intervals_;  ///< per task
 
@@ -120,11 +121,13 @@ class DeviceRuntime : public RankRuntime, private FallibleRuntime, private Mover
   ReadyTasks ready_;                      ///< tasks whose predecessors are issued
   std::vector<std::uint32_t> waits_for_;  ///< per task
   std::vector<bool> finished_;            ///< per task
-  std::vector<bool> may_begin_;           ///< per task, of computation that awaits other tasks
-  std::uint32_t remaining_ = 0;           ///< tasks neither issued nor, where the host must, done
+  /// Per task: true once computation that waits for other tasks may begin.
+  std::vector<bool> may_begin_;
+  /// Tasks not yet issued, or not yet done by the host if it has a part.
+  std::uint32_t remaining_ = 0;
   std::int64_t bytes_sent_ = 0;
-  bool under_way_ = false;  ///< an iteration is not known to be done
-  /// wait() or await_computation() was called, and nothing has happened.
+  bool under_way_ = false;  ///< an iteration may still be running
+  /// Start of the time without progress, during wait() or await_computation().
   std::optional<Clock::time_point> quiet_since_;
   bool stopping_ = false;
   std::unique_ptr<Mover> mover_;

@@ -15,27 +15,26 @@
 
 namespace hipress::runtime {
 
-/// One rank's program on a device: its memory, the schedule of its streams, and what tasks do
-/// there. It is for the thread that issues; the runtime's lock guards set_length().
+/// One rank's program on a device: its memory, the schedule of its streams, and the bodies of its
+/// tasks. Used by the issuing thread; the runtime's lock guards set_length().
 class DeviceWork {
  public:
-  /// `seed` is of the codecs' random draws. Nothing is allocated until memory.allocate().
+  /// `seed` is that of the codecs' random draws. Allocates nothing; call memory.allocate().
   DeviceWork(const Program& program, Device& device, DeviceTransport transport, std::uint64_t seed);
 
-  /// Before an iteration, with all streams idle: what codecs draw depends on it.
+  /// Sets the iteration, on which the codecs' random draws depend. All streams must be idle.
   void begin(std::uint64_t iteration) { iteration_ = iteration; }
 
   /// Enqueues an Encode, a Decode or a Merge, with its batch.
   void enqueue_codec(std::uint32_t index);
-  /// The casts of an AllReduce, if it has any: before it is summed (kEncode) and after (kDecode).
+  /// Enqueues a cast of an AllReduce, if it casts: before the sum (kEncode) or after it (kDecode).
   void run_cast(const LocalTask& local, casync::Kind kind, Stream stream) const;
 
   /// Sets the length of a message that arrived, in bytes.
   void set_length(std::uint32_t message, std::int64_t bytes) { message_bytes_[message] = bytes; }
-  /// How much a Send, Recv or AllReduce moves, as far as the host knows: what has arrived, else the
-  /// most that there can be.
+  /// Bytes that a Send, Recv or AllReduce moves: the arrived length if known, else the upper bound.
   std::int64_t message_bytes(const LocalTask& local) const;
-  /// Whether the task's message was encoded here, and only the device knows its length.
+  /// True if the task's message was encoded here, so that only the device knows its length.
   bool varies(const LocalTask& local) const;
 
   const Program& program;
@@ -52,7 +51,7 @@ class DeviceWork {
   const std::uint64_t seed_;
   std::uint64_t iteration_ = 0;
   std::vector<std::shared_ptr<const kernels::Codec>> codecs_;  ///< per algorithm of the plan
-  std::vector<std::int64_t> message_bytes_;  ///< per message; the bound is what decodes take, too
+  std::vector<std::int64_t> message_bytes_;  ///< per message; decodes use the bound too
   std::vector<bool> varies_;                 ///< per message
 };
 

@@ -66,8 +66,8 @@ models::Model model_of(std::vector<Gradient> gradients) {
 
 namespace {
 
-/// An engine's callers take what comes back for a mean: another operation's result would be applied
-/// as one.
+/// Throws io::InputError unless the plan averages: callers would apply another operation's result
+/// as a mean.
 void require_mean(const casync::Plan& plan) {
   if (plan.schedule.row().sharded) {
     throw io::InputError("the plan's schedule " + plan.schedule.text() +
@@ -85,7 +85,8 @@ void require_mean(const casync::Plan& plan) {
   }
 }
 
-/// Puts what is coded number by number, raw or in half precision, into groups: no value changes.
+/// Groups small gradients that are raw or in half precision. These are coded value by value, so
+/// grouping changes no value.
 void group_small(const models::Model& model, std::int64_t most_bytes, casync::Plan& plan) {
   std::vector<std::uint32_t> group;
   std::int64_t bytes = 0;
@@ -119,7 +120,8 @@ std::vector<Fragment> fragments_of(std::span<const Gradient> gradients) {
   return fragments;
 }
 
-/// Whoever submits decides when; but a plan for local updates is not meant for every step.
+/// Drops the schedule, as the caller decides when to submit. io::InputError if the plan has a
+/// schedule, but no gradient has a fragment (local updates).
 void drop_schedule(std::span<const Fragment> fragments, casync::Plan& plan) {
   const bool is_local = std::ranges::any_of(fragments, &Fragment::has_value);
   if (plan.schedule != casync::Schedule() && !is_local) {
@@ -131,8 +133,8 @@ void drop_schedule(std::span<const Fragment> fragments, casync::Plan& plan) {
   plan.schedule = {};
 }
 
-/// Makes groups by hand of those that the plan has, each cut where its members are of different
-/// fragments: a group waits for its last member, and the fragments' waits could not end otherwise.
+/// Splits the plan's bulk groups by fragment. A group waits for its last member, so one with two
+/// fragments would never be complete.
 void cut_groups(const models::Model& model, std::span<const Fragment> fragments,
                 casync::Plan& plan) {
   if (std::ranges::adjacent_find(fragments, std::ranges::not_equal_to()) == fragments.end()) return;
@@ -243,8 +245,8 @@ void Work::then(std::function<void(std::exception_ptr error)> callback) const {
 
 namespace {
 
-/// The role under which the store keeps a gradient's count of iterations: 64 bits as four numbers
-/// of 16 bits, lowest first, all of which a float holds exactly.
+/// Role under which the store keeps a gradient's iteration count: 64 bits as four 16-bit digits,
+/// lowest first, each exact in a float.
 constexpr std::uint32_t kCountRole = UINT32_MAX;
 constexpr int kCountDigits = 4;
 constexpr std::uint64_t kCountBase = 1 << 16;
@@ -258,7 +260,7 @@ void write_count(std::uint64_t count, float* digits) {
 std::uint64_t read_count(const float* digits) {
   std::uint64_t count = 0;
   for (int i = kCountDigits - 1; i >= 0; --i) {
-    // A file may hold any number there, and not every one is a uint64.
+    // A file may hold any number here; clamp it to a valid digit.
     const float digit = std::clamp(digits[i], 0.0f, static_cast<float>(kCountBase - 1));
     count = count * kCountBase + static_cast<std::uint64_t>(digit);
   }
@@ -294,7 +296,7 @@ void Engine::lay_out() {
   const casync::Layout& layout = program_.layout();
   slots_.resize(compiled_->model.gradients.size());
   units_.resize(layout.units.size());
-  // Every unit begins as aligned as the first.
+  // Round up, so that every unit is aligned as the first.
   const auto taken = [](const casync::Unit& unit) {
     return static_cast<std::size_t>(unit.members.empty() ? 0 : (unit.elements + 15) / 16 * 16);
   };
@@ -370,7 +372,7 @@ Work Engine::submit(std::uint32_t gradient, const Tensor& tensor) {
     try {
       copy_from_device(gradient);
     } catch (...) {
-      runtime_->fail(std::current_exception());  // which ends all works, this one's, too
+      runtime_->fail(std::current_exception());  // ends all works, this one included
       throw;
     }
   } else {
@@ -419,7 +421,7 @@ void Engine::copy_to_tensors(std::span<const std::uint32_t> gradients) {
     const bool finite =
         narrow(slot.memory, tensor.type, tensor.on_device ? slot.staging : tensor.data);
     {
-      const std::lock_guard lock(mutex_);  // all_finite() may be asked at any time
+      const std::lock_guard lock(mutex_);  // all_finite() may be called at any time
       slot.finite = finite;
     }
     if (!tensor.on_device) continue;
@@ -429,7 +431,8 @@ void Engine::copy_to_tensors(std::span<const std::uint32_t> gradients) {
                   kStream);
   }
   if (!on_device) return;
-  const auto there = std::make_shared<std::promise<void>>();  // who keeps it is done with it last
+  // Shared: either thread may be the last user.
+  const auto there = std::make_shared<std::promise<void>>();
   {
     const std::lock_guard lock(device_mutex_);
     device_->call([there] { there->set_value(); }, kStream);
@@ -448,7 +451,7 @@ void Engine::take_ended() {
     endpoint_.abort(error.culprit, error.what());
     fail(std::current_exception());
   } catch (const std::exception& error) {
-    // This rank is alone with it, and the others must not wait for it.
+    // Only this rank has failed: abort, so that the others do not wait.
     endpoint_.abort(endpoint_.rank(), fmt::format("rank {}: {}", endpoint_.rank(), error.what()));
     fail(std::current_exception());
   }
@@ -460,7 +463,7 @@ void Engine::end_unit(std::uint32_t unit) {
   std::vector<std::shared_ptr<Work::State>> ended;
   {
     const std::lock_guard lock(mutex_);
-    // All of it before any Work is done, since whoever waits for one may submit at once.
+    // Reset all members before any Work is done, since a waiter may submit again at once.
     for (const std::uint32_t member : members) {
       ended.push_back(std::move(slots_[member].work));
       slots_[member].revocable = true;
@@ -473,7 +476,7 @@ void Engine::end_unit(std::uint32_t unit) {
 }
 
 void Engine::fail(const std::exception_ptr& error) {
-  if (device_ != nullptr) device_->drain();  // what is copied is the caller's again
+  if (device_ != nullptr) device_->drain();  // ends copies from and to the caller's memory
   std::vector<std::shared_ptr<Work::State>> ended;
   {
     const std::lock_guard lock(mutex_);
@@ -566,6 +569,27 @@ std::vector<double> Engine::squared_residuals() {
   return squares;
 }
 
+void Engine::take_residual(std::uint32_t gradient, std::span<float> values) {
+  require_idle();
+  if (gradient >= slots_.size() || values.size() != slots_[gradient].memory.size()) {
+    throw std::invalid_argument(
+        fmt::format("gradient {} of {} with {} elements has no residual: give a gradient's number, "
+                    "and its elements",
+                    gradient, slots_.size(), values.size()));
+  }
+  const Slot& slot = slots_[gradient];
+  std::span<float> memory = unit_memory_[slot.unit];
+  std::vector<float>& taken = taken_[slot.unit];
+  if (taken.empty()) taken.assign(memory.size(), 0.0f);
+  runtime_->take_residuals(slot.unit, taken);
+  runtime_->forget();
+  for (Slot& each : slots_) each.revocable = false;
+  const auto first = static_cast<std::size_t>(slot.memory.data() - memory.data());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::exchange(taken[first + i], 0.0f);
+  }
+}
+
 void Engine::save_state(const std::string& path) {
   require_idle();
   for (std::uint32_t g = 0; g < slots_.size(); ++g) {
@@ -594,7 +618,7 @@ void Engine::close() noexcept {
   }
   runtime_->stop_waiting();
   if (finisher_.joinable()) finisher_.join();
-  if (device_ != nullptr) device_->drain();  // what is called from there is ours
+  if (device_ != nullptr) device_->drain();  // its callbacks use this object
   runtime_.reset();
   fail(std::make_exception_ptr(
       std::logic_error("the engine was closed before all gradients of the unit were submitted")));

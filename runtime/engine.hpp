@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,81 +24,95 @@
 #include "runtime/unit_runtime.hpp"
 #include "transport/endpoint.hpp"
 
+// Example: rank `rank` of 2 averages one gradient, compressed by the plan "tbq".
+//
+//   const auto compiled = runtime::compile({{.name = "fc.weight", .elements = 4096}},
+//                                          runtime::PlanChoice{.plan = "tbq", .nodes = 2});
+//   const auto endpoint = transport::find_transport("tcp").connect(
+//       {.rank = rank, .size = 2, .job = "example", .plan = compiled->fingerprint,
+//        .rendezvous = "file:///shared/folder"});
+//   runtime::Engine engine(*endpoint, compiled);
+//   std::vector<float> values(4096);  // this rank's gradient
+//   const runtime::Work work = engine.submit(0, {.data = values.data(), .elements = 4096});
+//   work.wait();  // values now hold the mean
+
 namespace hipress::runtime {
 
-/// A gradient that every rank submits once per iteration, under its place in the list.
+/// A gradient that every rank submits once per iteration; its index in the list identifies it.
 struct Gradient {
   std::string name;
   std::int64_t elements = 0;
   models::Dtype type = models::Dtype::kFloat32;
-  std::vector<std::int64_t> shape = {};  ///< as models::Gradient::shape
-  double ready_s = 0;  ///< after the start of backward; bulk groups with a longest wait go by it
-  /// Gradients of different fragments are submitted at different times, as in local updates, where
-  /// each part of a model has a step of its own. So no bulk group has gradients of two fragments.
-  /// None: averaged in every step.
+  std::vector<std::int64_t> shape = {};  ///< see models::Gradient::shape
+  /// Time after the start of backward; used by bulk groups with a maximum wait.
+  double ready_s = 0;
+  /// Fragment of the model that the gradient belongs to. In local updates each fragment has steps
+  /// of its own, and its gradients are submitted together. No bulk group has gradients of two
+  /// fragments. Unset: averaged in every step.
   std::optional<std::uint32_t> fragment = {};
 };
 
-/// Gradients and a plan for them, ready to run on any rank.
+/// Gradients with a plan, compiled to a task graph for any rank.
 struct Compiled {
   models::Model model;
   plans::ResolvedPlan plan;
   casync::TaskGraph graph;
-  /// The same on all ranks whose gradients and plans are the same: a part of JobOptions::plan.
+  /// Fingerprint of gradients and plan, equal on ranks that have equal ones: part of
+  /// JobOptions::plan.
   std::string fingerprint;
 };
 
-/// The gradients as a model. Bulk groups and all-reduces take them in this order, which should be
-/// that in which backward completes them. Throws io::InputError that names the gradient for no
-/// name, a name twice, a number of elements outside 1 … models::kMaxElements, or a shape of another
+/// Model of the gradients. Bulk groups and all-reduces use this order, which should be the order in
+/// which backward completes them. io::InputError names the gradient if its name is empty or not
+/// unique, its number of elements is outside 1 … models::kMaxElements, or its shape has another
 /// number of elements.
 models::Model model_of(std::vector<Gradient> gradients);
 
-/// Compiles a plan that decides the gradients in their order. If the plan batches launches or
-/// switches pipelining off, that is ignored: units come in no known order. Neither changes a value.
+/// Compiles a plan whose decisions are in the order of the gradients. Ignores the plan's batching
+/// of launches, and runs pipelined: units become ready in no known order. Neither changes a value.
 /// Throws std::invalid_argument as casync::expand_to_run(), and io::InputError for a topology that
 /// does not average.
 std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, plans::ResolvedPlan plan);
 
-/// A plan file, or a named plan, as plans::resolve_plan() takes them.
+/// A plan file or a named plan, as in plans::resolve_plan().
 struct PlanChoice {
   std::string plan = "none";
   std::string topology = "ring";
   std::uint32_t nodes = 1;
   std::string algorithm = "onebit";
   plans::Trust trust = {};
-  /// For a named plan: gradients that are smaller than this, and go raw or in half precision, are
-  /// put into bulk groups of at most so many bytes, in the order of the list. 0: none are. For
+  /// For a named plan: size of a fusion buffer. Smaller gradients that are raw or in half precision
+  /// go into bulk groups of at most this many bytes, in the order of the list. 0: no groups. For
   /// callers who submit many at a time: a group waits for its last member.
   std::int64_t group_bytes = 0;
 };
-/// The same of such a plan. Throws as plans::resolve_plan(), too.
+/// Resolves the plan, then compiles it. Also throws as plans::resolve_plan().
 std::shared_ptr<const Compiled> compile(std::vector<Gradient> gradients, const PlanChoice& choice);
 
-/// A gradient's values in memory that the caller lends, until the Work is done.
+/// Values of a gradient. The caller keeps the memory valid until the Work is done.
 struct Tensor {
   void* data = nullptr;
   std::int64_t elements = 0;
   models::Dtype type = models::Dtype::kFloat32;
-  bool on_device = false;  ///< the memory is the engine's GPU's, or else the host's
-  void* event = nullptr;   ///< on a GPU: the cudaEvent_t after which the values are there, which
-                           ///< must have been recorded; null: they are there
+  bool on_device = false;  ///< true: on the engine's GPU; false: on the host
+  /// On a GPU: recorded cudaEvent_t after which the values are valid; null: valid now.
+  void* event = nullptr;
 };
 
-/// What has been submitted. Copies are of the same; it may outlive the engine.
+/// Handle of a submitted gradient. Copies share its state. May outlive the engine.
 class Work {
  public:
   Work() = default;
-  /// Returns when the tensor holds the mean over all ranks. Throws what the engine has failed with:
-  /// transport::PeerError names the rank that is at fault.
+  /// Waits until the tensor holds the mean over all ranks. Throws the engine's failure:
+  /// transport::PeerError names the rank at fault.
   void wait() const;
-  /// Without waiting: whether wait() would return, or throw, at once.
+  /// True if wait() would return or throw at once. Does not wait.
   bool done() const;
-  /// Waits at most so long; whether it is done. Throws nothing of what the engine has failed with.
+  /// Waits until `at` at the latest; true if the work is done. Does not throw the engine's failure.
   bool wait_until(transport::Clock::time_point at) const;
   /// Calls `callback` once, with null or the error, when the work is done: on a thread of the
-  /// engine, or at once on this one. The callback must not throw, nor wait for other works, nor
-  /// close the engine. It may submit.
+  /// engine, or at once on this one. The callback must not throw, wait for other works, or close
+  /// the engine. It may submit.
   void then(std::function<void(std::exception_ptr error)> callback) const;
 
  private:
@@ -108,117 +123,125 @@ class Work {
 };
 
 struct EngineOptions {
-  std::uint64_t seed = 1;  ///< of the codecs' random draws; the same on every rank
-  /// The job ends if what is under way makes no progress for so long, or a little more: a rank that
-  /// submits a gradient later than that after the others is taken for lost.
+  std::uint64_t seed = 1;  ///< seed of the codecs' random draws; the same on every rank
+  /// Time without progress after which the job ends, with a small margin. A rank that submits a
+  /// gradient this much later than the others counts as lost.
   double timeout_s = 30;
-  /// The GPU on which tensors may lie. It must outlive the engine, and may not be another
-  /// runtime's. Its tensors are copied through pinned memory: codecs run on the host's CPUs. Null:
-  /// all tensors lie in the host's memory.
+  /// GPU on which tensors may lie. Must outlive the engine, and must not be used by another
+  /// runtime. Its tensors are copied through pinned memory: codecs run on the host's CPUs. Null:
+  /// all tensors are in host memory.
   Device* device = nullptr;
 };
 
-/// Synchronises gradients between ranks as they become ready: the interface for other programs. It
-/// has no environment, no signal handlers, and no global state but the list of a process's sockets,
-/// which forked children do not get (transport/socket.hpp). It owns its threads and memory and
-/// nothing else; a process may have several engines.
+/// Averages gradients between ranks as they become ready: the interface for other programs. It has
+/// no environment, no signal handlers, and no global state but the list of a process's sockets,
+/// which forked children do not get (transport/socket.hpp). It owns only its threads and memory; a
+/// process may have several engines.
 ///
 /// A *unit* is a gradient or a bulk group (casync/layout.hpp). It runs as soon as its gradients are
-/// submitted on this rank, whatever other units do; ranks may submit in different orders. A
+/// submitted on this rank, independently of other units; ranks may submit in different orders. A
 /// gradient may be submitted again when its last Work is done on this rank: others may still be an
-/// iteration behind. A library's all-reduces are the exception: they run in the order of the
-/// gradients, iteration after iteration, so every such gradient has to be submitted equally often.
+/// iteration behind. The exception is a library's all-reduces: they run in the order of the
+/// gradients, iteration after iteration, so every such gradient must be submitted equally often.
 ///
-/// Values are copied into working memory in fp32 and back, rounded once. So a tensor may change as
+/// Values are copied into fp32 working memory and back, rounded once. So a tensor may change as
 /// soon as submit() has returned (on a GPU: as soon as its Work is done). It is written just before
 /// its Work is done.
 class Engine {
  public:
-  /// All ranks make it together, of equal gradients, plans and options. The endpoint must outlive
-  /// it. std::invalid_argument if it has another number of ranks than the plan.
+  /// Collective: all ranks create it together, with equal gradients, plans and options. The
+  /// endpoint must outlive it. std::invalid_argument if its number of ranks differs from the
+  /// plan's.
   Engine(transport::Endpoint& endpoint, std::shared_ptr<const Compiled> compiled,
          const EngineOptions& options = {});
-  /// close().
+  /// Calls close().
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Submits a gradient; any thread may. std::invalid_argument that names it if the tensor has
-  /// other elements or another type, or is on a GPU that the engine lacks; std::logic_error if its
-  /// last Work is not done, or after close(). Throws as Work::wait() if the engine has failed.
+  /// Submits a gradient; any thread may call it. std::invalid_argument names the gradient if the
+  /// tensor's number of elements or type differs, or if it is on a GPU that the engine lacks.
+  /// std::logic_error if its last Work is not done, or after close(). Throws as Work::wait() if the
+  /// engine has failed.
   Work submit(std::uint32_t gradient, const Tensor& tensor);
 
-  /// Waits for what is under way, and ends the engine's threads. Units that have not begun, such as
-  /// a bulk group of which some members are missing, fail. Calls after the first do nothing. Not to
-  /// be called while another thread submits.
+  /// Waits for running units and ends the engine's threads. Units that have not begun, such as a
+  /// bulk group with missing members, fail. Later calls do nothing. Do not call it while another
+  /// thread submits.
   void close() noexcept;
 
-  /// Ends the job on every rank, which are told that this one ended it and why; works that are
-  /// under way fail with that. Any thread may call it, also while others wait or submit.
+  /// Aborts the job on every rank, with this rank as culprit and the reason; pending works fail
+  /// with that. Any thread may call it, also while others wait or submit.
   void abort(const std::string& reason) noexcept;
 
-  /// Whether the means that tensors were given last, of all gradients, are finite numbers. It is
-  /// the same on every rank.
+  /// True if the last means of all gradients are finite. The same on every rank.
   bool all_finite() const;
-  /// Takes back the last iteration of these gradients, whose means were not applied to anything.
-  /// What encoders keep for them becomes what it was before, so that nothing is lost of what they
-  /// had saved up for later. Every rank does the same, before it submits these gradients again.
-  /// Does nothing for a gradient that has no iteration to take back. std::logic_error if one of
-  /// them is under way; std::invalid_argument for one that there is not. Throws as Work::wait() if
-  /// the engine has failed.
+  /// Undoes the last iteration of these gradients, whose means were not applied. Restores the
+  /// encoders' state (residuals), so that nothing is lost. Every rank must do the same, before it
+  /// submits these gradients again. Does nothing for a gradient without an iteration to undo.
+  /// std::logic_error if one of them is pending; std::invalid_argument if one does not exist.
+  /// Throws as Work::wait() if the engine has failed.
   void discard(std::span<const std::uint32_t> gradients);
 
-  /// Per gradient, the sum of the squares of what this rank's encoders have left out so far and
-  /// will send later; negative for a gradient that keeps none of its own, as in a bulk group. Waits
-  /// and throws as save_state().
+  /// Squared norm of this rank's residual per gradient: values that its encoders have left out so
+  /// far and will send later. Negative for a gradient without a residual of its own, such as a
+  /// member of a bulk group. Waits and throws as save_state().
   std::vector<double> squared_residuals();
 
-  /// Writes what encoders keep between iterations, and how many iterations each unit has had, to a
-  /// file that appears at once and complete. Waits for what is under way. std::logic_error if only
-  /// some members of a bulk group are submitted. Throws as Work::wait() if the engine has failed,
-  /// and as kernels::StateStore::save(). Not to be called while another thread submits.
+  /// Moves this rank's residual of a gradient into `values`, in the scale of its gradients, and
+  /// leaves zeros: what its encoders hold back is no longer lost if `values` is added to the next
+  /// gradient of the rank, whatever averages that. Bulk groups are taken as a whole: a gradient
+  /// returns its part. std::invalid_argument for an unknown gradient or another number of elements.
+  /// Waits and throws as save_state(). The last iteration can no longer be undone.
+  void take_residual(std::uint32_t gradient, std::span<float> values);
+
+  /// Saves the encoders' state and each unit's number of iterations to a file, atomically. Waits
+  /// for running units. std::logic_error if only some members of a bulk group are submitted. Throws
+  /// as Work::wait() if the engine has failed, and as kernels::StateStore::save(). Do not call it
+  /// while another thread submits.
   void save_state(const std::string& path);
-  /// Continues where the engine was that wrote the file: means that are made after this have the
-  /// bits that they would have had there. The engine must have equal gradients, plan, ranks and
-  /// seed. Waits and throws as save_state(). Throws as kernels::StateStore::restore(), and then
-  /// changes nothing.
+  /// Restores a state saved by save_state(): later means are bit-identical to those of the engine
+  /// that wrote the file. That engine must have had equal gradients, plan, ranks and seed. Waits
+  /// and throws as save_state(). Also throws as kernels::StateStore::restore(), and then changes
+  /// nothing.
   void load_state(const std::string& path);
 
   const Compiled& compiled() const { return *compiled_; }
-  /// What whoever trains with the plan must know, a line each; empty: nothing. Algorithms that do
-  /// not average, such as one with momentum, are named here.
+  /// Warnings for training with this plan, one per line; may be empty. Names algorithms that do not
+  /// average, such as one with momentum.
   std::string notes() const;
 
  private:
   /// A gradient on this rank.
   struct Slot {
     std::uint32_t unit = 0;
-    std::span<float> memory;            ///< its part of the unit's
-    Tensor tensor;                      ///< what was submitted last
-    std::byte* staging = nullptr;       ///< with a GPU: as many values in pinned memory
-    std::shared_ptr<Work::State> work;  ///< under way; null: none is
-    bool finite = true;                 ///< what it was given last
-    bool revocable = false;             ///< its last iteration can be discarded
+    std::span<float> memory;            ///< its part of the unit's memory
+    Tensor tensor;                      ///< last submitted tensor
+    std::byte* staging = nullptr;       ///< with a GPU: pinned memory for its values
+    std::shared_ptr<Work::State> work;  ///< pending work, or null
+    bool finite = true;                 ///< its last mean was finite
+    bool revocable = false;             ///< its last iteration can be undone
   };
   struct UnitState {
-    std::uint32_t submitted = 0;  ///< members of this iteration
+    std::uint32_t submitted = 0;  ///< members submitted in this iteration
     std::uint32_t copied = 0;     ///< members whose values are in the unit's memory
-    std::uint32_t discarded = 0;  ///< members of the last iteration
-    std::uint64_t iteration = 0;  ///< the next to begin
-    std::uint64_t step = 0;       ///< the codecs' next: iterations that were not discarded
-    std::span<float> padding;     ///< of a bulk group: zeros behind its members
+    std::uint32_t discarded = 0;  ///< members whose last iteration was discarded
+    std::uint64_t iteration = 0;  ///< next iteration to begin
+    std::uint64_t step = 0;  ///< next step of the codecs: counts iterations that were not discarded
+    std::span<float> padding;  ///< zeros after the members of a bulk group
   };
 
   void check(std::uint32_t gradient, const Tensor& tensor) const;
   void lay_out();
-  /// Returns when nothing is under way.
+  /// Waits until no unit is running.
   void require_idle();
-  /// A gradient's count of iterations, as the store keeps it.
+  /// Iteration count of a gradient in the state store.
   float* count_of(std::uint32_t gradient);
-  /// Takes units that have ended until the engine is closed, or fails.
+  /// Completes units as they end, until the engine is closed or fails.
   void take_ended();
   void end_unit(std::uint32_t unit);
-  /// The gradient's values are in its unit's memory.
+  /// Notes that the gradient's values are in its unit's memory, and starts the unit after its last
+  /// member.
   void copied(std::uint32_t gradient);
   void copy_from_device(std::uint32_t gradient);
   void copy_to_tensors(std::span<const std::uint32_t> gradients);
@@ -228,17 +251,19 @@ class Engine {
   const std::shared_ptr<const Compiled> compiled_;
   const Program program_;
   kernels::StateStore states_;
-  std::vector<float> memory_;  ///< of all units
+  std::vector<float> memory_;  ///< memory of all units
   std::vector<std::span<float>> unit_memory_;
   Device* const device_;
-  std::mutex device_mutex_;  ///< while something is enqueued there
+  std::mutex device_mutex_;  ///< held while enqueuing on the device
   std::unique_ptr<UnitRuntime> runtime_;
 
   mutable std::mutex mutex_;
-  std::condition_variable idle_;  ///< nothing is under way, or the engine has failed
+  std::condition_variable idle_;  ///< no unit is running, or the engine has failed
   std::vector<Slot> slots_;       ///< per gradient
   std::vector<UnitState> units_;
-  std::size_t under_way_ = 0;  ///< units
+  std::size_t under_way_ = 0;  ///< running units
+  /// Per unit: residuals of members that take_residual() was not called for yet.
+  std::map<std::uint32_t, std::vector<float>> taken_;
   std::exception_ptr failure_;
   bool closed_ = false;
   std::thread finisher_;

@@ -32,7 +32,7 @@ using runtime::text_of;
 
 namespace {
 
-/// Sentences that threads of the transport leave, until somebody asks for them.
+/// Sentences from the transport's threads, kept until hipress_news() returns them.
 struct News {
   std::mutex mutex;
   std::string lines;
@@ -51,7 +51,7 @@ struct News {
 
 struct hipress_engine {
   const std::shared_ptr<News> news = std::make_shared<News>();
-  std::string told;  // what hipress_news() returned last
+  std::string told;  // last result of hipress_news()
   std::unique_ptr<transport::Endpoint> endpoint;
   std::unique_ptr<runtime::Device> device;
   std::unique_ptr<runtime::Engine> engine;
@@ -64,7 +64,7 @@ struct hipress_work {
 
 struct hipress_model {
   models::Model model;
-  std::vector<hipress_gradient> gradients;  // whose names and shapes are the model's
+  std::vector<hipress_gradient> gradients;  // names and shapes point into the model
 };
 
 namespace {
@@ -84,7 +84,7 @@ void check(const hipress_options& options) {
     throw std::invalid_argument(fmt::format("rank {} of {} ranks: ranks count from 0 to ranks - 1",
                                             options.rank, options.ranks));
   }
-  // Every rank holds its tasks with every other.
+  // Limited, as every rank holds its tasks with every other rank.
   constexpr int kMostRanks = 4096;
   if (options.ranks > kMostRanks) {
     throw std::invalid_argument(fmt::format(
@@ -112,7 +112,7 @@ void check(const hipress_options& options) {
   }
 }
 
-/// The caller's store.
+/// Store on the caller's functions.
 class ForeignStore : public transport::Store {
  public:
   explicit ForeignStore(const hipress_store& store) : store_(store) {
@@ -135,7 +135,7 @@ class ForeignStore : public transport::Store {
     if (length < 0) throw transport::StoreLost(fmt::format("it failed to give entry {}", name));
     if (static_cast<std::uint64_t>(length) > kMaxBytes) {
       throw std::runtime_error(
-          fmt::format("entry {} has {} bytes; {} are the most", name, length, kMaxBytes));
+          fmt::format("entry {} has {} bytes; at most {} are allowed", name, length, kMaxBytes));
     }
     content.resize(static_cast<std::size_t>(length));
     return content;
@@ -151,7 +151,7 @@ class ForeignStore : public transport::Store {
   const hipress_store store_;
 };
 
-/// This rank's part of the job, but for the plan.
+/// JobOptions of this rank, without the plan.
 transport::JobOptions job_of(const hipress_options& options, const std::shared_ptr<News>& news) {
   transport::JobOptions rank{
       .rank = options.rank,
@@ -173,7 +173,7 @@ transport::JobOptions job_of(const hipress_options& options, const std::shared_p
   return rank;
 }
 
-/// Does what needs no other rank, then meets them. They are told of an error, either way.
+/// Prepares the plan, then meets the other ranks. They are told of an error in either step.
 std::unique_ptr<hipress_engine> open_engine(const hipress_options& options,
                                             const hipress_gradient* gradients, std::size_t count) {
   auto made = std::make_unique<hipress_engine>();
@@ -351,6 +351,16 @@ hipress_status hipress_residuals(hipress_engine* engine, double* squares, size_t
   });
 }
 
+hipress_status hipress_take_residual(hipress_engine* engine, uint32_t gradient, float* values,
+                                     int64_t elements) {
+  return guarded([&] {
+    if (elements < 1) throw std::invalid_argument("elements must be those of the gradient");
+    required(engine, "engine")
+        .engine->take_residual(
+            gradient, std::span(&required(values, "values"), static_cast<std::size_t>(elements)));
+  });
+}
+
 hipress_status hipress_save_state(hipress_engine* engine, const char* path) {
   return guarded([&] { required(engine, "engine").engine->save_state(&required(path, "path")); });
 }
@@ -365,7 +375,7 @@ void hipress_abort(hipress_engine* engine, const char* reason) {
     const int rank = engine->endpoint->rank();
     engine->engine->abort(fmt::format("rank {} ended the job: {}", rank, text_of(reason)));
   } catch (const std::exception&) {
-    engine->engine->abort({});  // no memory for words
+    engine->engine->abort({});  // out of memory: no reason
   }
 }
 

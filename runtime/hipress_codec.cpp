@@ -1,4 +1,4 @@
-// The codecs of hipress.h, for programs that carry messages themselves.
+// Codecs of hipress.h, for programs that send messages themselves.
 
 #include <fmt/format.h>
 
@@ -78,14 +78,15 @@ std::unique_ptr<hipress_codec> made(const std::string& algorithm, std::uint64_t 
   return made;
 }
 
-/// Bytes of a message, at most.
+/// Upper bound of a message's bytes.
 std::int64_t room_for(const kernels::Codec& codec, std::int64_t elements) {
   if (elements >= 0 && elements <= models::kMaxElements) return codec.encoded_bytes(elements);
   throw std::invalid_argument(
       fmt::format("a message has from 0 to {} elements, got {}", models::kMaxElements, elements));
 }
 
-/// The values lie within their gradient: a number that wraps around would be that of other draws.
+/// Throws std::invalid_argument unless the values are within their gradient: an index that wraps
+/// around would repeat random draws.
 void require_slice(const hipress_encode& encode) {
   const std::int64_t all =
       encode.state_elements == 0 ? models::kMaxElements : encode.state_elements;
@@ -99,7 +100,8 @@ void require_slice(const hipress_encode& encode) {
                   encode.elements, encode.first_element, all, models::kMaxElements));
 }
 
-/// The codec's view of it. Its residual is looked up only when all of a call fit.
+/// Codec's view of an encode, without the residual, which is looked up after all encodes of the
+/// call are checked.
 kernels::EncodeItem item_of(const hipress_codec& codec, hipress_encode& encode) {
   const std::int64_t room = room_for(*codec.codec, encode.elements);
   require_slice(encode);
@@ -127,8 +129,8 @@ kernels::EncodeItem item_of(const hipress_codec& codec, hipress_encode& encode) 
           .message_bytes = &encode.message_bytes};
 }
 
-/// Looking up the residual of a slice ends that of all others with elements of the same gradient,
-/// so no two of one call may share some.
+/// Throws std::invalid_argument if two encodes of one call share elements of a residual: looking up
+/// a slice's residual invalidates overlapping ones.
 void require_apart(std::span<const hipress_encode> encodes) {
   std::vector<const hipress_encode*> sorted;
   for (const hipress_encode& one : encodes) {
@@ -145,8 +147,8 @@ void require_apart(std::span<const hipress_encode> encodes) {
                                 static_cast<std::uint64_t>(before.first_element);
     if (apart >= static_cast<std::uint64_t>(before.elements)) continue;
     throw std::invalid_argument(
-        fmt::format("two encodes keep what they leave out of element {} of gradient {}, role {}; "
-                    "make them in two calls",
+        fmt::format("two encodes share the residual of element {} of gradient {}, role {}; make "
+                    "them in two calls",
                     one.first_element, one.gradient, one.role));
   }
 }
@@ -165,8 +167,8 @@ void encode(hipress_codec& codec, std::span<hipress_encode> encodes) {
   codec.codec->encode(items);
 }
 
-/// The messages of a decode. Their bytes are checked as they are decoded, and all else here: what a
-/// caller wrongly says of one decode must not be noticed when another one is done.
+/// Checks a decode's arguments and returns its messages. Everything but the messages' content is
+/// checked here, before any decode of the call is done.
 std::vector<const std::byte*> messages_of(const kernels::Codec& codec, const hipress_decode& one) {
   required(one.messages, "messages");
   required(one.message_bytes, "message_bytes");

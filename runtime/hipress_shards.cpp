@@ -1,4 +1,4 @@
-// Plans of sharded schedules, for programs whose own collectives carry the shards.
+// Plans of sharded schedules, for programs that send shards by their own collectives.
 
 #include <fmt/format.h>
 
@@ -37,19 +37,19 @@ const char* name_of(casync::Prefetch prefetch) {
   return prefetch == casync::Prefetch::kPost ? "post" : "none";
 }
 
-/// Why a gather cannot be by an algorithm; empty: it can. Nothing feeds back what it leaves out.
+/// Reason why gathers cannot use an algorithm; empty if they can. Gathers have no error feedback.
 std::string refusal_of_gather(const std::string& algorithm, const kernels::CodecTraits& traits) {
   const kernels::AlgorithmRow* const row = kernels::find_algorithm(algorithm);
   const bool lossless = row != nullptr && row->lossless;
   const bool in_blocks = kernels::parameter_value(algorithm, "block").has_value();
   if (in_blocks || lossless || traits.half_precision) return {};
   return fmt::format(
-      "parameters are gathered as {}, and nothing feeds back what that leaves out; "
-      "gather raw, or by a block format, a cast or a lossless codec",
+      "parameters are gathered as {}, and no error feedback corrects its errors; gather raw, or by "
+      "a block format, a cast or a lossless codec",
       algorithm);
 }
 
-/// Why a reduction cannot be by an algorithm; empty: it can.
+/// Reason why reductions cannot use an algorithm; empty if they can.
 std::string refusal_of_reduction(const std::string& algorithm, const kernels::CodecTraits& traits) {
   if (!traits.additive && traits.stages == 1 && !traits.own_optimizer) return {};
   return fmt::format(
@@ -58,8 +58,8 @@ std::string refusal_of_reduction(const std::string& algorithm, const kernels::Co
       algorithm, traits.own_optimizer ? "is an optimizer of its own" : "takes whole gradients");
 }
 
-/// What a plan YAML says, for errors at its lines. Named plans, and files of other forms, have
-/// none.
+/// Plan YAML, for errors with its line numbers. Named plans and files of other formats have no
+/// lines.
 class Lines {
  public:
   Lines(std::string plan, bool is_named) : plan_(std::move(plan)) {
@@ -71,7 +71,7 @@ class Lines {
     root_->find("schedule").value_or(*root_).fail(why);
   }
 
-  /// `key` is that of the entry which is refused.
+  /// `key` is the refused key of the gradient's entry.
   [[noreturn]] void refuse(const std::string& gradient, std::string_view key,
                            const std::string& why) const {
     const std::string label = "gradient " + io::quote(gradient);
@@ -90,7 +90,7 @@ class Lines {
 
 using Refusal = std::string (*)(const std::string&, const kernels::CodecTraits&);
 
-/// The name of what a gradient travels as; null: raw.
+/// Name of a gradient's algorithm; null: raw.
 Document algorithm_of(const plans::ResolvedPlan& resolved, std::int8_t algorithm,
                       Refusal refusal_of,
                       const std::function<void(const std::string& why)>& refuse) {
@@ -102,7 +102,7 @@ Document algorithm_of(const plans::ResolvedPlan& resolved, std::int8_t algorithm
   return name;
 }
 
-/// Each gradient is a layer of its own: the caller knows which of them travel together.
+/// Model of the gradients, each its own layer: the caller groups them.
 models::Model model_of(const hipress_gradient* gradients, std::size_t count) {
   models::Model model = runtime::model_of(runtime::gradients_of(gradients, count, nullptr));
   for (models::Gradient& gradient : model.gradients) gradient.layer = gradient.name;

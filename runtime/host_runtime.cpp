@@ -12,10 +12,10 @@ namespace {
 
 using casync::Kind;
 
-/// How often within the timeout whoever waits looks whether something has happened.
+/// Number of polls of a waiting thread per timeout.
 constexpr int kLooks = 20;
 
-/// In waits_for_: the task itself is done.
+/// Value in waits_for_: the task itself is done.
 constexpr std::uint32_t kDone = UINT32_MAX;
 
 }  // namespace
@@ -40,7 +40,7 @@ HostRuntime::HostRuntime(transport::Endpoint& endpoint, const Program& program, 
     communication_.thread = io::start_thread([this] { serve(communication_); });
     if (library_) collective_.thread = io::start_thread([this] { serve(collective_); });
   } catch (...) {
-    stop();  // no destructor does it
+    stop();  // the destructor does not run
     throw;
   }
 }
@@ -52,7 +52,7 @@ void HostRuntime::prepare_exchanges() {
 }
 
 void HostRuntime::stop() noexcept {
-  bool reducing = false;  // of an iteration that has failed
+  bool reducing = false;  // in a failed iteration
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -117,7 +117,7 @@ void HostRuntime::start(const Part& part, Clock::time_point at) {
   for (const std::uint32_t index : part.tasks) {
     const casync::Task& task = program_.tasks()[index].task;
     if (is_computation(task)) {
-      // What a stepped program computes is said to be done when it is.
+      // computed() completes the computation of a stepped program.
       if (task.kind != Kind::kForward || program_.is_stepped()) continue;
       intervals_[index].start = at;
       complete(index, at);
@@ -198,7 +198,7 @@ void HostRuntime::serve(Queue& queue) {
 
 void HostRuntime::run(std::uint32_t index) {
   const LocalTask& local = program_.tasks()[index];
-  // Only what holds nothing that those who move bytes wait for, busily as gloo does.
+  // Yield only in tasks that hold no lock of the threads that move bytes, which may spin (gloo).
   const bool codes = local.task.kind != Kind::kSend && local.task.kind != Kind::kAllReduce;
   const ScopedYield scoped_yield(codes && local.task.amount >= casync::kLongElements);
   intervals_[index].start = Clock::now();
@@ -259,7 +259,7 @@ void HostRuntime::release(std::uint32_t index, Clock::time_point at) {
     intervals_[index].start = at;
     return complete(index, at);
   }
-  if (is_computation(task)) {  // await_computation() waits for it
+  if (is_computation(task)) {  // await_computation() waits for this
     intervals_[index].start = at;
     return changed_.notify_all();
   }
@@ -268,7 +268,7 @@ void HostRuntime::release(std::uint32_t index, Clock::time_point at) {
       return push(communication_, index, at);
     case Kind::kAllReduce:
       return collective_ready(index, at);
-    case Kind::kRecv:  // the last it waited for is done: its message is here
+    case Kind::kRecv:  // all predecessors are done, so its message has arrived
       intervals_[index].start = at;
       return complete(index, at);
     default:

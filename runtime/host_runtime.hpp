@@ -17,26 +17,28 @@
 
 namespace hipress::runtime {
 
-/// Tasks of a program that begin and end together: a number per task, kNoIndex where it does not
-/// run, and how many there are. Edges between parts only order tasks, and are left out.
+/// Partition of a program's tasks into parts that begin and end together: a part number per task
+/// (kNoIndex: the task does not run), and the number of parts. Edges between parts only order
+/// tasks, and are ignored.
 struct Parts {
   std::vector<std::uint32_t> of;
   std::uint32_t count = 0;
 };
 
-/// Runs one rank's tasks on CPUs, in parts that begin and end by themselves. It owns one thread for
-/// codecs, one that issues sends and, if there are all-reduces, a third for these. They sleep when
-/// there is nothing to do. It owns neither the process nor the thread that calls it.
+/// Runs one rank's tasks on CPUs, in parts that begin and end independently. Owns one thread for
+/// codecs, one that issues sends and, if there are all-reduces, a third for these. They sleep while
+/// idle. Owns neither the process nor the thread that calls it.
 class HostRuntime : public FallibleRuntime {
  protected:
   /// std::invalid_argument if a batch holds tasks of several parts.
   HostRuntime(transport::Endpoint& endpoint, const Program& program, Parts parts, HostWork work,
               double timeout_s);
   ~HostRuntime() override;
-  /// Prepares the parts' exchanges, whose threads may say at once that a rank is lost: what derives
-  /// from this calls it when it is complete.
+  /// Prepares the parts' exchanges. Their threads may report a lost rank at once, so a derived
+  /// class calls this at the end of its construction.
   void prepare_exchanges();
-  /// Ends the threads and the exchanges; what derives from this calls it while it is complete.
+  /// Ends the threads and the exchanges. A derived class calls this at the start of its
+  /// destruction.
   void stop() noexcept;
 
   struct Part {
@@ -49,37 +51,37 @@ class HostRuntime : public FallibleRuntime {
 
   // With mutex_ held.
   void reset(Part& part, const HostWork::When& when);
-  /// Starts the tasks that wait for nothing; `at` is their ready time.
+  /// Starts the tasks without predecessors; `at` is their ready time.
   void start(const Part& part, Clock::time_point at);
   void backward_done(std::uint32_t gradient, Clock::time_point at);
   /// As RankRuntime::await_computation(), with `lock` on mutex_.
   Clock::time_point await_computation(std::unique_lock<std::mutex>& lock, std::uint32_t index);
   void computed(std::uint32_t index, const Interval& when);
-  /// Ends the job if no task has been done since then for too long.
+  /// Aborts the job if no task has completed since `since` for too long.
   void end_if_stalled_since(std::unique_lock<std::mutex>& lock, Clock::time_point since);
   void run_collective(std::uint32_t index, Clock::time_point ready);
-  Clock::duration look() const;  ///< how often to see whether something has happened
+  Clock::duration look() const;  ///< polling interval of waits
 
   HostWork work_;
   std::vector<Interval> intervals_;  ///< per task
   std::int64_t bytes_sent_ = 0;      ///< guarded by mutex_
-  Clock::time_point progress_;       ///< when the last task was done, or a part begun; likewise
+  Clock::time_point progress_;  ///< last completion of a task or start of a part; guarded by mutex_
 
  private:
-  /// Tasks whose predecessors are done, and the thread that they wait for. Guarded by mutex_.
+  /// Tasks whose predecessors are done, and the thread that runs them. Guarded by mutex_.
   struct Queue {
     ReadyTasks ready;
     std::condition_variable wake;
     bool sleeping = false;
-    bool running = false;    ///< `task`
-    std::uint32_t task = 0;  ///< the last one taken
+    bool running = false;    ///< `task` is running
+    std::uint32_t task = 0;  ///< last task taken
     std::thread thread;
   };
 
   // With mutex_ held.
-  /// All tasks of the part are done.
+  /// Called when all tasks of the part are done.
   virtual void ended(std::uint32_t part) = 0;
-  /// An AllReduce may run.
+  /// Called when an AllReduce may run.
   virtual void collective_ready(std::uint32_t index, Clock::time_point at) = 0;
   void push(Queue& queue, std::uint32_t index, Clock::time_point ready);
   void complete(std::uint32_t index, Clock::time_point at);
@@ -96,16 +98,17 @@ class HostRuntime : public FallibleRuntime {
   std::uint32_t waiting() const override { return reducing_; }
 
   std::vector<std::uint32_t> part_of_;         ///< per task; kNoIndex: it does not run
-  std::vector<std::uint32_t> waits_at_first_;  ///< per task: predecessors of its part
+  std::vector<std::uint32_t> waits_at_first_;  ///< per task: number of predecessors in its part
   std::vector<std::uint32_t> transfer_of_;     ///< per Send: its number in its part's exchange
 
   // Guarded by mutex_.
-  std::vector<std::uint32_t> waits_for_;  ///< per task: predecessors not yet done, or kDone
+  /// per task: number of predecessors not yet done, or kDone
+  std::vector<std::uint32_t> waits_for_;
   bool stopping_ = false;
   Queue codec_, communication_;
-  Queue collective_;  ///< all-reduces, which wait for other ranks; its thread runs if there are any
+  Queue collective_;  ///< all-reduces, which wait for other ranks; no thread without them
   std::unique_ptr<transport::Collective> library_;  ///< null without all-reduces
-  std::atomic<std::uint32_t> reducing_ = kNoIndex;  ///< the all-reduce that waits for others
+  std::atomic<std::uint32_t> reducing_ = kNoIndex;  ///< all-reduce that waits for other ranks
   std::vector<Part> parts_;  ///< last: their exchanges' threads call arrived()
 };
 

@@ -16,8 +16,8 @@ using casync::Kind;
 
 constexpr std::align_val_t kArenaAlignment{64};
 
-/// What a unit's residuals are kept under: a gradient's name, so that they outlive a change of
-/// plan; a bulk group's are those of one concatenation, so they outlive all but another grouping.
+/// Key of a unit's residuals. For a gradient its name, so that residuals survive a change of plan.
+/// For a bulk group a hash of its members' names, so that they survive unless the grouping changes.
 std::string state_name(const casync::Unit& unit, const models::Model& model) {
   if (unit.topology->operation == casync::Operation::kGather) return unit.name;
   if (unit.members.size() == 1) return unit.name;
@@ -77,7 +77,7 @@ void HostWork::prepare_states(kernels::StateStore& states, bool keeps_undo) {
 
 void HostWork::prepare_stages(kernels::StateStore& states, bool keeps_undo) {
   const casync::Layout& layout = program_.layout();
-  const auto length = [&](std::uint32_t factor) {  // no two share a cache line
+  const auto length = [&](std::uint32_t factor) {  // no two factors share a cache line
     return (static_cast<std::size_t>(layout.units[factor].elements) + 15) / 16 * 16;
   };
   const auto end = static_cast<std::uint32_t>(layout.units.size());
@@ -108,6 +108,27 @@ void HostWork::prepare_stages(kernels::StateStore& states, bool keeps_undo) {
       undo_of_staged_[unit].push_back(undo_.add(encoder));
     }
   }
+}
+
+void HostWork::take_residuals(std::uint32_t unit, std::span<float> sums) {
+  for (std::uint32_t index = 0; index < states_.size(); ++index) {
+    const LocalTask& local = program_.tasks()[index];
+    const kernels::State& state = states_[index];
+    if (state.data == nullptr || local.task.gradient != unit) continue;
+    const auto algorithm = static_cast<std::size_t>(local.task.algorithm);
+    const kernels::Codec& codec = *program_.plan().codecs[algorithm];
+    if (state.deferred != nullptr) codec.settle(state, local.slice.elements);
+    // The last of several arrays (dgc: velocity, pending) is what was not sent.
+    float* const held = state.data + (state_arrays(codec) - 1) * state.stride;
+    const bool of_mean =
+        local.task.role == casync::Role::kServer || (local.task.flags & casync::kDivideOwn) != 0;
+    const auto times = of_mean ? static_cast<float>(program_.graph().divisor) : 1.0f;
+    for (std::int64_t i = 0; i < local.slice.elements; ++i) {
+      sums[static_cast<std::size_t>(local.slice.begin + i)] += times * std::exchange(held[i], 0.0f);
+    }
+  }
+  const auto staged = staged_.find(unit);
+  if (staged != staged_.end()) staged->second.take_residuals(sums);
 }
 
 std::vector<Factor> HostWork::factors() const {

@@ -15,32 +15,32 @@
 
 namespace hipress::runtime {
 
-/// What a mover tells the runtime of its tasks. Any thread may call these; the mover holds no lock
-/// of its own meanwhile.
+/// Events of a mover, for the runtime. Any thread may call these; the mover holds no lock of its
+/// own meanwhile.
 class MoverEvents {
  public:
   virtual ~MoverEvents() = default;
 
-  /// The host has nothing left to do for the task; the device may have.
+  /// The host has finished its part of the task; the device may not have.
   virtual void issued(std::uint32_t index) = 0;
   /// The host has sent a message, from `when.start` until `when.end`.
   virtual void sent(std::uint32_t index, const Interval& when) = 0;
-  /// The host has done its part of the task, and issue() is to be called for the rest.
+  /// The host has done its part of the task; issue() must be called again for the rest.
   virtual void returned(std::uint32_t index, Clock::time_point at) = 0;
-  /// The message of a Recv is here.
+  /// The message of a Recv has arrived.
   virtual void arrived(std::uint32_t index, std::int64_t bytes, Clock::time_point at) = 0;
-  /// This rank has put so many bytes more on its egress.
+  /// This rank has put another `bytes` bytes on its egress.
   virtual void count(std::int64_t bytes) = 0;
-  /// Something has been done that ends no task: the job does not stand still.
+  /// Progress without a completed task, so that the job does not count as stalled.
   virtual void happened() = 0;
-  /// Calls `work` unless the job has failed. An error of it names the task and ends the job.
+  /// Calls `work` unless the job has failed. Its error names the task and aborts the job.
   virtual void attempt(std::uint32_t index, const std::function<void()>& work) = 0;
-  /// A rank is lost, and the job with it.
+  /// A rank is lost, so the job has failed.
   virtual void failed(const transport::PeerError& error) = 0;
 };
 
-/// Moves what Sends, Recvs and AllReduces say between one rank's device and other ranks. Calls are
-/// for one thread at a time, but for interrupt() and waiting(), which any thread may call.
+/// Moves the messages of Sends, Recvs and AllReduces between one rank's device and other ranks.
+/// Called by one thread at a time, except interrupt() and waiting(), which any thread may call.
 class Mover {
  public:
   virtual ~Mover() = default;
@@ -48,51 +48,51 @@ class Mover {
   /// Prepares messages and starts threads. The device's memory must have been allocated.
   virtual void start() = 0;
   virtual void begin(std::uint64_t iteration) = 0;
-  /// Enqueues a task whose predecessors have been issued, as far as that can be done now.
+  /// Enqueues the parts of a task that can be enqueued now; its predecessors have been issued.
   virtual void issue(std::uint32_t index) = 0;
-  /// Returns when all messages have left, once all tasks are done.
+  /// Waits until all messages have left; call it when all tasks are done.
   virtual void finish() {}
 
-  /// True: a Recv need not wait for its Send here, since the mover orders both in one way on all
+  /// True if a Recv need not wait for its Send, since the mover orders both in the same way on all
   /// ranks.
   virtual bool orders_receives() const { return false; }
-  /// Throws PeerError if something that it enqueued has failed.
+  /// Polls for failures: throws PeerError if an enqueued operation has failed.
   virtual void look() {}
-  /// True: look() must be called often, since nothing else notices such failures.
+  /// True if look() must be called often, since such failures are not reported otherwise.
   virtual bool needs_looks() const { return false; }
-  /// Nothing has happened for `quiet`. False: it is too early to say who is at fault. Throws
-  /// PeerError if the mover knows that, and has told all ranks.
+  /// Asks if a culprit may be named after `quiet` without progress. False: too early. Throws
+  /// PeerError if the mover knows the culprit and has told all ranks.
   virtual bool may_be_blamed(std::chrono::nanoseconds /*quiet*/) { return true; }
-  /// The task that waits for other ranks, for errors that do not name one; kNoIndex: none does.
+  /// Task that waits for other ranks, for errors that do not name one; kNoIndex if no task waits.
   virtual std::uint32_t waiting() const = 0;
 
-  /// Which ends of a task's interval the host has measured; the device measures the others.
+  /// Ends of a task's interval that the host measures; the device measures the others.
   struct Measured {
     bool start = false, end = false;
   };
   virtual Measured by_host(casync::Kind /*kind*/) const { return {}; }
 
-  /// Tells its threads to end, whatever they wait for.
+  /// Makes its threads end, whatever they wait for.
   virtual void interrupt() = 0;
-  /// Waits until they have ended. If the iteration is not over, it gives up what the device still
-  /// waits for. The device may call it until it is drained.
+  /// Waits until the threads have ended. If an iteration is `under_way`, cancels the operations
+  /// that the device waits for. The device may call the mover until it is drained.
   virtual void end(bool under_way) = 0;
 };
 
-/// Moves messages through pinned host memory and the endpoint, on two threads of its own. All
+/// Creates a mover through pinned host memory and the endpoint, with two threads of its own. All
 /// arguments must outlive it.
 std::unique_ptr<Mover> make_pinned_mover(transport::Endpoint& endpoint, DeviceWork& work,
                                          MoverEvents& events);
 
 struct NcclOptions {
   transport::NcclLibrary* library = nullptr;
-  RoundLimits rounds = {};  ///< of NCCL's groups; the same on every rank
+  RoundLimits rounds = {};  ///< limits of NCCL's groups; the same on every rank
   double timeout_s = 30;
 };
 
-/// Moves messages from device to device over NCCL, as groups in an order that every rank derives
-/// from the graph. All ranks must make it together, and before the device's memory is allocated, so
-/// that what NCCL takes does not count as free.
+/// Creates a mover from device to device over NCCL, in groups whose order every rank derives from
+/// the graph. Collective: all ranks call it together, before the device's memory is allocated, so
+/// that NCCL's memory does not count as free.
 std::unique_ptr<Mover> make_nccl_mover(transport::Endpoint& endpoint, DeviceWork& work,
                                        MoverEvents& events, const NcclOptions& options);
 

@@ -10,7 +10,7 @@ namespace {
 using casync::Kind;
 using transport::NcclOperation;
 
-constexpr Stream kStream = Stream::kOutbound;  // of all that NCCL does
+constexpr Stream kStream = Stream::kOutbound;  // stream of all NCCL operations
 
 transport::NcclValues nccl_values(const kernels::Codec* cast) {
   using enum kernels::ValueType;
@@ -84,13 +84,14 @@ class NcclMover final : public Mover {
 
   void end(bool under_way) override {
     if (under_way) communicator_->abandon();
-    communicator_.reset();  // ends what would keep the device's streams waiting
+    communicator_.reset();  // ends operations that block the device's streams
   }
 
  private:
-  /// This rank's part of a round.
+  /// One rank's part of a round.
   struct LocalRound {
-    std::vector<std::uint32_t> tasks;  ///< Sends, Recvs and AllReduces, in the order of all ranks
+    /// Sends, Recvs and AllReduces, in the order common to all ranks
+    std::vector<std::uint32_t> tasks;
     std::vector<NcclOperation> operations;
   };
 
@@ -107,7 +108,7 @@ class NcclMover final : public Mover {
     return mine;
   }
 
-  /// Adds the task if it is this rank's.
+  /// Adds the task if it belongs to this rank.
   void add(LocalRound& mine, NcclOperation::Kind kind, casync::TaskId id) const {
     const casync::TaskGraph& graph = work_.program.graph();
     const std::uint32_t index = work_.program.index_of(id);
@@ -161,10 +162,10 @@ class NcclMover final : public Mover {
   MoverEvents& events_;
   const NcclOptions options_;
   std::vector<LocalRound> rounds_;
-  std::vector<std::uint32_t> round_of_;  ///< per task, kNoIndex
-  std::vector<std::uint32_t> waits_;     ///< per round: its tasks that cannot be issued yet
+  std::vector<std::uint32_t> round_of_;  ///< per task; kNoIndex: no round
+  std::vector<std::uint32_t> waits_;  ///< per round: number of its tasks that cannot be issued yet
   std::uint32_t next_ = 0;
-  std::atomic<std::uint32_t> first_awaited_ = 0;  ///< round that is not known to be done
+  std::atomic<std::uint32_t> first_awaited_ = 0;  ///< first round not known to be done
   std::unique_ptr<transport::NcclCommunicator> communicator_;
 };
 

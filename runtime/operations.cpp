@@ -5,7 +5,7 @@
 namespace hipress::runtime {
 namespace {
 
-/// By what the mean over nodes divides, where the task's flags say that it happens.
+/// Divisor of the mean over nodes if the task's flags contain `flag`, else 1.
 float divided_by(const casync::Task& task, std::uint8_t flag, std::uint32_t divisor) {
   return (task.flags & flag) != 0 ? static_cast<float>(divisor) : 1.0f;
 }
@@ -71,7 +71,7 @@ void decode(const casync::Task& task, std::uint32_t divisor, const kernels::Code
 DecodeItems::DecodeItems(std::span<const BoundTask> batch, std::uint32_t divisor) {
   std::size_t messages = 0;
   for (const BoundTask& work : batch) messages += 1 + work.operands.gathered.size();
-  messages_.reserve(messages);  // items point there
+  messages_.reserve(messages);  // items hold pointers into these vectors
   bytes_.reserve(messages);
   const auto hold = [this](std::span<const std::byte> message) {
     messages_.push_back(message.data());
@@ -118,7 +118,7 @@ MergeDivisors merge_divisors(const casync::Task& task, std::uint32_t divisor) {
 }
 
 void merge(const casync::Task& task, std::uint32_t divisor, const Operands& operands) {
-  // Message buffers are aligned, so the bytes that arrived are fp32 values as they lie.
+  // Message buffers are aligned, so the received bytes can be read as fp32.
   const auto* const other = reinterpret_cast<const float*>(operands.message.data());
   const MergeDivisors divisors = merge_divisors(task, divisor);
   kernels::merge({&other, 1}, static_cast<std::int64_t>(operands.slice.size()),

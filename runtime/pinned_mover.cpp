@@ -18,7 +18,7 @@ namespace {
 
 using casync::Kind;
 
-/// A thread that does the host's part of tasks, in the order in which they come.
+/// Thread that does the host's part of tasks, in FIFO order.
 class HostThread {
  public:
   explicit HostThread(std::function<void(std::uint32_t index)> work) : work_(std::move(work)) {}
@@ -39,7 +39,7 @@ class HostThread {
     wake_.notify_one();
   }
 
-  /// No further task is begun; whether one is under way.
+  /// Stops further tasks; true if one is running.
   bool interrupt() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -126,27 +126,27 @@ class PinnedMover final : public Mover {
   void finish() override { exchange_->finish(); }
   std::uint32_t waiting() const override { return reducing_; }
 
-  /// A Send ends when the transport has taken it over; an AllReduce is issued in two halves.
+  /// A Send ends when the transport has accepted it; an AllReduce is issued in two parts.
   Measured by_host(Kind kind) const override {
     return {.start = kind == Kind::kAllReduce, .end = kind == Kind::kSend};
   }
 
   void interrupt() override {
     sender_.interrupt();
-    if (reducer_.interrupt()) library_->interrupt();  // of an iteration that has failed
+    if (reducer_.interrupt()) library_->interrupt();  // in a failed iteration
   }
 
   void end(bool /*under_way*/) override {
     sender_.join();
     reducer_.join();
-    exchange_.reset();  // after the sender, which may have been sending
+    exchange_.reset();  // after the sender thread has ended
   }
 
  private:
   void issue_send(std::uint32_t index) {
     const DeviceLayout& layout = work_.memory.layout();
     const std::uint32_t place = layout.staging_of[index];
-    if (layout.staging[place].comes_in) {  // and is passed on as it lies in pinned memory
+    if (layout.staging[place].comes_in) {  // forwarded from pinned memory
       work_.schedule.pass(index);
       return sender_.push(index);
     }
@@ -159,7 +159,7 @@ class PinnedMover final : public Mover {
     });
   }
 
-  /// Enqueues the copy of what a Send moves, and of its length, to pinned memory.
+  /// Enqueues copies of a Send's payload and its length to pinned memory.
   void copy_out(std::uint32_t index) {
     const LocalTask& local = work_.program.tasks()[index];
     const DeviceMemory& memory = work_.memory;
@@ -198,7 +198,7 @@ class PinnedMover final : public Mover {
     });
   }
 
-  // On the threads of its own.
+  // Run on the mover's own threads.
 
   void hand_over(std::uint32_t index) {
     const LocalTask& local = work_.program.tasks()[index];
@@ -226,7 +226,7 @@ class PinnedMover final : public Mover {
     const LocalTask& local = work_.program.tasks()[index];
     reducing_ = index;
     const std::span<std::byte> bytes = work_.memory.staging(index);
-    if (casync::casts(local.task)) {  // on the device
+    if (casync::casts(local.task)) {  // the cast runs on the device
       library_->all_reduce(bytes, addition(work_.program.cast_of(local)));
     } else {
       auto* const values = reinterpret_cast<float*>(bytes.data());
@@ -243,10 +243,11 @@ class PinnedMover final : public Mover {
   transport::Endpoint& endpoint_;
   DeviceWork& work_;
   MoverEvents& events_;
-  std::vector<bool> staged_;           ///< per staging: its copy is enqueued
-  std::vector<std::uint8_t> reduced_;  ///< per task: the host has done its part of the AllReduce
+  std::vector<bool> staged_;  ///< per staging: its copy is enqueued
+  /// Per task: true once the host's part of the AllReduce is done
+  std::vector<std::uint8_t> reduced_;
   std::unique_ptr<transport::Collective> library_;  ///< null without all-reduces
-  std::atomic<std::uint32_t> reducing_ = kNoIndex;  ///< the all-reduce that waits for others
+  std::atomic<std::uint32_t> reducing_ = kNoIndex;  ///< all-reduce that waits for other ranks
   HostThread sender_, reducer_;
   std::unique_ptr<transport::Exchange> exchange_;  ///< last: its threads call events
 };

@@ -15,11 +15,11 @@ using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// Messages start on cache lines: codecs need 16 bytes, and no two threads should share a line.
-constexpr std::int64_t kAlignment = 64;
+/// Alignment of messages, a cache line: codecs need 16 bytes, and threads should not share a line.
+constexpr std::int64_t kMessageAlignment = 64;
 
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+std::int64_t message_aligned(std::int64_t bytes) {
+  return casync::round_up(bytes, kMessageAlignment);
 }
 
 void require_codec(const TaskGraph& graph, TaskId id, const plans::ResolvedPlan& plan) {
@@ -33,7 +33,8 @@ void require_codec(const TaskGraph& graph, TaskId id, const plans::ResolvedPlan&
   }
 }
 
-/// Of an AllReduce that casts: that its messages can be added, and are as long as it says.
+/// Throws std::invalid_argument unless the messages of a casting AllReduce can be added and have
+/// the expected length.
 void require_cast(const TaskGraph& graph, TaskId id, const kernels::Codec& codec,
                   std::int64_t elements) {
   if (!codec.traits().half_precision) {
@@ -47,7 +48,7 @@ void require_cast(const TaskGraph& graph, TaskId id, const kernels::Codec& codec
       casync::describe(graph, id), graph[id].amount, elements, codec.encoded_bytes(elements)));
 }
 
-/// All nodes wait for each other before an all-reduce, which the library sees to itself.
+/// True for an edge around the Join of an all-reduce: the library itself makes all nodes wait.
 bool belongs_to_collective(const TaskGraph& graph, const Task& before, const Task& after) {
   return graph.unit_of(before) == graph.unit_of(after) &&
          (before.kind == Kind::kJoin || after.kind == Kind::kJoin);
@@ -169,7 +170,7 @@ void Program::add_computation(std::uint32_t index) {
 void Program::add_message(std::uint32_t index, std::int64_t capacity) {
   tasks_[index].message = static_cast<std::uint32_t>(messages_.size());
   messages_.push_back({arena_bytes_, capacity});
-  arena_bytes_ += aligned(capacity);
+  arena_bytes_ += message_aligned(capacity);
 }
 
 void Program::add_successors() {

@@ -15,12 +15,12 @@ namespace {
 
 using casync::Kind;
 
-/// Whoever has told all ranks of a failure waits so long, at most, to hear which of several at once
-/// they believe.
+/// Maximum wait, after reporting a failure to all ranks, to learn which of several concurrent
+/// reports the ranks believe.
 constexpr std::chrono::milliseconds kToHear{500};
 
-/// Per task, whether another rank may hold it up, through a message or an all-reduce that it waits
-/// for, or that a task of its own rank before it does. Of a Recv: whether its Send may be held up.
+/// Per task: true if another rank may delay it, through a message or an all-reduce that the task or
+/// its predecessors on this rank wait for. For a Recv: true if its Send may be delayed.
 std::vector<bool> held_up_by_others(const casync::TaskGraph& graph) {
   std::vector<bool> held_up(graph.tasks());
   for (casync::TaskId id = 0; id < graph.tasks(); ++id) {  // ids are a topological order
@@ -85,7 +85,7 @@ Stall find_stall(const Program& program, double timeout_s,
         {rank, fmt::format("rank {} made no progress for {} s at '{}'", rank, timeout_s, where)},
         patience(timeout_s, blame, rank)};
   };
-  // Of a stepped program who waits here has computed all that could be.
+  // A stepped program that waits here has finished all computation that was possible.
   const std::uint32_t backward = first([&](std::uint32_t index) {
     return !program.is_stepped() && tasks[index].task.kind == Kind::kBackward && undone(index);
   });
@@ -101,7 +101,7 @@ Stall find_stall(const Program& program, double timeout_s,
   if (missing == receives.end()) return at(first(undone), Blame::kUnsure);
   const LocalTask& local = tasks[*missing];
   const auto peer = static_cast<int>(program.graph().peer(local.task));
-  // A peer whose connection ends, or whose heartbeats do, is named by the transport before this.
+  // The transport reports a peer earlier if its connection or its heartbeats end.
   return {
       {peer, fmt::format("rank {0} sent nothing for {1} s; rank {2} waits for '{3}'; rank {0} is "
                          "still connected: if it is only late, as it evaluates, saves or loads "
@@ -126,7 +126,7 @@ void FallibleRuntime::rethrow_of_task(std::uint32_t index) const {
   } catch (const transport::PeerError& error) {
     throw named(error);
   } catch (const std::bad_alloc&) {
-    throw;  // the rank's, whatever it did
+    throw;  // concerns the rank, not the task
   } catch (const std::exception& error) {
     throw io::RunError(
         fmt::format("{}: {}", program_.describe(program_.tasks()[index]), error.what()));
@@ -171,7 +171,7 @@ void FallibleRuntime::end_if_stalled(std::unique_lock<std::mutex>& lock,
   if (const auto silent = endpoint_.silence()) stall = {named(*silent), {}};
   if (quiet < stall.patience) return;
   lock.unlock();
-  // Before unwinding destroys the exchange, which would tell all that this rank gave up.
+  // Abort before unwinding destroys the exchange, which would report that this rank gave up.
   endpoint_.abort(stall.error.culprit, stall.error.what());
   lock.lock();
   changed_.wait_for(lock, kToHear, [this] { return failure_ != nullptr; });

@@ -19,89 +19,89 @@ namespace hipress::runtime {
 
 using transport::Clock;
 
-/// When a task ran. A Send's end here is when the transport took it over.
+/// Execution interval of a task. A Send ends when the transport has accepted it.
 struct Interval {
   Clock::time_point start, end;
 };
 
-/// What became of a gradient's factor in an iteration: the mean, or what the codec made of it. All
-/// ranks have the same bits.
+/// Result of a gradient's factor in an iteration: the mean, or the codec's output for it.
+/// Bit-identical on all ranks.
 struct Factor {
   std::uint32_t gradient = 0;
   std::uint32_t stage = 0;
   std::span<const float> values;
 };
 
-/// Runs one rank's program, iteration after iteration, on whatever hardware. An iteration is
+/// Runs one rank's program, iteration after iteration, on any hardware. An iteration is
 ///   begin(i) on every rank, then start(t), gradient_ready(g, t) for every gradient, wait().
-/// The gradients' memory is the caller's: inputs before begin, means over nodes after wait().
+/// The caller owns the gradients' memory: inputs before begin(), means over nodes after wait().
 class RankRuntime {
  public:
   virtual ~RankRuntime() = default;
 
-  /// Posts all receives. Every rank must have returned from here before any rank calls start().
+  /// Posts all receives. Every rank must have returned from begin() before any rank calls start().
   virtual void begin(std::uint64_t iteration) = 0;
-  /// Starts the tasks that wait for nothing; `at` is their ready time.
+  /// Starts the tasks without predecessors; `at` is their ready time.
   virtual void start(Clock::time_point at) = 0;
-  /// The gradient is complete on this rank, in any order; std::invalid_argument if the graph has no
-  /// Backward task for it here.
+  /// Reports a gradient as complete on this rank; in any order. std::invalid_argument if the graph
+  /// has no Backward task for it here.
   virtual void gradient_ready(std::uint32_t gradient, Clock::time_point at) = 0;
-  /// Stepped programs call this where others call gradient_ready(). It returns when all that this
-  /// computation waits for is done. The result is the time when that was, or the earliest time if
-  /// it waits for nothing. Throws like wait().
+  /// For stepped programs, instead of gradient_ready(): waits until all predecessors of this
+  /// computation are done. Returns the time of that, or the earliest time if there are none. Throws
+  /// like wait().
   virtual Clock::time_point await_computation(std::uint32_t index) = 0;
-  /// It has run from then to then.
+  /// Reports the interval in which that computation ran.
   virtual void computed(std::uint32_t index, const Interval& when) = 0;
-  /// Sleeps until then, or throws like wait() as soon as the iteration has failed.
+  /// Sleeps until `at`. Throws like wait() as soon as the iteration has failed.
   virtual void wait_until(Clock::time_point at) = 0;
-  /// Returns when every task of this rank is done and its messages have left. Throws PeerError if a
+  /// Waits until every task of this rank is done and its messages have left. Throws PeerError if a
   /// rank is lost or nothing happens for the job's timeout, std::runtime_error naming the task if a
   /// task fails. A runtime that has failed can only be destroyed.
   virtual void wait() = 0;
 
-  // Of the last iteration, after wait().
+  // Results of the last iteration, after wait().
   virtual std::span<const Interval> intervals() const = 0;  ///< per Program::tasks()
   virtual std::int64_t bytes_sent() const = 0;
-  /// Of all gradients that are compressed in stages, until the next iteration begins.
+  /// Factors of all gradients that are compressed in stages, valid until the next begin().
   virtual std::vector<Factor> factors() const { return {}; }
 };
 
-/// Where the message of a Send or Recv lies, by its index into Program::tasks().
+/// Memory of a Send's or Recv's message, by its index into Program::tasks().
 using Places = std::function<std::span<std::byte>(std::uint32_t index)>;
 
-/// The exchange of some of a program's messages, as their Sends and Recvs say, in this order; a
-/// message is named by its Recv.
+/// Prepares the exchange of the messages of these Sends and Recvs, in this order. The id of its
+/// Recv identifies a message.
 std::unique_ptr<transport::Exchange> prepare_exchange(
     transport::Endpoint& endpoint, const Program& program, std::span<const std::uint32_t> sends,
     std::span<const std::uint32_t> receives, const Places& place, transport::Events events);
 
-/// What a rank knows of who holds up everything.
+/// Evidence of a rank about the culprit of a stall.
 enum class Blame : std::uint8_t {
-  kSelf,    ///< itself, beyond doubt
-  kSender,  ///< a rank whose message waits for no other rank's
-  kUnsure,  ///< a rank that may be waiting, too
+  kSelf,    ///< this rank, certainly
+  kSender,  ///< a rank whose message depends on no other rank
+  kUnsure,  ///< a rank that may itself be waiting
 };
 
-/// How long nothing must have happened before a rank reports who is at fault: the timeout, and up
-/// to 0.4 of it more. All notice at about the same time, and all believe the first report. So ranks
-/// with better evidence report earlier and, of those with equal evidence, lower ranks.
+/// Time without progress after which a rank reports a culprit: 1 to 1.4 times the timeout. All
+/// ranks notice a stall at about the same time, and all believe the first report. So ranks with
+/// better evidence report earlier and, with equal evidence, lower ranks do.
 std::chrono::nanoseconds patience(double timeout_s, Blame blame, int rank);
 
-/// Why nothing happens, as far as one rank can tell.
+/// Diagnosis of a stall by one rank.
 struct Stall {
   transport::PeerError error;
-  std::chrono::nanoseconds patience;  ///< before the rank says so
+  std::chrono::nanoseconds patience;  ///< time without progress before the rank reports it
 };
 
-/// What to report when nothing has happened for the timeout. At fault is this rank if a gradient
-/// never became ready or it is `busy` with a task (kNoIndex: it is not). Else it is a rank that did
-/// not send it a message: that is likelier than one of its own tasks, which may only wait for a
-/// message. Else it is this rank, at the first task that is undone.
+/// Diagnoses a timeout. The culprit is this rank if a gradient never became ready, or if it is
+/// `busy` with a task (kNoIndex: it is not). Else it is a rank whose message is missing, which is
+/// likelier than one of this rank's own tasks: these may only wait for a message. Else it is this
+/// rank, at its first unfinished task.
 Stall find_stall(const Program& program, double timeout_s,
                  const std::function<bool(std::uint32_t index)>& undone, std::uint32_t busy);
 
-/// How a job fails on one rank, which is the same on any hardware: the first failure counts, all
-/// that wait here are told, and what names no task is told which one it keeps waiting.
+/// Failure handling of one rank, the same on any hardware. The first failure counts, all waiting
+/// threads are notified, and errors without a task get the name of the task that waits.
 class FallibleRuntime {
  public:
   FallibleRuntime(const FallibleRuntime&) = delete;
@@ -115,7 +115,7 @@ class FallibleRuntime {
   /// As RankRuntime::wait_until().
   void sleep_until(Clock::time_point at);
 
-  /// Calls `work`, whose errors then name the task, unless they are about the whole rank.
+  /// Calls `work`. Its errors then name the task, unless they concern the whole rank.
   template <class Work>
   void as_task(std::uint32_t index, const Work& work) const {
     try {
@@ -124,16 +124,16 @@ class FallibleRuntime {
       rethrow_of_task(index);
     }
   }
-  /// Ends the exchange's iteration.
+  /// Finishes the exchange's iteration.
   void finish(transport::Exchange& exchange) const;
   void fail(std::exception_ptr error);
-  /// The same error, with the task that it keeps waiting in words.
+  /// Copy of the error that names the task waiting for the lost rank.
   transport::PeerError named(const transport::PeerError& error) const;
 
   // With mutex_ held.
   void rethrow_failure() const;
-  /// Ends the job, with who is at fault, if nothing has happened for so long that this rank should
-  /// say so; gives the lock up meanwhile. For the arguments see find_stall().
+  /// Aborts the job and names the culprit if `quiet`, the time without progress, exceeds this
+  /// rank's patience; releases the lock meanwhile. For the arguments see find_stall().
   void end_if_stalled(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds quiet,
                       const std::function<bool(std::uint32_t index)>& undone, std::uint32_t busy);
 
@@ -141,15 +141,15 @@ class FallibleRuntime {
   const Program& program_;
   const double timeout_s_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;  ///< what is waited for is done, or the job has failed
-  std::exception_ptr failure_;       ///< the first
+  std::condition_variable changed_;  ///< progress for a waiting thread, or the job has failed
+  std::exception_ptr failure_;       ///< first failure
 
  private:
-  /// What has been caught, with the task's name.
+  /// Rethrows the caught exception with the task's name.
   [[noreturn]] void rethrow_of_task(std::uint32_t index) const;
-  /// A failure has come: for threads that wait for something else than changed_. With mutex_ held.
+  /// Wakes threads that wait for something other than changed_ after a failure. With mutex_ held.
   virtual void on_failure() {}
-  /// The task that waits for other ranks, of an error that does not say; kNoIndex.
+  /// Task that waits for other ranks, for errors that do not name one; kNoIndex if no task waits.
   virtual std::uint32_t waiting() const = 0;
 };
 

@@ -9,7 +9,7 @@
 
 namespace hipress::runtime {
 
-/// Tasks of a program that wait to be served, by (ready time, order).
+/// Priority queue of a program's ready tasks, by (ready time, order).
 class ReadyTasks {
  public:
   bool empty() const { return heap_.empty(); }
@@ -18,7 +18,7 @@ class ReadyTasks {
     heap_.push_back({ready, order, index});
     std::push_heap(heap_.begin(), heap_.end(), served_later);
   }
-  /// The index of the first of them, which leaves.
+  /// Removes the first task and returns its index.
   std::uint32_t pop() {
     std::pop_heap(heap_.begin(), heap_.end(), served_later);
     const std::uint32_t index = heap_.back().index;

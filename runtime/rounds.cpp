@@ -15,11 +15,11 @@ using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
 
-/// A message or an all-reduce that nothing but earlier rounds holds up.
+/// A message or an all-reduce that depends only on earlier rounds.
 struct Candidate {
   std::int64_t ready_ps = 0;
   std::uint32_t gradient = 0, peer_offset = 0, partition = 0;
-  TaskId id = 0;  ///< of the Send, or of the all-reduce's first task
+  TaskId id = 0;  ///< id of the Send, or of the all-reduce's first task
   bool operator>(const Candidate& other) const { return key() > other.key(); }
 
  private:
@@ -28,7 +28,7 @@ struct Candidate {
   }
 };
 
-/// Bytes and messages of one rank in the round that is being made.
+/// Bytes and messages of one rank in the current round.
 struct Load {
   std::int64_t bytes = 0;
   std::int32_t messages = 0;
@@ -93,7 +93,7 @@ class Rounds {
     for (const TaskId id : first) release(id);
   }
 
-  /// The task is over at `at_ps`, and with it what takes a known time and waited for it.
+  /// Completes the task at `at_ps`, and recursively its successors of known duration.
   void finish(TaskId id, std::int64_t at_ps) {
     std::vector<std::pair<TaskId, std::int64_t>> over{{id, at_ps}};
     while (!over.empty()) {
@@ -133,7 +133,7 @@ class Rounds {
     candidates_.push({reduce.ready_ps, task.gradient, 0, task.partition, reduce.tasks.front()});
   }
 
-  /// Makes the round that starts at `now_ps`; returns when it is over.
+  /// Builds the round that starts at `now_ps`; returns its end in ps.
   std::int64_t add_round(std::int64_t now_ps) {
     std::fill(out_.begin(), out_.end(), Load{});
     std::fill(in_.begin(), in_.end(), Load{});

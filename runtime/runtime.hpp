@@ -13,8 +13,8 @@
 namespace hipress::runtime {
 
 struct RuntimeOptions {
-  std::uint64_t seed = 1;  ///< of the codecs' random draws
-  /// Seconds without a finished task after which wait() ends the job; see patience() for how much
+  std::uint64_t seed = 1;  ///< seed of the codecs' random draws
+  /// Seconds without a finished task after which wait() aborts the job; patience() says how much
   /// longer it may take.
   double timeout_s = 30;
 };
@@ -23,11 +23,11 @@ struct RuntimeOptions {
 /// change until gradient_ready() is called for it.
 class Runtime : public RankRuntime, private HostRuntime {
  public:
-  /// `units[u]` has as many values as unit u of Program::layout() has elements. This memory, and
-  /// `states`, where encoders keep what they need from one iteration to the next, must outlive the
-  /// runtime, and so must `endpoint` and `program`. A bulk group has the values of its members one
-  /// after the other, and zeros behind them at the start of every iteration. A gradient in a group
-  /// needs no memory of its own, and the memory of factors is the runtime's.
+  /// `units[u]` holds one value per element of unit u of Program::layout(). This memory, `states`
+  /// (the encoders' state between iterations), `endpoint` and `program` must outlive the runtime. A
+  /// bulk group holds the values of its members one after the other, followed by zeros at the start
+  /// of every iteration. A gradient in a group needs no memory of its own, and the runtime owns the
+  /// memory of factors.
   Runtime(transport::Endpoint& endpoint, const Program& program,
           std::vector<std::span<float>> units, kernels::StateStore& states,
           const RuntimeOptions& options);

@@ -6,10 +6,10 @@
 namespace hipress::runtime {
 namespace {
 
-/// Others interrupt each other anyway, more or less.
+/// True for real-time policies; threads of other policies preempt each other anyway.
 bool is_real_time(int policy) { return policy == SCHED_FIFO || policy == SCHED_RR; }
 
-/// Changes the calling thread's real-time priority; whether that worked.
+/// Changes the calling thread's real-time priority; true on success.
 bool shift_priority(int by) noexcept {
   int policy = SCHED_OTHER;
   sched_param parameters{};
@@ -23,7 +23,7 @@ bool shift_priority(int by) noexcept {
 }  // namespace
 
 ScopedYield::ScopedYield(bool wanted) noexcept : lowered_(wanted && shift_priority(-1)) {
-  // Who lowers itself comes before those who wait at that priority already.
+  // Yield: a lowered thread goes to the head of its new priority's queue.
   if (lowered_) sched_yield();
 }
 

@@ -6,19 +6,19 @@
 
 namespace hipress::runtime {
 
-/// A thread that runs tasks for longer than this leaves its core to threads that move bytes, which
-/// need it only briefly. Otherwise, where cores are few, messages would wait until the codec has
-/// nothing to do. Shorter: messages leave sooner, but each by itself, which costs more.
+/// Time slice: a thread that runs tasks for longer than this yields its core to threads that move
+/// bytes, which need it only briefly. Otherwise, with few cores, messages would wait until the
+/// codec is idle. Shorter: messages leave sooner, but each by itself, which costs more.
 inline constexpr auto kTurn = std::chrono::microseconds(1000);
 
-/// While it lives, a thread of real-time priority leaves its core to any other of its process that
-/// wakes up. For tasks that compute for long where cores are few: threads that move bytes need a
-/// core briefly, but at once. Ordinary threads take turns anyway, and are left as they are.
+/// Scope in which a thread of real-time priority yields its core to any other waking thread of its
+/// process. For long computations on few cores: threads that move bytes need a core briefly, but at
+/// once. Ordinary threads share cores anyway, and are not changed.
 class ScopedYield {
  public:
   explicit ScopedYield(bool wanted) noexcept;
   ~ScopedYield();
-  /// Whether it does anything for the calling thread.
+  /// True if it has an effect for the calling thread.
   static bool possible() noexcept;
   ScopedYield(const ScopedYield&) = delete;
   ScopedYield& operator=(const ScopedYield&) = delete;
@@ -27,9 +27,9 @@ class ScopedYield {
   bool lowered_ = false;
 };
 
-/// While it lives, a thread of real-time priority is an ordinary one. For long work beside what is
-/// timed: the kernel stops real-time threads, for 50 ms as a rule, once they have kept a core busy
-/// for most of a second, and the kernel's own threads wait for the core until then.
+/// Scope in which a thread of real-time priority has ordinary priority. For long work outside the
+/// measured intervals: the kernel throttles real-time threads, typically for 50 ms, once they have
+/// used a core for most of a second, and its own threads wait for the core until then.
 class Ordinarily {
  public:
   Ordinarily() noexcept;
@@ -38,7 +38,7 @@ class Ordinarily {
   Ordinarily& operator=(const Ordinarily&) = delete;
 
  private:
-  int policy_ = SCHED_OTHER;  ///< to return to
+  int policy_ = SCHED_OTHER;  ///< policy to restore
   sched_param parameters_{};
 };
 

@@ -1,19 +1,16 @@
 #include "runtime/stages.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace hipress::runtime {
 namespace {
 
-/// What codecs want their factors to begin at a multiple of, in numbers: a cache line.
-constexpr std::int64_t kAlignment = 16;
+/// Alignment of factors for codecs, in numbers: a cache line.
+constexpr std::int64_t kFactorLine = 16;
 
-std::int64_t round_up(std::int64_t values, std::int64_t multiple) {
-  return (values + multiple - 1) / multiple * multiple;
-}
-
-std::int64_t aligned(std::int64_t values) { return round_up(values, kAlignment); }
+std::int64_t line_aligned(std::int64_t values) { return casync::round_up(values, kFactorLine); }
 
 }  // namespace
 
@@ -38,13 +35,13 @@ StagedUnit::StagedUnit(const casync::Layout& layout, std::uint32_t unit, const m
     }
     parts_.push_back(std::move(part));
   }
-  std::int64_t own = kAlignment;  // to begin at a multiple
+  std::int64_t own = kFactorLine;  // allows alignment of the first factor
   for (std::uint32_t stage = 0; stage < what.factors; ++stage) {
     const std::vector<casync::FactorPart> on_wire =
         casync::factor_parts(layout, what.first_factor + stage, model, plan.plan);
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       parts_[i].on_wire.push_back(on_wire[i]);
-      own += aligned(on_wire[i].values);
+      own += line_aligned(on_wire[i].values);
     }
     std::ranges::fill(factors_[stage], 0.0f);
     const casync::Unit& factor = layout.units[what.first_factor + stage];
@@ -52,11 +49,11 @@ StagedUnit::StagedUnit(const casync::Layout& layout, std::uint32_t unit, const m
   }
   own_.resize(static_cast<std::size_t>(own));
   const auto address = reinterpret_cast<std::uintptr_t>(own_.data()) / sizeof(float);
-  float* next = own_.data() + (kAlignment - address % kAlignment) % kAlignment;
+  float* next = own_.data() + (kFactorLine - address % kFactorLine) % kFactorLine;
   for (std::uint32_t stage = 0; stage < what.factors; ++stage) {
     for (Part& part : parts_) {
       part.factors.push_back(next);
-      next += aligned(part.on_wire[stage].values);
+      next += line_aligned(part.on_wire[stage].values);
     }
   }
 }
@@ -79,12 +76,12 @@ void StagedUnit::place(std::uint32_t stage, std::uint64_t iteration) {
   std::int64_t end = 0;
   for (Part& part : parts_) {
     const std::int64_t bytes = codec_.stage_bytes(part.shape, static_cast<int>(stage), iteration);
-    const std::int64_t first = round_up(end, casync::kFactorAlignment);
+    const std::int64_t first = casync::round_up(end, casync::kFactorAlignment);
     part.on_wire[stage] = {first, bytes / static_cast<std::int64_t>(sizeof(float))};
     end = first + part.on_wire[stage].values;
   }
   Slices& slices = slices_[stage];
-  slices.used = round_up(end, casync::kSliceWord * slices.count) / slices.count;
+  slices.used = casync::round_up(end, casync::kSliceWord * slices.count) / slices.count;
 }
 
 template <class Copy>
@@ -111,6 +108,18 @@ void StagedUnit::collect_factors(std::vector<Factor>& factors) const {
     for (std::uint32_t stage = 0; stage < part.factors.size(); ++stage) {
       const auto values = static_cast<std::size_t>(part.on_wire[stage].values);
       factors.push_back({part.gradient, stage, {part.factors[stage], values}});
+    }
+  }
+}
+
+void StagedUnit::take_residuals(std::span<float> sums) {
+  for (const Part& part : parts_) {
+    const std::vector<kernels::StateArray> arrays = codec_.states(part.shape);
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      if (std::string_view(arrays[i].name) != "residual") continue;
+      for (std::int64_t k = 0; k < arrays[i].elements; ++k) {
+        sums[static_cast<std::size_t>(part.first + k)] += std::exchange(part.states[i][k], 0.0f);
+      }
     }
   }
 }

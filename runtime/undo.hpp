@@ -9,32 +9,32 @@
 
 namespace hipress::runtime {
 
-/// What encoders kept before the last iteration of every unit. With it an iteration whose results
-/// nobody applied can be taken back: residuals would otherwise lack what never arrived. Costs as
-/// much memory as the states, and a copy of a slice's states before each encode.
+/// State of the encoders before the last iteration of every unit, so that an iteration whose
+/// results were not applied can be undone: otherwise residuals would lack values that never
+/// arrived. Costs as much memory as the states, and a copy of a slice's states before each encode.
 class Undo {
  public:
-  /// What an encode of some of a unit's elements reads and writes.
+  /// State of an encoder of some of a unit's elements.
   struct Encoder {
     std::uint32_t unit = 0;
-    std::int64_t first = 0, elements = 0;  ///< of the unit
+    std::int64_t first = 0, elements = 0;  ///< range of the unit's elements
     const kernels::Codec* codec = nullptr;
     kernels::State state;
-    int arrays = 0;           ///< of state, each from a multiple of its stride on
-    std::int64_t length = 0;  ///< of each array: `elements`, or as a staged codec has them
+    int arrays = 0;           ///< number of state arrays, one stride apart
+    std::int64_t length = 0;  ///< length of each array: `elements`, or set by a staged codec
   };
 
-  /// Adds an encoder, whose state must stay in place, and returns its number. One whose state is
-  /// known has the number that it has.
+  /// Adds an encoder, whose state must stay in place, and returns its number; for a known state,
+  /// the existing number.
   std::uint32_t add(const Encoder& encoder);
 
-  /// Copies the encoder's states, unless that was done in this iteration.
+  /// Copies the encoder's states, unless this was done in this iteration already.
   void keep(std::uint32_t encoder, std::uint64_t iteration);
 
-  /// Forgets all that was kept: states have become others', and iterations may come again.
+  /// Discards all copies: the states were replaced, and iteration numbers may repeat.
   void forget();
 
-  /// Puts back what was kept of these elements of a unit. No encode of it may be running.
+  /// Restores the copies of these elements of a unit. No encode of the unit may be running.
   void put_back(std::uint32_t unit, std::int64_t first, std::int64_t elements);
 
  private:

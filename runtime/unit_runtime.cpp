@@ -8,7 +8,7 @@ namespace {
 
 using casync::Kind;
 
-/// A part for every unit: gradients in it, and messages of its factors, but no Forward.
+/// One part per unit, with its gradients and its factors' messages; Forward is excluded.
 Parts parts_of_units(const Program& program) {
   const casync::Layout& layout = program.layout();
   Parts parts{{}, static_cast<std::uint32_t>(layout.units.size())};
@@ -70,8 +70,8 @@ std::uint32_t UnitRuntime::wait_for_unit() {
   }
   transport::Exchange& exchange = *part(unit).exchange;
   finish(exchange);
-  // Before its gradients are known: what says that this rank has begun would wait behind longer
-  // messages of other units. What comes early goes into buffers, as results need this rank's part.
+  // Post receives before the next gradients are known: a begin record would wait behind longer
+  // messages of other units. Early messages go into buffers, as results depend on this rank's part.
   exchange.post();
   const std::lock_guard lock(mutex_);
   --under_way_;
@@ -86,14 +86,14 @@ void UnitRuntime::stop_waiting() {
 
 void UnitRuntime::ended(std::uint32_t part) { ended_.push_back(part); }
 
-/// Queues all that may run now, in the one order of all ranks.
+/// Queues all ready all-reduces in the order common to all ranks.
 void UnitRuntime::collective_ready(std::uint32_t index, Clock::time_point at) {
   const std::span<const std::uint32_t> order = program_.collectives();
   const auto place = std::ranges::find(order, index) - order.begin();
   turns_.ready[static_cast<std::size_t>(place)] = true;
   while (turns_.ready[turns_.next]) {
     turns_.ready[turns_.next] = false;
-    // No two at one instant, or the queue would order them itself.
+    // Distinct ready times keep the queue in this order.
     turns_.last = std::max(at, turns_.last + Clock::duration(1));
     run_collective(order[turns_.next], turns_.last);
     turns_.next = (turns_.next + 1) % order.size();

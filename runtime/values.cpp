@@ -11,21 +11,22 @@
 namespace hipress::runtime {
 namespace {
 
-/// Numbers that are cast at a time, in memory as aligned as codecs need it. They stay in the
-/// nearest cache between the cast and the copy.
+/// Numbers cast at a time, in memory aligned for codecs. A tile stays in the L1 cache between the
+/// cast and the copy.
 constexpr std::size_t kTile = 4096;
 struct alignas(64) Tile {
   std::byte codes[kTile * 2];
 };
 
-/// The messages of the two casts are arrays of their codes.
+/// Casting codec of a 16-bit type; its message is an array of the numbers.
 const kernels::Codec& codec_of(models::Dtype type) {
   static const std::unique_ptr<const kernels::Codec> fp16 = kernels::make_codec("fp16");
   static const std::unique_ptr<const kernels::Codec> bf16 = kernels::make_codec("bf16");
   return type == models::Dtype::kFloat16 ? *fp16 : *bf16;
 }
 
-/// Whether no number has an exponent of ones, which is where `kExponent` has its bits.
+/// True if all numbers are finite: no exponent has all bits set. `kExponent` is the exponent's
+/// mask.
 template <class Bits, Bits kExponent>
 bool all_finite(const std::byte* numbers, std::size_t count) {
   const auto bits_of = [](const std::byte* at) {
@@ -33,7 +34,7 @@ bool all_finite(const std::byte* numbers, std::size_t count) {
     std::memcpy(&bits, at, sizeof bits);
     return static_cast<Bits>(bits & kExponent);
   };
-  constexpr std::size_t kBlock = 64;  // a number that compilers know, for vectors
+  constexpr std::size_t kBlock = 64;  // constant, for vectorisation
   Bits most = 0;
   while (count >= kBlock) {
     for (std::size_t i = 0; i < kBlock; ++i) {
@@ -62,7 +63,7 @@ void widen(const void* from, models::Dtype type, std::span<float> to) {
   while (!to.empty()) {
     const std::size_t count = std::min(kTile, to.size());
     const std::int64_t bytes = cast.encoded_bytes(static_cast<std::int64_t>(count));
-    tile.codes[bytes - 1] = tile.codes[bytes - 2] = std::byte{0};  // padding, of an odd count
+    tile.codes[bytes - 1] = tile.codes[bytes - 2] = std::byte{0};  // padding for an odd count
     std::memcpy(tile.codes, codes, 2 * count);
     const kernels::DecodeItem item{.messages = {&message, 1},
                                    .message_bytes = {&bytes, 1},
@@ -78,7 +79,7 @@ bool narrow(std::span<const float> from, models::Dtype type, void* to) {
   auto* codes = static_cast<std::byte*>(to);
   bool finite = true;
   if (type == models::Dtype::kFloat32) {
-    while (!from.empty()) {  // by the tile, which stays in the nearest cache
+    while (!from.empty()) {  // per tile, which stays in the L1 cache
       const std::span<const float> tile = from.first(std::min(kTile, from.size()));
       std::memcpy(codes, tile.data(), tile.size_bytes());
       finite &= all_finite<std::uint32_t, 0x7f800000u>(codes, tile.size());

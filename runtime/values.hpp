@@ -6,10 +6,10 @@
 
 namespace hipress::runtime {
 
-/// Copies numbers of a type to fp32, which is exact. `from` needs no more alignment than its type.
+/// Converts numbers of a type to fp32, exactly. `from` needs the alignment of its type only.
 void widen(const void* from, models::Dtype type, std::span<float> to);
 
-/// Copies fp32 numbers to a type, each rounded to nearest even. Whether all came out finite.
+/// Converts fp32 numbers to a type, rounding to nearest even. True if all results are finite.
 bool narrow(std::span<const float> from, models::Dtype type, void* to);
 
 }  // namespace hipress::runtime

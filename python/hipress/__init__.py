@@ -5,9 +5,9 @@
     model = torch.nn.parallel.DistributedDataParallel(model)
     hipress.attach(model, plan="plan.yaml")
 
-plan(), simulate(), sweep(), replay(), profile() and import_trace() answer what the command-line tools answer, and need neither torch
-nor a process.
-Everything is in libhipress.so; this package calls it, whatever the versions of Python and torch.
+plan(), simulate(), sweep(), replay(), profile() and import_trace() return the answers of the command-line tools. They run in this
+process and need no torch.
+The implementation is in libhipress.so, which this package calls; it does not depend on the versions of Python and torch.
 """
 
 import importlib
@@ -39,13 +39,13 @@ __all__ = ["Capture", "EnvironmentFailure", "Error", "Gradient", "HipressError",
            "Replay", "Result", "ShardedHook", "Simulation", "Sweep", "Trace", "UnmetError", "Verification", "answer", "attach",
            "capture", "import_trace", "library_path", "pilot", "plan", "profile", "replay", "simulate", "sweep", "synchronise", "verify"]
 
-#: What needs torch, and the module that has it.
+#: Names that need torch, and the modules that define them.
 _NEED_TORCH = {"Capture": "_capture", "Hook": "_ddp", "LocalUpdates": "_local", "ShardedHook": "_fsdp", "Verification": "_verify",
                "attach": "_attach", "synchronise": "_ddp", "verify": "_verify"}
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what needs torch when it is first asked for."""
+    """Imports a name that needs torch at its first use. AttributeError for an unknown name, ImportError without torch."""
     if name not in _NEED_TORCH:
         raise AttributeError(f"module 'hipress' has no attribute '{name}'")
     _require_torch()
@@ -67,12 +67,12 @@ def _require_torch() -> None:
 
 
 def capture(model: Any, output: Any = "model.yaml", **options: Any) -> "Capture":
-    """Measures when a model's gradients are ready, and writes it as a model YAML: `with hipress.capture(model):` around some steps
-    of training.
+    """Measures the ready times of a model's gradients, and writes them as a model YAML. Use it as `with hipress.capture(model):`
+    around some steps of training.
 
     model    the torch.nn.Module that is trained, wrapped or not
-    output   file to write; None: none
-    options  as of hipress.Capture, which says what is measured
+    output   file to write; None: no file
+    options  keyword arguments of hipress.Capture, which documents the measurement
 
     ImportError if this interpreter has no torch; other errors are those of hipress.Capture."""
     _require_torch()

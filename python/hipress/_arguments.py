@@ -1,4 +1,4 @@
-"""Checks of the numbers that callers give."""
+"""Checks of callers' arguments."""
 
 import math
 import numbers
@@ -7,15 +7,15 @@ from typing import Any, Optional
 from hipress._engine import InvalidRequest
 from hipress._errors import short
 
-#: Of bucket_mb: DistributedDataParallel counts bytes in 64 bits.
+#: Largest bucket_mb, in MiB: DistributedDataParallel counts bytes in 64 bits.
 MOST_BUCKET_MB = 1 << 20
-#: Of timeouts: 31 years.
+#: Largest timeout, in seconds: 31 years.
 MOST_SECONDS = 10**9
 
 
 def number(name: str, value: Any, *, above: Optional[float] = None, least: Optional[float] = None,
            most: Optional[float] = None) -> float:
-    """The value as a finite number in range; InvalidRequest for all else."""
+    """Returns the value as a finite float in range. InvalidRequest for any other value."""
     try:
         is_number = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:  # a whole number that is larger than any double
@@ -29,7 +29,7 @@ def number(name: str, value: Any, *, above: Optional[float] = None, least: Optio
 
 
 def whole(name: str, value: Any, *, least: int, most: Optional[int] = None) -> int:
-    """The value as a whole number in range; InvalidRequest for all else."""
+    """Returns the value as an int in range. InvalidRequest for any other value."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least or (most is not None and value > most):
         bounds = f"at least {least}" if most is None else f"from {least} to {most}"
         raise InvalidRequest(f"{name} must be a whole number, {bounds}, got {short(value)}")
@@ -37,8 +37,8 @@ def whole(name: str, value: Any, *, least: int, most: Optional[int] = None) -> i
 
 
 def job(*, seed: Any, timeout: Any = None, silence: Any = None, **texts: Any) -> None:
-    """InvalidRequest for what ranks cannot be joined with: a seed of other than 64 bits, a time out of range, a text that is
-    none."""
+    """Checks the arguments with which ranks join a job. InvalidRequest for a seed that is not an unsigned 64-bit number, for a
+    time out of range, and for one of `texts` that is neither None nor a text without null characters."""
     whole("seed", seed, least=0, most=(1 << 64) - 1)
     for name, seconds in (("timeout", timeout), ("silence", silence)):
         if seconds is not None:

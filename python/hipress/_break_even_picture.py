@@ -1,19 +1,19 @@
-"""The picture of a break-even: what compression is worth over the quantity that is varied, and where the verdict turns."""
+"""Picture of a break-even: speed-up by compression over the varied quantity, and the values at which the verdict turns."""
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from hipress._style import BAND, Picture, PictureError, grid, legend_below, pyplot
 
-#: Of units, the one that axes are drawn in, and how many of the first make one of it.
+#: Unit of the axis for each unit of a document, and the factor between them.
 DRAWN_IN = {"B/s": ("Gbit/s", 0.125e9), "s": ("ms", 1e-3), "nodes": ("", 1.0)}
-#: Of speed-ups.
+#: Ticks of the speed-up axis.
 TICKS = tuple(digit * 10.0**power for power in range(-3, 7) for digit in (1, 2, 3, 5))
 
 
 def break_even(document: Mapping[str, Any], title: str = "", axes: Optional[Any] = None) -> Picture:
-    """The speed-up of the best plan with compression over the best without, with its 10–90 % band, over a logarithmic axis: dotted
-    where the verdict turns, grey where it is not sure, a dash-dotted line at the value that the cluster has. PictureError for a
-    document that does not say where the verdict turns."""
+    """Draws the speed-up of the best plan with compression over the best without, with its 10–90 % band, over a logarithmic axis.
+    A dotted line marks each value at which the verdict turns, grey the stretch in which it is not sure, and a dash-dotted line
+    the cluster's own value. PictureError for a document without a break-even."""
     try:
         asked = document["break_even"]
         curve: Sequence[Mapping[str, float]] = sorted(asked["curve"], key=lambda point: point["value"])
@@ -41,7 +41,7 @@ def break_even(document: Mapping[str, Any], title: str = "", axes: Optional[Any]
     if asked["unit"] == "nodes":
         axes.set_xticks(values, [f"{value:g}" for value in values])
         axes.minorticks_off()
-    if max(middle) > 4:  # else what is near 1, where the verdict turns, could not be seen
+    if max(middle) > 4:  # a linear axis would hide the part near 1, where the verdict turns
         axes.set_yscale("log")
         axes.set_yticks([tick for tick in TICKS if min(1, *low) <= tick < max(high)], minor=False)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -58,8 +58,8 @@ def break_even(document: Mapping[str, Any], title: str = "", axes: Optional[Any]
 
 
 def draw_turn(axes: Any, turn: Mapping[str, Any], scale: float, neighbours: Sequence[float], named: bool) -> None:
-    """One value at which the verdict turns, and the stretch in which it is not sure, at most as far as the neighbouring turns;
-    `named` in the legend."""
+    """Draws one value at which the verdict turns, and the stretch in which the verdict is not sure, cut off at the neighbouring
+    turns. `named` adds both to the legend."""
     low, high = (turn[key] / scale if turn[key] is not None else end
                  for key, end in zip(("sure_below", "sure_above"), neighbours))
     labels: List[Dict[str, str]] = [{"label": text} if named else {} for text in ("verdict not sure", "verdict turns")]
@@ -68,7 +68,7 @@ def draw_turn(axes: Any, turn: Mapping[str, Any], scale: float, neighbours: Sequ
 
 
 def title_of(document: Mapping[str, Any]) -> str:
-    """What was planned: "vgg19, ring, 4 nodes"."""
+    """Default title, such as "Break-even, vgg19, ring, 4 nodes"."""
     told = [str(document[key]) for key in ("model", "topology") if document.get(key)]
     is_of_nodes = document["break_even"]["quantity"] == "nodes" or not document.get("nodes")
     return ", ".join(["Break-even", *told, *([] if is_of_nodes else [f"{document['nodes']} nodes"])])

@@ -1,4 +1,4 @@
-"""hipress_call(): requests as dictionaries, answered by the library."""
+"""Requests as dictionaries, which hipress_call_with() of the library answers."""
 
 import ctypes
 import dataclasses
@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional
 from hipress._errors import EnvironmentFailure, HipressWarning, InputError, error_of, short, warn
 from hipress._library import OK, CCallOptions, CallProgress, CallSentence, library
 
-#: The wait for an answer wakes up this often, so that Python can look after its signals.
+#: Seconds between two checks for signals during a wait.
 LOOK_S = 0.05
 
 _log = logging.getLogger("hipress")
@@ -19,8 +19,9 @@ _log = logging.getLogger("hipress")
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """How far a request is: `share` of the stage ("search", of sweeps "plans" and "simulations", of replays "iterations") is
-    done, that is `done` of `all` of them. `best_s` is the best iteration time so far of a search, in seconds."""
+    """Progress of a request. The stage is "search", for sweeps "plans" or "simulations", for replays "iterations". `share` of it
+    is over, from 0 to 1: `done` items of `all`. `best_s` is the best iteration time of a search so far in seconds; None if
+    unknown."""
 
     stage: str
     share: float
@@ -30,8 +31,7 @@ class Progress:
 
 
 class _Call:
-    """One call, on a thread of its own: the library runs there without the GIL, and the caller's thread stays awake for
-    signals."""
+    """Call of the library on a thread of its own. It runs without the GIL, while the caller's thread handles signals."""
 
     def __init__(self, request: str, progress: Optional[Callable[[Progress], Any]]) -> None:
         self._request, self._progress = request.encode(), progress
@@ -40,7 +40,7 @@ class _Call:
         self.notes: List[str] = []
         self.failure: Optional[BaseException] = None
         self.status, self.text = OK, None  # type: int, Optional[str]
-        # The library calls these until the call is over, so they live as long as this object.
+        # Callbacks of the library: they must live until the call is over.
         self._warn = CallSentence(lambda _, sentence: self.warnings.append(sentence.decode(errors="replace")))
         self._inform = CallSentence(lambda _, sentence: self.notes.append(sentence.decode(errors="replace")))
         self._report = CallProgress(self._show) if progress else CallProgress()
@@ -50,7 +50,7 @@ class _Call:
         self._interrupt.value = 1
 
     def run(self) -> None:
-        """Makes the call; its answer is in `status` and `text` then."""
+        """Makes the call, and sets `status` and `text`. Sets `failure` to any exception."""
         try:
             loaded = library()
             options = CCallOptions()
@@ -62,11 +62,19 @@ class _Call:
             if result:
                 self.text = ctypes.string_at(result.value or 0).decode()
                 loaded.hipress_free_result(result)
-            else:  # there was no memory for it; the library keeps the reason for this thread alone
+            else:  # out of memory; the library keeps the reason for this thread only
                 reason = loaded.hipress_last_error().decode(errors="replace")
                 raise EnvironmentFailure(reason or "out of memory", "environment")
-        except BaseException as error:  # raised again by whoever waits
+        except BaseException as error:  # raised again in the waiting thread
             self.failure = error
+
+    def document(self) -> Dict[str, Any]:
+        """Returns the result. Raises InputError or another HipressError if the request has failed."""
+        assert self.text is not None
+        document: Dict[str, Any] = json.loads(self.text)
+        if self.status != OK:
+            raise error_of(document)
+        return document
 
     def _show(self, _: Any, at: Any) -> None:
         assert self._progress is not None
@@ -78,8 +86,8 @@ class _Call:
             self.interrupt()
 
 
-def _answered(request: str, progress: Optional[Callable[[Progress], Any]]) -> _Call:
-    """The call, when it is over. KeyboardInterrupt ends it early."""
+def _waited_for(request: str, progress: Optional[Callable[[Progress], Any]]) -> _Call:
+    """Makes a call, and returns it when it is over. KeyboardInterrupt ends it early, and is raised then."""
     call = _Call(request, progress)
     thread = threading.Thread(target=call.run, name="hipress", daemon=True)
     interruption: Optional[BaseException] = None
@@ -90,7 +98,7 @@ def _answered(request: str, progress: Optional[Callable[[Progress], Any]]) -> _C
                 started = True
                 thread.start()
             thread.join(LOOK_S)
-        except BaseException as error:  # the library uses what is ours until the call is over
+        except BaseException as error:  # waits on: the library uses the call's memory until its end
             if not thread.ident:
                 raise
             interruption = interruption or error
@@ -101,7 +109,7 @@ def _answered(request: str, progress: Optional[Callable[[Progress], Any]]) -> _C
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no word for, in words that it has."""
+    """Converts a value that JSON lacks into one that it has. Raises TypeError if there is no such value."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "item"):  # a number of numpy
@@ -112,7 +120,7 @@ def _plain(value: Any) -> Any:
 
 
 def _text(request: Mapping[str, Any]) -> str:
-    """The request as JSON. InputError or TypeError, which names the member, for what JSON cannot say."""
+    """Returns the request as JSON. Raises InputError or TypeError with the member's name if JSON cannot express its value."""
     members = []
     for name, value in request.items():
         try:
@@ -131,24 +139,27 @@ def _text(request: Mapping[str, Any]) -> str:
 
 
 def answer(request: Mapping[str, Any], progress: Optional[Callable[[Progress], Any]] = None) -> Dict[str, Any]:
-    """The result document of a request document, as hipress.h describes both: {"request": "plan", "input": "vgg19"}.
+    """Returns the result document of a request document such as {"request": "plan", "input": "vgg19"}; hipress.h describes both.
 
-    Members that are None are left out, and paths become texts. Without the GIL, so that other threads go on; KeyboardInterrupt
-    ends it. A search for a plan that is ended so writes the best plan until then, if there is an output. What the library warns
-    of is a HipressWarning; what it notes goes to the logger "hipress".
+    Members that are None are left out, and paths become strings. The library runs without the GIL, so other threads go on.
+    KeyboardInterrupt ends the request; a search then writes its best plan so far, if the request has an output. Warnings of the
+    library become HipressWarnings, and its notes go to the logger "hipress".
 
-    progress  is called now and then, perhaps on another thread; an exception that it raises ends the request, and is raised
+    progress  function that is called now and then, possibly on another thread; an exception in it ends the request and is raised
 
-    InputError for a request that is wrong, and the other kinds of HipressError."""
-    call = _answered(_text({name: value for name, value in request.items() if value is not None}), progress)
-    if call.failure is not None:
-        raise call.failure
+    Raises InputError for an invalid request, TypeError for a value that JSON cannot express, and other kinds of HipressError."""
+    call = answered(request, progress)
     for note in call.notes:
         _log.info("%s", note)
     for sentence in call.warnings:
         warn(sentence, HipressWarning)
-    assert call.text is not None
-    document: Dict[str, Any] = json.loads(call.text)
-    if call.status != OK:
-        raise error_of(document)
-    return document
+    return call.document()
+
+
+def answered(request: Mapping[str, Any], progress: Optional[Callable[[Progress], Any]] = None) -> _Call:
+    """Makes the call of answer(), and returns it when it is over. Its warnings and notes are left to the caller. document() has
+    the result, or raises the request's error."""
+    call = _waited_for(_text({name: value for name, value in request.items() if value is not None}), progress)
+    if call.failure is not None:
+        raise call.failure
+    return call

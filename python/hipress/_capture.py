@@ -27,7 +27,7 @@ _DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "
 
 
 class _Beginning:
-    """A tensor's hook, which says that backward has begun."""
+    """Hook of a tensor that notes the beginning of backward."""
 
     def __init__(self, capture: "Capture"):
         self.capture = capture
@@ -37,7 +37,7 @@ class _Beginning:
 
 
 class _ModuleHook:
-    """A hook of a module that a copy of the module does not have."""
+    """Hook of a module that copies of the module do not have."""
 
     def __init__(self, function):
         self.function = function
@@ -50,8 +50,8 @@ class _ModuleHook:
 
 
 def _show_to_dynamo() -> None:
-    """Has torch.compile leave hooks of modules to Python. Functions that it compiled before would pass these by, and are compiled
-    again."""
+    """Has torch.compile run hooks of modules in Python. Resets it, as functions that were compiled before would skip the
+    hooks."""
     dynamo = sys.modules.get("torch._dynamo")
     if dynamo is None:
         return
@@ -69,44 +69,46 @@ def _nothing(*_: object) -> None:
 
 
 class Capture:
-    """A context manager: trains as always inside it, and writes a model YAML as soon as the steps that `steps` asks for were
-    measured, or else at its end. The file appears at once and complete.
+    """Context manager that captures the training inside it as a model YAML. It writes the file once `steps` steps are measured,
+    or else at its end. The file appears at once and complete.
 
         with hipress.capture(model, "model.yaml", optimizer=optimizer):
             for _ in range(20):
                 train_one_step()
 
-    Where the model is on the host, what is said is what computation takes alone: the time in which this thread waited for a core that
-    other processes had is left out, where Linux says it. How many threads compute (torch.get_num_threads()), and how many seconds of
-    cores all of them take for it, is written beside it, so that a simulator can share the cores out again. With DistributedDataParallel
-    in mind, what that and hipress's own hook do themselves to gradients of these sizes is measured at the end, in a process group of
-    one, unless this process is in one with others.
+    On the host, times are those of computation alone. They exclude the time in which this thread waited for a core that other
+    processes had, if Linux reports it. The file also has the number of computing threads (torch.get_num_threads()) and the core
+    time of all of them, from which a simulator can share the cores out again. The overhead of DistributedDataParallel and of
+    hipress's own hook, for gradients of these sizes, is measured at the end in a process group of one, unless this process is in
+    a group with others.
 
-    Forward lasts from the call of the model until backward reaches its output, so it includes the loss; a gradient's ready time is
-    counted from there, until it is added to the parameter's. A step is one of the optimizers that have the parameters: it is over
-    when each of them has taken one. Where none is seen, it is over when parameters change, or else when gradients are dropped.
-    Backward passes of one step are its micro-steps. These times are of one of them, and forward has its share of what else happens
-    before the last backward. What a step does after its last gradient and before the next forward is its optimizer time: the
-    optimizer's step(), zero_grad(), the next batch. Times are medians over the steps, their 10th and 90th percentiles are written
-    beside them.
+    Forward lasts from the call of the model until backward reaches its output, so it includes the loss. A gradient's ready time
+    is the time from there until it is added to the parameter's gradient. A step ends when each optimizer that has parameters of
+    the model has taken a step. If no optimizer is seen, it ends when parameters change, or else when gradients are dropped.
+    Backward passes of a step are its micro-steps. Times are those of one micro-step, and forward has its share of everything else
+    before the last backward. The optimizer time lasts from the last gradient to the next forward: the optimizer's step(),
+    zero_grad(), the next batch. Times are medians over the steps. The file has their 10th and 90th percentiles in comments.
 
-    A DistributedDataParallel of several ranks does not average while it is captured: its ranks train on their own, and their
-    parameters differ afterwards. It must not go on training.
+    A DistributedDataParallel of several ranks does not average while it is captured. Each rank trains alone, so parameters differ
+    afterwards. Do not go on training the model.
 
-    model      what is trained: the module that is called. Names of gradients are those without the wrappings of
-               DistributedDataParallel and torch.compile
-    output     file to write; None: `text()` alone
-    optimizer  whose step() is timed by itself too; several in a list
+    model      the trained module that is called. Names of gradients are those without the wrappers DistributedDataParallel and
+               torch.compile
+    output     file to write; None: no file, only text()
+    optimizer  optimizer or list of optimizers whose step() is also timed by itself
     batch      size of a batch; default: the most frequent first dimension of the model's first tensor
-    bucket_mb  bucket_cap_mb of the DistributedDataParallel that will train with the plan: it hands the gradients of a bucket over
-               together
-    warmup     steps at the beginning that are left out
-    steps      how many are measured after those, at most; None: all, and the file is written at the end
-    called     the modules that are called, where that is not `model` but parts of it
-    memory     also measure what computation moves in memory: beside every second step, whose times do not count, another core copies
-    say        takes what the user must know; default: warnings.warn
+    bucket_mb  bucket_cap_mb, in MiB, of the DistributedDataParallel that will train with the plan: it hands over the gradients of a
+               bucket together
+    warmup     number of steps at the beginning that are left out
+    steps      largest number of steps that are measured after the warm-up; None: all, and the file is written at the end
+    name       name of the model in the file; default: that of its class
+    called     modules that are called, if these are parts of `model` instead of `model` itself
+    memory     True: also measure the memory traffic of computation, on the host only. During every second step, whose times do not
+               count, another core copies memory
+    say        function that takes warnings as texts; default: warnings.warn
 
-    ValueError for what cannot be captured, and for an output that cannot be written."""
+    Raises TypeError for a model that is no module, and ValueError for a training that cannot be captured or an output that cannot
+    be written."""
 
     def __init__(self, model: torch.nn.Module, output: Optional[_Path] = "model.yaml", *,
                  optimizer: Union[None, torch.optim.Optimizer, List[torch.optim.Optimizer]] = None, batch: Optional[int] = None,
@@ -134,21 +136,21 @@ class Capture:
         self._clock = CudaClock() if cuda else HostClock()
         self._passes = []
         self._handles, self._kept, self._timed, self._unaveraged = [], [], [], []
-        self._replicas = []  # each DistributedDataParallel, and what keeps its ranks apart
+        self._replicas = []  # each DistributedDataParallel, with its _Unaveraged or None
         self._started = False
-        self._pending = None  # the pass whose model was called, and whose backward has not ended
-        self._running = False  # backward
-        self._stepped, self._before = set(), set()  # ids of what optimizers stepped since the last backward began, and before it
-        self._sets = {}  # of such ids, each once
+        self._pending = None  # pass whose model was called and whose backward has not ended
+        self._running = False  # true during backward
+        self._stepped, self._before = set(), set()  # ids of parameters stepped since the last backward began, and before
+        self._sets = {}  # sets of such ids, each kept once
         self._updates, self._events = Updates(), 0
-        self._cleared = False  # since the last pass
-        self._version = self._next_version = None  # of the parameters when the last backward began, and when this one did
-        self._gradients = None  # their version at the end of the last pass, where no optimizer is known
+        self._cleared = False  # true if gradients were dropped since the last pass
+        self._version = self._next_version = None  # parameters' version when the last, this backward began
+        self._gradients = None  # their version at the end of the last pass; None with an optimizer
         self._moved_at_end = False
-        self._in_backward = False  # optimizers step there
+        self._in_backward = False  # true if optimizers step within backward
         self._unseen = _Unseen()
         self._probe = _memory.MemoryProbe(torch.get_num_threads()) if memory and not cuda else None
-        self._own = []  # what DDP and the hook do themselves, once measured
+        self._own = []  # overhead of DDP and the hook, once measured
         self.when_complete = self._write_output  # called once, between two steps
         self.when_passed = lambda: None  # called at the end of each backward pass
         self._told = self._written = False
@@ -170,7 +172,7 @@ class Capture:
 
     def _write_output(self) -> None:
         if self.output is not None:
-            with contextlib.suppress(ValueError):  # which the end raises, unless later steps mend it
+            with contextlib.suppress(ValueError):  # raised at the end, unless later steps mend it
                 self.write(self.output)
                 self._written = True
 
@@ -205,13 +207,13 @@ class Capture:
             self._probe.close()
 
     def also_called(self, module: torch.nn.Module) -> None:
-        """Takes the calls of another part of the model for calls of it."""
+        """Counts calls of another part of the model as calls of the model."""
         self.called.append(module)
         if self._started:
             self._watch_calls(module)
 
     def widen(self, model: torch.nn.Module) -> None:
-        """Makes a module the model. It has all of the model's parameters and more."""
+        """Replaces the model by a module that has all of its parameters and more."""
         parameters, known = _trained_parameters(model), self._ids()
         if self._started:
             self._handles += [self._watch(parameter) for parameter in parameters.values() if id(parameter) not in known]
@@ -219,33 +221,33 @@ class Capture:
 
     @property
     def backward_passes(self) -> int:
-        """How many there were, of all micro-steps."""
+        """Number of backward passes so far, including all micro-steps."""
         return len(self._passes)
 
     @property
     def is_in_backward(self) -> bool:
-        """A pass has begun and not ended."""
+        """True if a pass has begun and not ended."""
         return self._running
 
     @property
     def seen_steps(self) -> int:
-        """Steps of optimizers, or changes of the parameters, between or after backward passes."""
+        """Number of optimizers' steps, or else of changes of the parameters, between or after backward passes."""
         return self._updates.count + bool(self._stepped or self._moved_at_end or self._has_moved())
 
     @property
     def is_complete(self) -> bool:
-        """Whether the steps that were asked for were measured."""
+        """True if all requested steps are measured, and hooks are registered."""
         return self._started and self._is_done()
 
     @property
     def sees_nothing(self) -> str:
-        """Why no backward pass was seen; empty if one was."""
+        """Reason why no backward pass was seen; empty if one was."""
         return "" if self._passes else self._unseen.reason()
 
     def _watch_calls(self, module) -> None:
         for part in module.modules():
             if isinstance(part, DistributedDataParallel):
-                apart = _Unaveraged(part, self._say, self._on_meeting) if part.process_group.size() > 1 else None
+                apart = self._keep_apart(part)
                 self._unaveraged += [apart] if apart is not None else []
                 self._replicas.append((part, apart))
         named = {"with_kwargs": True} if "with_kwargs" in inspect.signature(module.register_forward_pre_hook).parameters else {}
@@ -255,17 +257,21 @@ class Capture:
         self._handles.append(module.register_forward_pre_hook(_ModuleHook(self._on_call), **named))
         self._handles.append(module.register_forward_hook(_ModuleHook(self._on_output)))
 
+    def _keep_apart(self, part: DistributedDataParallel) -> "Optional[_Unaveraged]":
+        """Keeps the ranks of a DistributedDataParallel from averaging during the capture. Returns None if there is one rank."""
+        return _Unaveraged(part, self._say, self._on_meeting) if part.process_group.size() > 1 else None
+
     def _watch(self, parameter):
         if hasattr(parameter, "register_post_accumulate_grad_hook"):
             return parameter.register_post_accumulate_grad_hook(lambda one: self._on_ready(id(one)))
         number = id(parameter)
         with torch.enable_grad():
             node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-        self._kept.append(node)  # its hook lives as long as it
+        self._kept.append(node)  # keeps the node's hook alive
         return node.register_hook(lambda *_: self._on_ready(number))
 
     def _has_moved(self) -> bool:
-        """Parameters have changed since the last backward began."""
+        """True if parameters have changed since the last backward began."""
         return self._started and self._version not in (None, self._parameters_version())
 
     def _ids(self) -> set:
@@ -287,7 +293,7 @@ class Capture:
         return ended > most or ended == 0 and len(self._passes) > _MOST_MICRO_STEPS * most
 
     def _on_call(self, _module, inputs, named=None) -> None:
-        if self._running and not _is_in_backward():  # which an exception has ended
+        if self._running and not _is_in_backward():  # ended by an exception
             self._running, self._pending = False, None
         if self._running or not torch.is_grad_enabled():
             return
@@ -351,8 +357,8 @@ class Capture:
             self._pending.waits_before[parameter] = len(self._pending.waits)
 
     def _on_meeting(self, meet) -> None:
-        """Ranks that do not average meet where averages would hold them together: else the script's next collective, a gather of
-        losses for example, would wait, and be counted as the optimizer's."""
+        """Has ranks meet wherever an average would synchronise them, and records the wait. Otherwise the script's next
+        collective, such as a gather of losses, would wait, and count as optimizer time."""
         began = self._clock.mark()
         meet()
         if self._running:
@@ -365,7 +371,7 @@ class Capture:
             if done is not None:
                 done.ready = {}
             return
-        if not done.ready:  # of inputs, which a later backward may need
+        if not done.ready:  # gradients of inputs only: a later backward may complete the pass
             done.watches, done.reached = [], False
             return
         self._pending = None
@@ -379,7 +385,8 @@ class Capture:
         self.when_passed()
 
     def _on_update(self, optimizer) -> None:
-        """Notes the parameters that an optimizer has stepped. A given optimizer that holds none of them has copies of them."""
+        """Notes the parameters that an optimizer has stepped. A given optimizer without any of them counts as one of copies of
+        all."""
         held = {id(parameter) for parameter in _trained.held_by([optimizer])} & self._ids()
         if not held and any(optimizer is given for given in self.optimizers):
             held = self._ids()
@@ -389,19 +396,20 @@ class Capture:
             self._in_backward |= self._running
 
     def time_optimizer(self, optimizer) -> None:
-        """Times its step() too, and sees it."""
+        """Times an optimizer's step(), and notes its zero_grad()."""
         self._timed.append(_TimedOptimizer(self, optimizer))
 
     def _on_step(self, optimizer, began, passes: int) -> None:
         self._on_update(optimizer)
         if self._passes and not self._running and not self._is_done():
-            if len(self._passes) > passes:  # by its closure
+            if len(self._passes) > passes:  # the closure ran backward
                 began = list(self._passes[-1].ready.values())[-1]
             self._passes[-1].steps.append((began, self._clock.mark()))
         self._tell()
 
     def _tell(self) -> None:
-        """Says once that all steps were measured: outside of backward, in which what is measured then could not run."""
+        """Calls when_complete once all steps are measured. Waits for the end of backward, within which its measurements cannot
+        run."""
         if self.is_complete and not (self._told or self._running or _is_in_backward()):
             self._told = True
             self.when_complete()
@@ -410,7 +418,7 @@ class Capture:
         self._cleared = True
 
     def text(self) -> str:
-        """The model YAML. ValueError if no step was complete after the warm-up."""
+        """Returns the model YAML. Raises ValueError if no step was complete after the warm-up."""
         groups = steps_of(self._passes, frozenset(self._before | self._stepped), self._moved_at_end or self._has_moved())
         measured = groups[self.warmup:]
         if self.steps is not None:
@@ -435,7 +443,7 @@ class Capture:
                  if (times := [step.ready[id(parameter)] for step in steps if id(parameter) in step.ready])}
         unused = [name for name in self.parameters if name not in ready]
         last = max(times[-1] for times in ready.values())
-        # DDP synchronises those without a gradient too, at the end.
+        # Parameters without a gradient come last: DDP synchronises them, too.
         order = sorted(self.parameters, key=lambda name: statistics.median(ready.get(name, [last])))
         forward = [step.forward for step in steps]
         batches = [one.batch for group in measured if len(group) == micro_steps for one in group]
@@ -476,7 +484,7 @@ class Capture:
         return "\n".join(lines) + "\n"
 
     def _warn(self, micro_steps: int, averages: int) -> None:
-        """Warns once of each property of the job that the file cannot have."""
+        """Warns once of each property of the job that the file cannot express."""
         said = []
         if averages > 1:
             said.append(f"a step has {micro_steps} backward passes, and uses gradients after {averages} of them, as "
@@ -492,22 +500,22 @@ class Capture:
                 self._say(text)
 
     def _require_all_held(self) -> None:
-        """Warns of parameters that the optimizers hold and the model lacks."""
+        """Warns of parameters that the optimizers have and the model lacks."""
         others = [one for one in _trained.held_by(self.optimizers) if id(one) not in self._ids()]
         if others and len(others) < len(_trained.held_by(self.optimizers)):
             self._say(f"the optimizer also trains {_trained.described(others)} that the model does not have: capture the module "
                       "that has them all, with called= the parts of it that are called")
 
     def _time_of_hook(self) -> Optional[_own_time.OwnTime]:
-        """Measured once."""
+        """Overhead of DDP and the hook, measured at the first call; None if it is unknown."""
         if not self._own:
             within_ddp = any(isinstance(part, DistributedDataParallel) for module in self.called for part in module.modules())
             self._own.append(_own_time.measure(list(self.parameters.values()), self.bucket_bytes, within_ddp))
         return self._own[0]
 
     def _buckets(self, order: list) -> dict:
-        """The number of each gradient's bucket: DDP fills one of each type in the order in which gradients are ready, until it has
-        its size."""
+        """Number of each gradient's bucket, by name. `order` has the names by ready time; in this order DDP fills one bucket of
+        each dtype at a time, until it has its size."""
         numbers, filling, count = {}, {}, 0
         for name in order:
             parameter = self.parameters[name]
@@ -527,18 +535,19 @@ class Capture:
         return f"{os.cpu_count()} cores, {torch.get_num_threads()} of them computing"
 
     def write(self, path: _Path) -> None:
-        """Writes text() to a file, which appears at once and complete."""
+        """Writes text() to a file, which appears at once and complete. Raises ValueError as text() does, and OSError if it cannot
+        be written."""
         _output.write_whole(path, self.text())
 
 
 class _Step:
-    """Seconds of a step, of which forward and ready times are those of one micro-step."""
+    """Times of a step in seconds. Forward and ready times are those of one micro-step."""
 
     def __init__(self, passes: list, after, seconds):
         first, last = passes[0], passes[-1]
         self.ready = last.ready_times(seconds)
         backward = max(self.ready.values())
-        # What is left of the time before the last backward when the others took as long as it did.
+        # Rest of the time before the last backward, if earlier ones took as long.
         before = seconds(first.called, last.backward) - sum(one.waited(seconds) for one in passes[:-1])
         self.forward = max(0.0, before - (len(passes) - 1) * backward) / len(passes)
         self.between = None if after is None else last.until(after, seconds)
@@ -546,7 +555,7 @@ class _Step:
 
 
 class _Cores:
-    """What the cores do in steps, which are given by their passes and the first pass after."""
+    """Core times of steps. `parts` has the passes of each step, and the first pass after it or None."""
 
     def __init__(self, parts: list, clock: HostClock):
         self.steps = [_Step(group, after, clock.core_seconds) for group, after in parts]
@@ -567,7 +576,8 @@ class _Cores:
         return lines
 
     def of_gradients(self, order: dict) -> dict:
-        """The time of backward that completes each gradient, by name. `order` has the ids of the parameters by name, in order."""
+        """Core time of backward for each gradient, by name, in seconds. `order` has the parameters' ids by name, by ready
+        time."""
         reached, parts = 0.0, {}
         for name, one in order.items():
             times = [step.ready[one] for step in self.steps if one in step.ready]
@@ -577,7 +587,7 @@ class _Cores:
 
 
 class _TimedOptimizer:
-    """An optimizer whose step() and zero_grad() tell a capture."""
+    """Optimizer whose step() and zero_grad() notify a capture."""
 
     def __init__(self, capture: Capture, optimizer):
         self.optimizer = optimizer
@@ -604,15 +614,15 @@ class _TimedOptimizer:
         def method(_optimizer, *arguments, **options):
             return call(original, *arguments, **options)
 
-        if name in vars(self.optimizer):  # as a learning rate's schedule leaves it
+        if name in vars(self.optimizer):  # replaced by a learning rate's schedule
             self.before[name] = vars(self.optimizer)[name]
-        self.ours[name] = types.MethodType(method, self.optimizer)  # a schedule looks for its __func__
+        self.ours[name] = types.MethodType(method, self.optimizer)  # schedules read its __func__
         setattr(self.optimizer, name, self.ours[name])
 
     def undo(self) -> None:
         for name, ours in self.ours.items():
             if vars(self.optimizer).get(name) is not ours:
-                continue  # someone else has wrapped it since
+                continue  # wrapped by others since
             if name in self.before:
                 setattr(self.optimizer, name, self.before[name])
             else:
@@ -620,7 +630,7 @@ class _TimedOptimizer:
 
 
 class _CompiledCall:
-    """Calls of a module that Module.compile() has compiled, hooks and all: seen from outside."""
+    """Wrapper around calls of a module that Module.compile() has compiled together with its hooks."""
 
     def __init__(self, module, before, after=None):
         self.module, self.compiled = module, module._compiled_call_impl
@@ -640,16 +650,16 @@ class _CompiledCall:
 
 
 class _Unaveraged:
-    """A DistributedDataParallel whose ranks compute each for itself, and meet at the end of a backward that would average."""
+    """DistributedDataParallel whose ranks compute separately. They meet at the end of each backward that would average."""
 
     def __init__(self, ddp: DistributedDataParallel, say, met):
         self.ddp, self.active, self.handles, self.met = ddp, True, [], met
-        self.sync = None  # of a forward pass that has begun; the one that is under way averages as it did
+        self.sync = None  # saved require_backward_grad_sync during a forward pass, else None
         self.broadcast_buffers, ddp.broadcast_buffers = ddp.broadcast_buffers, False
         how = ""
         try:
             ddp.register_comm_hook(None, self._hook)
-        except RuntimeError:  # it has one; without one's own hook, its steps are as in no_sync()
+        except RuntimeError:  # another hook is registered: steps run as in no_sync()
             how = "; it has a communication hook, so what DDP itself does to gradients is not measured either"
             self.handles = [ddp.register_forward_pre_hook(_ModuleHook(self._before)),
                             ddp.register_forward_hook(_ModuleHook(self._after))]
@@ -685,7 +695,7 @@ class _Unaveraged:
 
 
 class _Unseen:
-    """What a capture that saw no backward pass did see."""
+    """Observations of a capture, which explain why it has seen no backward pass."""
 
     def __init__(self):
         self.called = self.tensors = self.differentiable = self.reached = False
@@ -713,8 +723,8 @@ class _Unseen:
 
 
 def unwrapped(model):
-    """The module whose parameters have the names that attach() uses: what a DistributedDataParallel was given, or else DataParallel
-    and torch.compile."""
+    """Returns the module whose parameters have the names that attach() uses: the one inside of a DistributedDataParallel, or else
+    inside of DataParallel and torch.compile."""
     while True:
         if isinstance(model, DistributedDataParallel):
             return model.module
@@ -744,14 +754,15 @@ def _trained_parameters(model: torch.nn.Module) -> dict:
 
 
 def _averages(group: list) -> int:
-    """Number of averages of gradients in a step: one at its end, and one wherever a DistributedDataParallel averages or, if there
-    is none yet, parameters change."""
+    """Number of averages of gradients in a step: one at its end, and one after each earlier pass that a DistributedDataParallel
+    averages. Without DDP, one wherever parameters change between two passes."""
     return 1 + sum(one.moved or bool(one.stepped) if before.averaged is None else before.averaged
                    for before, one in zip(group, group[1:]))
 
 
 def _optimizer_line(steps: list) -> list:
-    """The line of the time between steps, from the last gradient to the next forward; without two steps, of the optimizer alone."""
+    """Line with the time from the last gradient to the next forward, or, without two steps, of the optimizer alone. Empty if both
+    are unknown."""
     own = [step.optimizer for step in steps if step.optimizer is not None]
     between = [step.between for step in steps if step.between is not None]
     times = between or own
@@ -762,19 +773,20 @@ def _optimizer_line(steps: list) -> list:
 
 
 def _first_bucket_bytes(bucket_bytes: int) -> int:
-    """PyTorch versions whose bucket_cap_mb is 25 by default, not None, have a first bucket of 1 MiB whatever it is."""
+    """Size of DDP's first bucket. It is 1 MiB, whatever bucket_cap_mb is, in versions of PyTorch in which that is 25 by default,
+    not None."""
     default = inspect.signature(DistributedDataParallel.__init__).parameters["bucket_cap_mb"].default
     return bucket_bytes if default is None else dist._DEFAULT_FIRST_BUCKET_BYTES
 
 
-#: Backward passes that may come before the first change of the parameters, for each step that is to be measured.
+#: Largest number of backward passes before the first change of the parameters, for each step to measure.
 _MOST_MICRO_STEPS = 64
-#: How deep objects are looked into.
+#: Depth to which objects are searched for tensors.
 _DEPTH = 6
 
 
 def _tensors_of(value, depth: int = _DEPTH, seen=None):
-    """The tensors in a value, also in the attributes of objects that are no modules."""
+    """Yields the tensors in a value, also those in attributes of objects other than modules."""
     if isinstance(value, torch.Tensor):
         yield value
         return

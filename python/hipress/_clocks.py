@@ -1,4 +1,4 @@
-"""Clocks of steps that are measured."""
+"""Clocks that time training steps on the host and on a GPU."""
 
 import os
 import threading
@@ -6,19 +6,19 @@ import time
 
 import torch
 
-#: Of an instant, since a thread may lose its core between two of its clocks.
+#: Largest number of readings for one mark. A reading is repeated if the thread lost its core between two clocks.
 _MOST_READINGS = 4
 
 
 class HostMark:
-    """An instant, and what the process and this thread had had of the cores by then."""
+    """An instant: wall time, core time of the process and waiting time of this thread, in seconds."""
 
     __slots__ = ("wall_s", "core_s", "waited_s", "thread")
 
     def __init__(self):
         self.thread = threading.get_ident()
         waited_s = _scheduler.waited_s()
-        for _ in range(_MOST_READINGS):  # until the thread kept its core between them
+        for _ in range(_MOST_READINGS):  # ends once the thread has kept its core during a reading
             self.waited_s = waited_s
             self.core_s = time.process_time()
             self.wall_s = time.perf_counter()
@@ -28,8 +28,8 @@ class HostMark:
 
 
 class HostClock:
-    """Seconds between marks are without those in which the thread waited for a core that others had: alone on the machine, it would
-    not have."""
+    """Clock of the host. Seconds between marks exclude the time in which the thread waited for a core that others had: alone on
+    the machine, it would not wait."""
 
     on_cores = True  #: core_seconds() is known
 
@@ -40,22 +40,22 @@ class HostClock:
         return second.wall_s - first.wall_s - self.waited(first, second)
 
     def core_seconds(self, first: HostMark, second: HostMark) -> float:
-        """Of all threads of the process together."""
+        """Core time between two marks, in seconds, summed over all threads of the process."""
         return second.core_s - first.core_s
 
     def waited(self, first: HostMark, second: HostMark) -> float:
-        """For a core."""
+        """Time that the thread waited for a core, in seconds; 0 if the marks are of different threads."""
         return second.waited_s - first.waited_s if first.thread == second.thread else 0.0
 
 
 class _SchedulerFile(threading.local):
-    """Where Linux says how long this thread has waited for a core."""
+    """This thread's file of Linux's scheduler, which has the thread's waiting time."""
 
     def __init__(self):
         self.process, self.file = -1, None
 
     def waited_s(self) -> float:
-        """0 where the system does not say it."""
+        """Time that this thread has waited for a core so far, in seconds; 0 where the system does not report it."""
         if self.process != os.getpid():  # also after a fork
             self.process = os.getpid()
             try:
@@ -72,7 +72,7 @@ _scheduler = _SchedulerFile()
 
 
 class CudaClock:
-    """Marks are events of the current stream, read once all of them are over."""
+    """Clock of a GPU: marks are events of the current stream, and seconds() waits for the second one."""
 
     on_cores = False
 

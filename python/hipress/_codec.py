@@ -1,4 +1,4 @@
-"""Codecs of hipress.h on tensors: messages that the caller's own collectives carry."""
+"""Codecs of hipress.h on tensors. The caller's own collectives carry the messages."""
 
 import ctypes
 import weakref
@@ -12,17 +12,17 @@ from hipress._library import CCodecTraits, CDecode, CEncode, library
 
 TYPES = {torch.float32: _library.FLOAT32, torch.float16: _library.FLOAT16, torch.bfloat16: _library.BFLOAT16}
 _OF_NUMBERS = {number: dtype for dtype, number in TYPES.items()}
-#: What messages begin at a multiple of, in bytes.
+#: Alignment of messages, in bytes.
 _ALIGNMENT = 16
 
 
 def aligned(size: int) -> int:
-    """Bytes of a message with what makes the next one begin where one may."""
+    """Size of a message in bytes, rounded up to the alignment of the next one."""
     return (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
 
 
 class Draws:
-    """Which random draws and which residual an encode has: those of a role of a unit on a node in a step."""
+    """Key of an encode's random draws and residual: role, unit, node and step."""
 
     __slots__ = ("node", "role", "step", "unit")
 
@@ -31,7 +31,7 @@ class Draws:
 
 
 class Codec:
-    """An algorithm, and what its encoders keep between steps. Tensors are contiguous and on the host."""
+    """An algorithm with the state of its encoders between steps. Tensors are contiguous and on the host."""
 
     def __init__(self, algorithm: str, seed: int) -> None:
         handle = ctypes.c_void_p()
@@ -41,16 +41,16 @@ class Codec:
         traits = CCodecTraits()
         check(library().hipress_codec_describe(handle, ctypes.byref(traits)))
         self.varies, self.keeps = bool(traits.varies), bool(traits.keeps)
-        #: What messages are numbers of, where they are numbers; else None.
+        #: Type of a message's numbers, if messages are arrays of numbers that can be added; else None.
         self.half: Optional[torch.dtype] = _OF_NUMBERS[traits.message_type] if traits.half_precision else None
 
     def size(self, elements: int) -> int:
-        """Bytes of a message, or the most where that varies."""
+        """Size of a message of that many elements, in bytes; the upper bound if sizes vary."""
         return int(library().hipress_codec_bytes(self._handle, elements))
 
     def encode(self, values: torch.Tensor, slots: torch.Tensor, draws: Draws, keep: bool) -> List[int]:
-        """Encodes equal parts of the values, one into each row of bytes of `slots`, and with `keep` adds and replaces their
-        residuals. The bytes that each takes."""
+        """Encodes equal parts of the values, one into each row of `slots`, whose shape is (parts, bytes). With `keep`, adds and
+        replaces their residuals. Returns the size of each message in bytes."""
         parts, room = slots.shape
         each = values.numel() // parts
         encodes = (CEncode * parts)()
@@ -65,7 +65,8 @@ class Codec:
         return [one.message_bytes for one in encodes]
 
     def decode(self, slots: torch.Tensor, sizes: Sequence[int], values: torch.Tensor) -> None:
-        """Decodes each row of bytes into an equal part of the values."""
+        """Decodes each row of `slots`, whose shape is (parts, bytes), into an equal part of the values. `sizes` are the messages'
+        in bytes."""
         parts, room = slots.shape
         each = values.numel() // parts
         decodes = (CDecode * parts)()
@@ -78,7 +79,8 @@ class Codec:
         check(library().hipress_codec_decode(self._handle, decodes, parts))
 
     def add(self, messages: Sequence[torch.Tensor], values: torch.Tensor, divisor: float) -> None:
-        """Makes the values the sum of what the messages decode to, in fp32, divided by the divisor, and rounded once."""
+        """Writes the sum of the decoded messages, divided by the divisor, to the values. It is computed in fp32 and rounded
+        once."""
         count = len(messages)
         addresses = (ctypes.c_void_p * count)(*(message.data_ptr() for message in messages))
         lengths = (ctypes.c_int64 * count)(*(message.numel() for message in messages))
@@ -89,18 +91,18 @@ class Codec:
         check(library().hipress_codec_decode(self._handle, ctypes.byref(one), 1))
 
     def saved(self) -> torch.Tensor:
-        """What encoders keep between steps, as bytes."""
+        """State of the encoders between steps, as bytes."""
         return _states.saved(lambda path: check(library().hipress_codec_save(self._handle, path.encode())))
 
     def restore(self, state: torch.Tensor) -> None:
-        """Goes on from what saved() returned. InvalidRequest for anything else; nothing has changed then."""
+        """Restores a state that saved() returned. InvalidRequest for any other, which changes nothing."""
         _states.require_bytes("a codec", "state", state)
         _states.restore(state, lambda path: check(library().hipress_codec_load(self._handle, path.encode())))
 
 
 def _point(decode: CDecode, messages: "ctypes.Array[ctypes.c_void_p]", lengths: "ctypes.Array[ctypes.c_int64]", first: int,
            count: int) -> None:
-    """Has it decode so many messages, from place `first` of the lists on."""
+    """Points a decode to `count` messages, from place `first` of the lists on."""
     decode.messages = ctypes.addressof(messages) + first * ctypes.sizeof(ctypes.c_void_p)
     decode.message_bytes = ctypes.addressof(lengths) + first * ctypes.sizeof(ctypes.c_int64)
     decode.count = count

@@ -20,7 +20,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import record_function
 
-from hipress import _arguments, _library, _model_file, _states, _trained
+from hipress import _arguments, _library, _model_file, _residuals, _states, _trained
 from hipress._engine import Engine, Error, InvalidRequest
 from hipress._errors import short, warn
 from hipress._group import Group
@@ -35,20 +35,21 @@ else:
 _TYPES = {torch.float32: _library.FLOAT32, torch.float16: _library.FLOAT16, torch.bfloat16: _library.BFLOAT16}
 _Path = Union[str, "os.PathLike[str]"]
 _Parameters = Dict[str, torch.nn.Parameter]
-#: Gradients of a bucket are submitted together, so small ones that go raw can travel together.
+#: Size of fusion buffers in bytes: gradients of a bucket are submitted together, so small uncompressed ones can be fused.
 _GROUP_BYTES = 1 << 20
-#: Gradients wait noticeably for the rest of a bucket that is larger, in bytes.
+#: Size of a bucket, in bytes, above which gradients wait noticeably for the rest of it.
 _LARGE_BUCKET = 4 << 20
-#: Seconds without even a beat after which a rank is lost, as hipress_options_init() has them.
+#: Seconds without a heartbeat after which a rank is lost: the default of hipress_options_init().
 SILENCE_S = 300.0
-#: Tells the autograd node that is being run, where this torch does.
+#: Function that returns the autograd node being run; None if this torch lacks it.
 _current_node: Optional[Callable[[], Any]] = getattr(torch._C, "_current_autograd_node", None)
 #: Hooks by the model that they are attached to.
 _hooks: "weakref.WeakKeyDictionary[torch.nn.Module, Hook]" = weakref.WeakKeyDictionary()
 
 
 def hook_of(ddp: torch.nn.Module) -> "Hook":
-    """The hook of a DistributedDataParallel, or of what torch.compile made of one. InvalidRequest if it has none."""
+    """Returns the hook of a DistributedDataParallel, also of one that torch.compile was given. Raises InvalidRequest if it has no
+    open hook."""
     ddp = unwrapped(ddp, "hipress.verify")
     hook = _hooks.get(ddp)
     if hook is None or hook._closed:
@@ -56,9 +57,28 @@ def hook_of(ddp: torch.nn.Module) -> "Hook":
     return hook
 
 
-def attach_ddp(ddp: torch.nn.Module, **options: Any) -> "Hook":
-    """Makes a DistributedDataParallel's hook, with the arguments of Hook, and registers it."""
-    hook = Hook(ddp, **options)
+def former_of(ddp: DistributedDataParallel) -> Optional["Hook"]:
+    """Returns the closed hook that a model had, or None. Raises InvalidRequest for a model that cannot have another."""
+    former = _hooks.get(ddp)
+    if former is not None and not former._closed and former.failure is None:
+        raise InvalidRequest("hipress.attach was called for this model before; a model takes one hook: close() that one first")
+    if former is not None and former.failure is not None:
+        raise InvalidRequest(f"this model's hook has failed ({former.failure}), and DDP cannot go on from a step that was "
+                             "broken off: start the ranks anew, from a checkpoint")
+    if former is None or not former.registered:
+        _refuse_other_hooks(ddp)
+    return former
+
+
+def attach_ddp(ddp: torch.nn.Module, plan: str, **options: Any) -> "Hook":
+    """Makes a DistributedDataParallel's hook and registers it. `options` are the arguments of Hook, or of AutoHook for plan
+    "auto"."""
+    if plan == "auto":
+        from hipress import _auto  # imported late: it needs this module
+
+        hook: Hook = _auto.AutoHook(ddp, **options)
+    else:
+        hook = Hook(ddp, plan, **options)
     if hook.registered:
         return hook
     try:
@@ -71,13 +91,15 @@ def attach_ddp(ddp: torch.nn.Module, **options: Any) -> "Hook":
 
 
 def synchronise(state: "Hook", bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """The communication hook, for DDP.register_comm_hook and for hooks that call others: averages a bucket, whose mean the Future
-    has when all buckets of the step were given to it. RankLost if another rank fails, InvalidRequest for a bucket that cannot be
-    averaged, Error for what else goes wrong. (PyTorch finds `bucket` by its name, and checks these annotations.)"""
+    """Communication hook that averages a bucket, for DDP.register_comm_hook and for hooks that call others. Returns a Future of
+    the mean, with shape and dtype of the bucket's buffer. It completes after all buckets of the step were submitted.
+
+    Raises RankLost if another rank fails, InvalidRequest for a bucket that cannot be averaged, and Error for other failures.
+    (PyTorch finds `bucket` by its name, and checks these annotations.)"""
     return state.synchronise(bucket)
 
 
-#: What else is trained in parallel, by the names of classes, and why it has no hook.
+#: Other classes of parallel training by name, with the reason why they have no hook.
 _OTHERS = {
     "ReplicateModule": "replicate() has no DistributedDataParallel to attach to: use DistributedDataParallel(model) instead of it",
     "FSDPModule": "fully_shard() leaves each rank a part of every gradient, and this is of whole ones: hipress.attach(model) "
@@ -91,25 +113,26 @@ _OTHERS = {
 }
 
 
-#: What fully_shard() makes of a module's class.
+#: Name of the class that fully_shard() adds to a module's parents.
 _SHARDED = "FSDPModule"
 
 
 def is_of(model: Any, name: str) -> bool:
-    """Whether a module is of PyTorch's class of that name, which this torch may lack."""
+    """True if a module is of PyTorch's class with this name, which this torch may lack."""
     return any(parent.__name__ == name and parent.__module__.startswith("torch.") for parent in type(model).__mro__)
 
 
 def uncompiled(model: Any) -> Any:
-    """What torch.compile was given, or else the model itself."""
-    # Not by getattr: other wrappers hand the attributes of what they wrap on.
+    """Returns the module that torch.compile was given, or else the model itself."""
+    # Reads no attribute: other wrappers pass on those of the module that they wrap.
     while isinstance(model, torch.nn.Module) and "_orig_mod" in model._modules:
         model = model._modules["_orig_mod"]
     return model
 
 
 def unwrapped(model: Any, caller: str = "hipress.attach") -> DistributedDataParallel:
-    """The DistributedDataParallel that a model is, or that torch.compile was given. InvalidRequest for all else."""
+    """Returns the DistributedDataParallel that a model is, or that torch.compile was given. Raises InvalidRequest for anything
+    else; its message names `caller` and a remedy."""
     model = uncompiled(model)
     if isinstance(model, DistributedDataParallel):
         return model
@@ -127,16 +150,17 @@ def unwrapped(model: Any, caller: str = "hipress.attach") -> DistributedDataPara
 
 
 def _is_replicated(model: torch.nn.Module) -> bool:
-    """Whether replicate() of torch.distributed._composable was called for it, which leaves a record and no class of its own."""
+    """True if replicate() of torch.distributed._composable was called for the model. It leaves a record, but no class of its
+    own."""
     try:
         from torch.distributed._composable.contract import _get_registry
         return "replicate" in (_get_registry(model) or ())
-    except (ImportError, AttributeError):  # this torch has none of it, or this model
+    except (ImportError, AttributeError):  # missing in this torch, or in this model
         return False
 
 
 def _refuse_other_hooks(ddp: DistributedDataParallel) -> None:
-    """DDP takes one hook, and without its own reducer none of this kind."""
+    """Raises InvalidRequest if DDP has another hook, or the Python reducer, which takes no hook of this kind."""
     other = ddp._get_ddp_logging_data().get("comm_hook")
     if other:
         raise InvalidRequest(f"this model has the communication hook {other}, and DDP takes one: wrap the model again, without it")
@@ -146,24 +170,25 @@ def _refuse_other_hooks(ddp: DistributedDataParallel) -> None:
 
 
 def _timeout_of(group: Any, device: torch.device) -> float:
-    """Seconds after which the process group gives up what it does for a device."""
+    """Timeout of the process group's operations for a device, in seconds."""
     for owner in (lambda: group, lambda: group._get_backend(device)):  # torch 1, torch 2
         try:
             return float(owner().options._timeout.total_seconds())
-        except (AttributeError, RuntimeError):  # of a back end that does not say it
+        except (AttributeError, RuntimeError):  # unknown for this back end
             continue
     return float(dist.distributed_c10d.default_pg_timeout.total_seconds())
 
 
 def _patience(timeout: Optional[float], silence: Optional[float], group: Any, device: int) -> Dict[str, float]:
-    """The longest waits of a job: for a rank that is late, and for one that is silent."""
+    """Longest waits of a job in seconds: for a rank that is late, and for one that is silent. `device` is a CUDA ordinal, or -1
+    for the host."""
     of_group = torch.device("cpu") if device < 0 else torch.device("cuda", device)
     return {"timeout": float(timeout) if timeout is not None else _timeout_of(group, of_group),
             "silence": float(silence) if silence is not None else SILENCE_S}
 
 
 def _queue_callback(call: Callable[[], None]) -> bool:
-    """Queues a call for the end of the current backward pass, after those that are queued. False if there is no such pass."""
+    """Queues a call for the end of the current backward pass, after those already queued. Returns False if no such pass runs."""
     try:
         torch.autograd.Variable._execution_engine.queue_callback(call)
     except RuntimeError:
@@ -184,7 +209,7 @@ def _is_stepping(name: str) -> bool:
 
 
 def _warn_of_large_buckets(ddp: DistributedDataParallel, parameters: _Parameters) -> None:
-    """DDP hands gradients over by the bucket, when the last of it is ready."""
+    """Warns of large buckets: DDP hands gradients over by the bucket, once the last one is ready."""
     size = getattr(ddp, "bucket_bytes_cap", 0)
     total = sum(parameter.numel() * parameter.element_size() for parameter in parameters.values())
     if min(size, total) > _LARGE_BUCKET:
@@ -193,7 +218,7 @@ def _warn_of_large_buckets(ddp: DistributedDataParallel, parameters: _Parameters
 
 
 def _warn_of_hooked_parameters(parameters: _Parameters) -> None:
-    """An optimizer that steps in such a hook has this rank's own gradient."""
+    """Warns of parameters with hooks within backward: an optimizer that steps there has this rank's own gradient."""
     count = _trained.hooked(parameters.values())
     if count > 0:
         warn(f"{count} of {len(parameters)} parameters have hooks that run when their gradient is accumulated "
@@ -202,7 +227,8 @@ def _warn_of_hooked_parameters(parameters: _Parameters) -> None:
 
 
 def _parameters_of(ddp: DistributedDataParallel) -> _Parameters:
-    """What DDP synchronises, by name, in the order of the module."""
+    """Parameters that DDP synchronises by name, in the order of the module. Raises InvalidRequest for a dtype or sparse gradients
+    that are not supported."""
     ignored = getattr(ddp, "parameters_to_ignore", ())
     parameters = {name: parameter for name, parameter in ddp.module.named_parameters()
                   if parameter.requires_grad and name not in ignored and parameter.numel() > 0}
@@ -215,7 +241,7 @@ def _parameters_of(ddp: DistributedDataParallel) -> _Parameters:
 
 
 def require_types(parameters: _Parameters) -> None:
-    """InvalidRequest for a parameter of a type that is not averaged."""
+    """Raises InvalidRequest for a parameter of a dtype that is not averaged."""
     for name, parameter in parameters.items():
         if parameter.dtype not in _TYPES:
             raise InvalidRequest(f"parameter '{name}' is of {str(parameter.dtype).removeprefix('torch.')}; hipress synchronises "
@@ -223,7 +249,8 @@ def require_types(parameters: _Parameters) -> None:
 
 
 def _gradients_of(parameters: _Parameters, ready_s: Dict[str, float]) -> List[Gradient]:
-    """In the order in which they become ready: that of a captured model, or else from the last parameter to the first."""
+    """Gradients in the order in which they become ready: that of a captured model, or else from the last parameter to the first.
+    Raises InvalidRequest if the captured model has other names."""
     unknown = sorted(set(ready_s) ^ set(parameters)) if ready_s else []
     if unknown:
         where = "the model file" if unknown[0] in ready_s else "the model"
@@ -234,7 +261,7 @@ def _gradients_of(parameters: _Parameters, ready_s: Dict[str, float]) -> List[Gr
 
 
 def _device_of(parameters: _Parameters) -> int:
-    """The number of the GPU that all are on; -1: they are on the host."""
+    """CUDA ordinal of the parameters' GPU; -1 for the host. Raises InvalidRequest for several devices, or another kind."""
     devices = {parameter.device for parameter in parameters.values()}
     if len(devices) > 1:
         raise InvalidRequest("the parameters are on several devices (" + ", ".join(sorted(map(str, devices))) +
@@ -248,7 +275,8 @@ def _device_of(parameters: _Parameters) -> int:
 
 
 def _said_by(plan: str, key: str, otherwise: str) -> str:
-    """What a plan file says at its top under `key`, in one line; `otherwise` if it is no file, or says nothing."""
+    """Value of a key at a plan file's top level, if on one line; `otherwise` if `plan` is no file, or lacks the key. Raises
+    InvalidRequest if the file cannot be read."""
     if not plan.endswith((".yaml", ".yml")):
         return otherwise
     try:
@@ -260,7 +288,7 @@ def _said_by(plan: str, key: str, otherwise: str) -> str:
 
 
 def _warn_of_missing_times(plan: str, has_times: bool) -> None:
-    """The rule of a plan's bulk groups depends on ready times."""
+    """Warns if a plan's rule for bulk groups depends on ready times, and there are none."""
     if has_times or not plan.endswith((".yaml", ".yml")) or not os.path.isfile(plan):
         return
     rule = re.search(r"^bulk:(.*(?:\n[ \t]+.*)*)", pathlib.Path(plan).read_text(errors="replace"), re.MULTILINE)
@@ -272,7 +300,7 @@ def _warn_of_missing_times(plan: str, has_times: bool) -> None:
 
 
 def _machine() -> str:
-    """The same for all processes that share this kernel, this /tmp and this network's loopback."""
+    """Identifier of this machine: the same for all processes with this host name, kernel and network namespace."""
     found = [socket.gethostname()]
     with contextlib.suppress(OSError):
         found.append(pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip())
@@ -282,8 +310,8 @@ def _machine() -> str:
 
 
 def _gloo_interface() -> str:
-    """What PyTorch's gloo would use: the first of the interfaces that its variable lists. Empty if it names none; names behind ^,
-    which are NCCL's way to leave some out, name none. InvalidRequest if this machine lacks it."""
+    """Interface that PyTorch's gloo would use: the first one in GLOO_SOCKET_IFNAME. Empty if the variable is unset, or begins
+    with ^ as lists of interfaces that NCCL excludes do. Raises InvalidRequest if this machine lacks the interface."""
     named = [name.strip() for name in os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")]
     found = next((name for name in named if name and not named[0].startswith("^")), "")
     if found and found not in (name for _, name in socket.if_nameindex()):
@@ -294,36 +322,38 @@ def _gloo_interface() -> str:
 
 
 def _own_address() -> str:
-    """The address from which this machine reaches MASTER_ADDR. InvalidRequest if that is not known."""
+    """Address from which this machine reaches MASTER_ADDR. Raises InvalidRequest if that is not set."""
     master = os.environ.get("MASTER_ADDR")
     if not master:
         raise InvalidRequest("the ranks are on several machines: say which network they use, with network='eth0' or its address, "
                              "by GLOO_SOCKET_IFNAME, or by MASTER_ADDR")
     with socket.socket(socket.AF_INET6 if ":" in master else socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((master, 9))  # which sends nothing
+        probe.connect((master, 9))  # sends nothing
         return probe.getsockname()[0]
 
 
 @dataclasses.dataclass
 class Wish:
-    """The job that a rank asks for. `same` is what all ranks must have called for: plan, topology, timeout, and whatever else
-    matters."""
+    """Job that a rank asks for. `same` has the arguments that must be equal on all ranks, such as plan, topology and timeout.
+    `plan` is the engine's plan, if it is not that in `same`. `device` is a CUDA ordinal, or -1 for the host."""
 
     gradients: List[Gradient]
     device: int
     same: Dict[str, Any]
     network: Optional[str]
     fragments: Optional[List[int]] = None
+    plan: Optional[str] = None
+    group_bytes: int = _GROUP_BYTES
 
     def card(self) -> Dict[str, Any]:
-        """The part of the wish that other ranks are told."""
-        library()  # its absence is told, too
+        """Returns the part of the wish that other ranks are told."""
+        library()  # raises an error, which other ranks are told, if it is missing
         described = [(one.name, one.shape, _library.TYPE_NAMES[one.type]) for one in self.gradients]
         return {"machine": _machine(), "same": {**self.same, "gradients": described}}
 
 
 class Job:
-    """The ranks of a process group, and the engine that they have made together."""
+    """Ranks of a process group, and the engine that they have made together."""
 
     def __init__(self, group: Group, engine: Engine) -> None:
         self.group, self.engine = group, engine
@@ -331,7 +361,8 @@ class Job:
 
     @classmethod
     def meet(cls, group: Any, wish_of: Callable[[], Wish], caller: str = "hipress.attach") -> Tuple["Job", Wish]:
-        """Waits until all ranks have met. Returns the job and this rank's wish. An error of one rank is raised on all."""
+        """Meets the other ranks, and opens the engine. Returns the job and this rank's wish. Raises an error of one rank on all,
+        and InvalidRequest, which names `caller`, if ranks ask for different jobs."""
         ranks = Group(group)
         wishes: List[Wish] = []
 
@@ -349,9 +380,9 @@ class Job:
         engines: List[Engine] = []
         try:
             ranks.exchange(lambda: engines.append(Engine(
-                wish.gradients, ranks.numbers, plan=same["plan"], topology=same["topology"], algorithm=same["algorithm"],
-                timeout_s=same["timeout"], silence_s=same["silence"], seed=same["seed"], device=wish.device,
-                group_bytes=_GROUP_BYTES, **options)))
+                wish.gradients, ranks.numbers, plan=same["plan"] if wish.plan is None else wish.plan, topology=same["topology"],
+                algorithm=same["algorithm"], timeout_s=same["timeout"], silence_s=same["silence"], seed=same["seed"],
+                device=wish.device, group_bytes=wish.group_bytes, **options)))
         except BaseException:
             for engine in engines:
                 engine.close()
@@ -370,7 +401,7 @@ def _require_same(ranks: Group, all_same: List[Dict[str, Any]], caller: str) -> 
 
 
 def _meeting(ranks: Group, wish: Wish, cards: List[Dict[str, Any]]) -> Tuple[Dict[str, Any], Optional[TorchStore]]:
-    """The meeting of the ranks: options of an engine, and the store that they point to."""
+    """Options with which the ranks' engines find each other, and the store that they point to; None without a store."""
     options: Dict[str, Any] = {"rank": ranks.place, "ranks": ranks.size, "network": wish.network or ""}
     if ranks.size == 1:
         return {**options, "transport": "memory", "rendezvous": f"local:{secrets.token_hex(16)}"}, None
@@ -386,7 +417,7 @@ def _meeting(ranks: Group, wish: Wish, cards: List[Dict[str, Any]]) -> Tuple[Dic
 
 
 def _difference(key: str, theirs: Any, first: Any, number: int) -> str:
-    """The difference between a rank's call and that of the group's first rank, which is `number`."""
+    """Difference between a rank's call and that of the group's first rank, whose number is `number`, for messages."""
     if key != "gradients":
         return f"{key}={short(theirs)}, rank {number} with {short(first)}"
     for mine, other in zip(theirs, first):
@@ -397,7 +428,7 @@ def _difference(key: str, theirs: Any, first: Any, number: int) -> str:
 
 
 class _Layout:
-    """The gradients of one bucket as C arrays: what is submitted in one call."""
+    """Gradients of a bucket as C arrays, for one call of submit()."""
 
     def __init__(self, bucket: GradBucket, numbers: Dict[int, int], on_device: bool) -> None:
         buffer = bucket.buffer()
@@ -418,7 +449,7 @@ class _Layout:
             tensor.on_device = int(on_device)
 
     def move(self, base: int) -> None:
-        """The bucket's memory lies there now."""
+        """Adapts the addresses to the bucket's memory, which now begins at `base`."""
         if base == self.base:
             return
         for tensor in self.tensors:
@@ -426,12 +457,13 @@ class _Layout:
         self.base = base
 
 
-#: Where no profiler runs, which a hook asks often.
+#: Range without effect, made once.
 _NO_RANGE = contextlib.nullcontext()
 
 
 def _range(what: str, bucket: GradBucket, job: Job) -> ContextManager[object]:
-    """A range of torch.profiler around what is done with a bucket, if one runs; hipress-import reads its name."""
+    """Range of torch.profiler around an operation with a bucket; without effect if no profiler runs. hipress-import reads its
+    name."""
     if not torch.autograd._profiler_enabled():
         return _NO_RANGE
     buffer = bucket.buffer()
@@ -440,7 +472,7 @@ def _range(what: str, bucket: GradBucket, job: Job) -> ContextManager[object]:
 
 
 def saved_state(engine: Engine) -> torch.Tensor:
-    """What a rank's encoders keep between iterations, as bytes."""
+    """Returns the state of a rank's encoders between iterations, as a tensor of bytes."""
     return _states.saved(engine.save_state)
 
 
@@ -449,9 +481,17 @@ def restore_state(engine: Engine, state: torch.Tensor) -> None:
     _states.restore(state, engine.load_state)
 
 
+def held_back(engine: Engine, norms: Mapping[str, float]) -> Dict[str, float]:
+    """Ratio of a residual's norm to the given norm of its gradient, by name. Gradients without a residual of their own, or with a
+    norm of 0, are left out."""
+    return {gradient.name: math.sqrt(squared) / norms[gradient.name]
+            for gradient, squared in zip(engine.gradients, engine.squared_residuals())
+            if squared >= 0 and norms.get(gradient.name, 0.0) > 0}
+
+
 def require_own(state: Any, job: Job, owner: str = "hipress.Hook", **kinds: Type[Any]) -> None:
-    """Raises InvalidRequest unless it is a state of `owner`, with `kinds` of further keys and types, and of this rank and number of
-    ranks."""
+    """Raises InvalidRequest unless `state` is one of `owner`, of this rank and of this number of ranks. `kinds` are the types of
+    further keys."""
     _states.require(state, owner, {"ranks": int, "rank": int, "state": torch.Tensor, **kinds})
     _states.require_bytes(owner, "state", state["state"])
     for key, mine in (("ranks", job.ranks), ("rank", job.rank)):
@@ -463,7 +503,7 @@ def require_own(state: Any, job: Job, owner: str = "hipress.Hook", **kinds: Type
 
 
 class _Detached:
-    """What a copied hook has instead of an engine."""
+    """Stand-in for the engine of a copied hook. Its use raises InvalidRequest."""
 
     def __init__(self, refusal: InvalidRequest) -> None:
         self._refusal = refusal
@@ -476,83 +516,99 @@ class _Detached:
 
 
 class Hook:
-    """What synchronises the buckets of one DistributedDataParallel: the state of synchronise(). attach() makes and registers it; to
-    register it otherwise, such as inside a hook of your own:
+    """Hook of one DistributedDataParallel, whose buckets it averages: the `state` of synchronise(). attach() makes and registers
+    it. To register it otherwise, for example inside your own hook:
 
         state = hipress.Hook(ddp, plan="plan.yaml")
         ddp.register_comm_hook(state, hipress.synchronise)
 
-    Arguments and errors are those of attach(). Every rank makes it, before the first step; ranks meet while they do. One that is
-    made after the first was closed needs no registration: what is registered hands buckets on to it."""
+    Arguments and errors are those of attach(). Every rank makes it before the first step, and ranks meet in the constructor. A
+    hook that is made after the first was closed needs no registration: the registered one hands buckets on to it."""
 
-    registered = False  #: DDP calls it, or a former hook of this model that hands buckets on
+    registered = False  #: true if DDP calls it, or a former hook of this model that hands buckets on
 
     def __init__(self, ddp: torch.nn.Module, plan: _Path = "none", *, algorithm: str = "onebit", topology: Optional[str] = None,
                  model: Optional[_Path] = None, timeout: Optional[float] = None, silence: Optional[float] = None, seed: int = 1,
-                 rendezvous: Optional[str] = None, network: Optional[str] = None) -> None:
+                 rendezvous: Optional[str] = None, network: Optional[str] = None, pilot: Optional[_Path] = None,
+                 log_every: int = _residuals.EVERY) -> None:
         ddp, plan, algorithm = unwrapped(ddp), str(plan), str(algorithm)
         _arguments.job(seed=seed, timeout=timeout, silence=silence, topology=topology, rendezvous=rendezvous, network=network,
                        plan=plan, algorithm=algorithm)
-        former = _hooks.get(ddp)
-        if former is not None and not former.engine.closed:
-            raise InvalidRequest("hipress.attach was called for this model before; a model takes one hook: close() that one first")
-        if former is not None and former.failure is not None:
-            raise InvalidRequest(f"this model's hook has failed ({former.failure}), and DDP cannot go on from a step that was "
-                                 "broken off: start the ranks anew, from a checkpoint")
+        former = former_of(ddp)
         self.registered = former is not None and former.registered
-        if not self.registered:
-            _refuse_other_hooks(ddp)
+        parameters = self._join(ddp, plan, algorithm, topology, model, timeout, silence, seed, rendezvous, network, pilot,
+                                log_every)
+        if former is not None:
+            former.close()
+        _hooks[ddp] = self
+        with self._ended_by_errors():  # warnings may be errors
+            if self._job.rank == 0:
+                _warn_of_large_buckets(ddp, parameters)
+                _warn_of_hooked_parameters(parameters)
+
+    def _join(self, ddp: DistributedDataParallel, plan: str, algorithm: str, topology: Optional[str], model: Optional[_Path],
+              timeout: Optional[float], silence: Optional[float], seed: int, rendezvous: Optional[str], network: Optional[str],
+              pilot: Optional[_Path], log_every: int, file: Optional[str] = None) -> _Parameters:
+        """Meets the other ranks. Returns the parameters whose gradients are averaged. If given, `file` has the plan, and `plan`
+        is only its name."""
+        self._log = _residuals.ResidualLog(self.statistics, log_every)
         parameters: _Parameters = {}
         order: Dict[str, float] = {}
 
         def wish() -> Wish:
             parameters.update(_parameters_of(ddp))
             order.update(_model_file.ready_times(model) if model is not None else {})
+            if pilot is not None:
+                self._log = _residuals.ResidualLog(self.statistics, log_every, _residuals.ranges_of(pilot, plan))
             if not parameters:
                 raise InvalidRequest("the model has no parameters that DDP synchronises")
             device = _device_of(parameters)
-            return Wish(_gradients_of(parameters, order), device, {
-                "plan": plan, "algorithm": algorithm, "topology": topology or _said_by(plan, "topology", "ring"), "seed": seed,
-                "rendezvous": rendezvous, **_patience(timeout, silence, ddp.process_group, device)}, network)
+            same = {"plan": plan, "algorithm": algorithm, "topology": topology or _said_by(file or plan, "topology", "ring"),
+                    "seed": seed, "rendezvous": rendezvous, **_patience(timeout, silence, ddp.process_group, device)}
+            return Wish(_gradients_of(parameters, order), device, same, network, plan=file)
 
         job, wished = Job.meet(ddp.process_group, wish)
-        if former is not None:
-            former.close()
         numbers = {id(parameters[one.name]): number for number, one in enumerate(wished.gradients)}
         self._begin(job.engine, numbers, job, wished.device)
+        self._plan = plan
         self._compresses = plan != "none"
         self._ddp = weakref.ref(ddp)
         self._before_forward = ddp.register_forward_pre_hook(self.before_forward)
-        _hooks[ddp] = self
-        try:
+        with self._ended_by_errors():
             if job.rank == 0:
                 for note in self.engine.notes.splitlines():
                     warn(note)
                 _warn_of_missing_times(plan, any(order.values()))
-                _warn_of_large_buckets(ddp, parameters)
-                _warn_of_hooked_parameters(parameters)
-        except BaseException as error:  # a warning that is an error here
+        return parameters
+
+    @contextlib.contextmanager
+    def _ended_by_errors(self) -> Iterator[None]:
+        """Context whose exceptions end the job on all ranks."""
+        try:
+            yield
+        except BaseException as error:
             self.engine.abort_for(error)
             self.close()
             raise
 
     def _begin(self, engine: Any, numbers: Dict[int, int], job: Any, device: int) -> None:
         self.engine = engine
-        self._numbers = numbers  #: of gradients, by the identity of their parameters, which DDP keeps alive
+        self._numbers = numbers  #: gradients' numbers by id() of their parameters, which DDP keeps alive
         self._job = job
         self._device = device
         self._layouts: Dict[Any, _Layout] = {}
         self._pending: List[Any] = []
-        self._watched: List[Any] = []  #: parameters of the step under way, with their gradients before it
+        self._watched: List[Any] = []  #: parameters of the current step, with their gradients before it
         self._failure: Optional[Error] = None
         self._closed = self._compresses = False
+        self._plan = ""
         self._advised: Set[str] = set()
         self._before_forward: Any = None
         self._ddp: Callable[[], Optional[DistributedDataParallel]] = lambda: None
 
     def __getstate__(self) -> Dict[str, Any]:
-        """A copy, as of a model that is pickled or deep-copied, is part of no job: it synchronises nothing, and the copied model
-        has PyTorch's own averaging until attach() is called for it."""
+        """Returns the state of a copy, for example in a pickled or deep-copied model. A copy is part of no job and synchronises
+        nothing: PyTorch averages the copied model's gradients until attach() is called for it."""
         return {"copied": True}
 
     def __setstate__(self, _state: Dict[str, Any]) -> None:
@@ -562,12 +618,12 @@ class Hook:
 
     @property
     def failure(self) -> Optional[Error]:
-        """What the hook has failed with, such as a RankLost; None: it has not. (Under PyTorch 1.13, backward()
-        may raise a RuntimeError with its name and text instead.)"""
+        """Error that the hook has failed with, such as a RankLost; None if it has not failed. (Under PyTorch 1.13, backward() may
+        raise a RuntimeError with its name and text instead.)"""
         return self._failure
 
     def before_forward(self, _module: torch.nn.Module, inputs: Any) -> None:
-        """Raises what the hook has failed with before a forward pass in which DDP would complain of its own state."""
+        """Raises the hook's failure before a forward pass, in which DDP would complain of its own state."""
         if not torch.is_grad_enabled():
             return
         if self._failure is not None:
@@ -591,10 +647,11 @@ class Hook:
                 warn(sentence)
 
     def synchronise(self, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
-        """Submits a bucket's gradients. At the end of the backward pass the hook waits for all of the step, and completes all
-        Futures; where DDP waits for these as soon as hooks have returned, the hook of the last bucket does.
+        """Submits a bucket's gradients, and returns a Future of their mean. At the end of the backward pass, the hook waits for
+        all gradients of the step and completes all Futures. If DDP waits for Futures as soon as its hooks have returned, the hook
+        of the last bucket does so instead.
 
-        Errors are those of synchronise(); whatever it raises ends the job of all ranks, and every later step raises it again."""
+        Errors are those of synchronise(). Any exception ends the job on all ranks, and every later step raises it again."""
         if self._closed and self._failure is None:
             return self._hand_on(bucket)
         with self._ending():
@@ -608,7 +665,7 @@ class Hook:
 
     @contextlib.contextmanager
     def _ending(self) -> Iterator[None]:
-        """Context for a part of a step. Whatever is raised in it ends the job on all ranks, and is raised again by later parts."""
+        """Context for a part of a step. An exception in it ends the job on all ranks, and later parts raise it again."""
         if self._failure is not None:
             raise self._failure
         try:
@@ -617,9 +674,13 @@ class Hook:
             self._end(error)
             raise
         except BaseException as error:
-            self.engine.abort_for(error)
-            self._end(Error(f"the job was ended by {type(error).__name__}"))
-            raise
+            raise self._fail(error)
+
+    def _fail(self, error: BaseException) -> BaseException:
+        """Ends the job on all ranks after an exception that is not an Error. Returns the exception to raise."""
+        self.engine.abort_for(error)
+        self._end(Error(f"the job was ended by {type(error).__name__}"))
+        return error
 
     def _hand_on(self, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
         """Averages a bucket after close(): by the hook that was attached since, or by the process group's own all-reduce."""
@@ -655,79 +716,84 @@ class Hook:
         return future
 
     def _is_waited_for_later(self) -> bool:
-        """True if DDP waits for the Futures at the end of the backward pass. In join() there is no such pass, and in the first step
-        of static_graph DDP waits right after the hooks, which it calls at the end."""
+        """True if DDP waits for the Futures at the end of the backward pass. False in join(), which has no such pass, and in the
+        first step of static_graph: DDP then calls the hooks at the end, and waits right after them."""
         if _current_node is not None:
             return _current_node() is not None
         ddp = self._ddp()  # PyTorch 1.13 does not tell
         return ddp is not None and not getattr(ddp, "static_graph", False)
 
     def _complete(self, waiting: ContextManager[object]) -> None:
-        """Waits for all of the step, and completes its Futures."""
+        """Waits for all gradients of the step, and completes its Futures."""
         with self._ending():
             with waiting:
                 self.engine.wait()
             if not self.engine.all_finite():
                 self.engine.discard()  # a loss scaler skips this step
-            # Behind DDP's own callback, which hands the means out.
+            # Runs after DDP's own callback, which hands out the means.
             if self._watched and not _queue_callback(self._discard_unused):
                 self._watched = []
+            if self._job.rank == 0 and self._log.is_due():
+                _queue_callback(self._log.tell)
             pending, self._pending = self._pending, []
         for done, mean, _ in pending:
             done.set_result(mean)
 
     def _may_leave_out(self) -> bool:
-        """True if a step may lack some parameters on all ranks; elsewhere DDP raises. False in join(), where a rank without further
-        inputs does not learn which."""
+        """True if a step may leave parameters unused on all ranks; otherwise DDP raises an error for these. False in join(),
+        where a rank without further inputs does not learn which they are."""
         ddp = self._ddp()
         if ddp is None or ddp._join_config.enable:
             return False
         return bool(ddp.find_unused_parameters or getattr(ddp, "static_graph", False))
 
     def _watch(self, bucket: GradBucket) -> None:
-        """Notes what gradients the bucket's parameters have, so that _discard_unused() sees whether they were given the means."""
+        """Notes the present gradients of the bucket's parameters, so that _untouched() sees whether DDP replaces them by the
+        means."""
         for parameter, view in zip(bucket.parameters(), bucket.gradients()):
             grad = parameter.grad
             before = None if grad is None else (grad.data_ptr(), grad._version)
             self._watched.append((parameter, before, view.data_ptr()))
 
-    def _discard_unused(self) -> None:
-        """DDP leaves the gradients of parameters alone that no rank has used: what was averaged for them is not applied."""
+    def _untouched(self) -> List[torch.nn.Parameter]:
+        """Returns parameters that no rank has used. DDP leaves their gradients alone, so their means are not applied."""
         watched, self._watched = self._watched, []
         unused = []
         for parameter, before, mean in watched:
             grad = parameter.grad
-            untouched = grad is None or (before == (grad.data_ptr(), grad._version) and grad.data_ptr() != mean)
-            if untouched and id(parameter) in self._numbers:
-                unused.append(self._numbers[id(parameter)])
+            if grad is None or (before == (grad.data_ptr(), grad._version) and grad.data_ptr() != mean):
+                unused.append(parameter)
+        return unused
+
+    def _discard_unused(self) -> None:
+        unused = [self._numbers[id(one)] for one in self._untouched() if id(one) in self._numbers]
         if unused and self._failure is None:
             self.engine.discard(unused)
 
     def discard(self) -> None:
-        """Says that the gradients of the last step are not applied, and goes back to the residuals and factors from before it, so
-        that what they had saved up is not lost. Every rank calls it, before the next backward. The hook does so itself for a step
-        with numbers that are not finite, which loss scalers skip, and for parameters that no rank has used; call it for steps that are
-        skipped for another reason. Error if the job has failed."""
+        """Undoes the last step, whose gradients are not applied: restores the residuals and factors from before it, so that
+        nothing is lost. Every rank calls it, before the next backward. Call it for steps that are skipped. The hook itself undoes
+        a step with non-finite means, which loss scalers skip, and the means of parameters that no rank has used. Raises the
+        failure if the job has failed."""
         if self._failure is not None:
             raise self._failure
         self.engine.discard()
 
     def statistics(self) -> Dict[str, float]:
-        """The residual of each gradient that keeps one of its own on this rank: its norm over the norm of the gradient that was
-        applied last. Call it between steps, now and then: it takes a pass over residuals and
-        gradients. A ratio that grows through training, or is far above that of a pilot (docs/learning.md), says that steps send
-        less than they should. Error if the job has failed."""
+        """Ratio of residual to gradient by the gradient's name, for gradients with a residual of their own on this rank: the norm
+        of the residual over the norm of the gradient that was applied last. Call it between steps, and not at each one: it reads
+        all residuals and gradients. A ratio that grows through training, or is far above that of a pilot (docs/learning.md),
+        means that steps send too little. Raises the failure if the job has failed."""
         if self._failure is not None:
             raise self._failure
         ddp = self._ddp()
         parameters = _parameters_of(ddp) if ddp is not None else {}
-        found = {}
-        for gradient, squared in zip(self.engine.gradients, self.engine.squared_residuals()):
-            grad = parameters[gradient.name].grad if gradient.name in parameters else None
-            norm = float(grad.detach().float().norm()) if grad is not None else 0.0
-            if squared >= 0 and norm > 0:
-                found[gradient.name] = math.sqrt(squared) / norm
-        return found
+        return held_back(self.engine, {name: float(one.grad.detach().float().norm()) for name, one in parameters.items()
+                                       if one.grad is not None})
+
+    def report(self) -> str:
+        """Text for users that says how gradients are averaged."""
+        return f"gradients are averaged between {self._job.ranks} ranks by the plan {self._plan}"
 
     def _future(self) -> torch.futures.Future[torch.Tensor]:
         if self._device < 0:
@@ -735,32 +801,33 @@ class Hook:
         return torch.futures.Future(devices=[torch.device("cuda", self._device)])
 
     def _end(self, error: Error) -> None:
-        """After a failure: every later step raises it again."""
+        """Closes the engine after a failure, which every later step raises again."""
         self._failure = error
         self._pending, self._watched = [], []
         self.engine.close()
 
     def state_dict(self) -> Dict[str, Any]:
-        """What this rank's compression keeps between steps: residuals, factors, and counts of steps that random draws depend on: a
-        dictionary of two numbers and a tensor of bytes. Each rank has its own, and puts it into its own checkpoint; a job that goes
-        on with them has the bits of one that was never interrupted. Call it between steps. Error if the job has failed."""
+        """Returns the state of this rank's compression between steps: residuals, factors, and counts of steps, on which random
+        draws depend. It is a dictionary: rank, ranks (integers) and state (a tensor of bytes with one dimension). Each rank puts
+        its own into its own checkpoint. A job that goes on from these is bit-identical to one that was never interrupted. Call it
+        between steps. Raises Error if the job has failed."""
         return {"rank": self._job.rank, "ranks": self._job.ranks, "state": saved_state(self.engine)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from what state_dict() of this rank returned, under the same plan, model, seed and number of ranks.
+        """Restores the state of this rank, under the same plan, model, seed and number of ranks. Call it between steps.
 
-        state  what state_dict() returned, on any device
+        state  result of state_dict(), with tensors on any device
 
-        InvalidRequest in words for any other, such as after a change of the number of ranks; nothing has changed then: do not load
-        it, and residuals begin with zeros. Error if the job has failed."""
+        Raises InvalidRequest for any other state, which changes nothing. After a change of the number of ranks, load none:
+        residuals then begin with zeros. Raises the failure if the job has failed."""
         if self._failure is not None:
             raise self._failure
         require_own(state, self._job)
         restore_state(self.engine, state["state"])
 
     def close(self) -> None:
-        """Leaves the job and ends all threads. Later steps are averaged by the process group, as without a hook, or by the hook
-        that attach() makes anew; after a failure they still raise that. Calls after the first do nothing."""
+        """Leaves the job and ends all threads. Later steps are averaged by the hook that attach() makes anew, or else by the
+        process group, as without a hook. After a failure, they still raise it. Calls after the first have no effect."""
         self._closed = True
         self._pending, self._watched = [], []
         if self._before_forward is not None and self._failure is None:

@@ -11,51 +11,51 @@ from hipress import _library
 from hipress._errors import HipressError
 from hipress._library import CGradient, COptions, Gradient, library
 
-#: A wait in the library returns this often, so that Python can look after its signals.
+#: Longest wait within the library, in seconds. Python handles signals between two waits.
 LOOK_S = 0.1
-#: Of what happens in a job and ends nothing, such as a rank that is silent.
+#: Logger of events that do not end a job, such as a silent rank.
 _log = logging.getLogger("hipress")
 
 
 class Error(HipressError, RuntimeError):
-    """A synchronisation failed on this rank."""
+    """Failure of a synchronisation on this rank."""
 
 
 class InvalidRequest(Error, ValueError):
-    """An argument is wrong; nothing has happened."""
+    """Invalid argument. The call had no effect."""
 
 
 class RankLost(Error):
-    """A rank no longer takes part; `rank` is its number, as torch.distributed.get_rank() gives it there, and `left` is whether it
-    closed its end in good order while others went on, rather than failed."""
+    """Loss of another rank. `rank` is its number, as torch.distributed.get_rank() returns it there. `left` is true if it closed
+    its engine in good order while others went on, and false if it failed."""
 
     def __init__(self, message: str, rank: int, left: bool = False) -> None:
         super().__init__(message)
         self.rank, self.left = rank, left
 
 
-#: Numbers of a group's ranks that a message lists one by one.
+#: Largest number of a group's ranks that a message lists one by one.
 _MOST_LISTED = 8
 
 
 class Numbers:
-    """The numbers under which a job's launcher knows an engine's ranks, by their places in it. The library counts places, and
-    calls each "rank" and its place in its messages."""
+    """Launcher's numbers of an engine's ranks, by their places in the engine. In the library's messages, "rank" is followed by a
+    place."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
         self._numbers = list(numbers)
         self._differ = self._numbers != list(range(len(self._numbers)))
 
     def of(self, place: int) -> int:
-        """The number of the rank at a place; -1, which is no rank, stays."""
+        """Number of the rank at a place. -1, which is no rank, stays."""
         return self._numbers[place] if 0 <= place < len(self._numbers) else place
 
     def name(self, place: int) -> str:
-        """The rank at a place in a message."""
+        """Name of the rank at a place, for messages."""
         return self.explain(f"rank {place}")
 
     def explain(self, text: str) -> str:
-        """The library's text with numbers instead of places, the first of which says of which group it is."""
+        """Replaces places by numbers in a text of the library. The first number is followed by its process group."""
         if not self._differ:
             return text
         listed = ", ".join(map(str, self._numbers[:_MOST_LISTED])) + (", …" if self._numbers[_MOST_LISTED:] else "")
@@ -64,7 +64,7 @@ class Numbers:
                       f"ranks {listed})" if int(found[1]) in self._numbers else found[0], text, count=1)
 
     def places(self, text: str) -> str:
-        """A text of this program as the library passes it on to other ranks, which explain() it."""
+        """Replaces numbers by places in a text for the library. Other ranks, to which the library passes it, call explain()."""
         return _renumbered(text, {number: place for place, number in enumerate(self._numbers)}) if self._differ else text
 
 
@@ -73,7 +73,7 @@ def _renumbered(text: str, known: Mapping[int, int]) -> str:
 
 
 def check(status: int, numbers: Numbers = Numbers(())) -> None:
-    """Raises what a status that is not HIPRESS_OK means, of ranks that have these numbers."""
+    """Raises RankLost, InvalidRequest or Error for a status other than HIPRESS_OK. `numbers` are those of the engine's ranks."""
     if status == _library.OK:
         return
     text = numbers.explain(library().hipress_last_error().decode(errors="replace"))
@@ -85,7 +85,7 @@ def check(status: int, numbers: Numbers = Numbers(())) -> None:
 
 
 def _described(gradients: Sequence[Gradient]) -> Tuple[Any, Any]:
-    """A C array of the gradients, and what must live as long."""
+    """Returns a C array of the gradients, and their shapes, which must live as long."""
     shapes = [(ctypes.c_int64 * len(one.shape))(*one.shape) for one in gradients]
     array = (CGradient * len(gradients))()
     for place, one, shape in zip(array, gradients, shapes):
@@ -98,9 +98,14 @@ def _described(gradients: Sequence[Gradient]) -> Tuple[Any, Any]:
 
 
 class Engine:
-    """Averages gradients over ranks. All ranks make it together, of equal gradients and options; a gradient's place in the list
-    is its number. Options are those of hipress_options: rank, ranks, plan, topology, algorithm, transport, rendezvous, network,
-    job, secret, timeout_s, silence_s, seed, device, fragments. Errors call ranks by their `numbers`; None: by their places."""
+    """Averages gradients over ranks. All ranks make it together, with equal gradients and options. A gradient's place in the list
+    is its number.
+
+    options  members of hipress_options: rank, ranks, plan, topology, algorithm, transport, rendezvous, network, job, secret,
+             timeout_s, silence_s, seed, device, store, group_bytes, fragments
+    numbers  numbers of the ranks in errors; None: their places
+
+    Methods raise RankLost, InvalidRequest or Error, as check() does."""
 
     def __init__(self, gradients: Sequence[Gradient], numbers: Optional[Numbers] = None, **options: Any) -> None:
         lib = library()
@@ -122,7 +127,7 @@ class Engine:
         self._handle = handle
         self._works = (ctypes.c_void_p * len(gradients))()
         self._submitted = 0
-        # Also when the interpreter ends: a thread of the engine must not outlive it.
+        # Runs at the end of the interpreter, too: the engine's threads must not outlive it.
         self._finalizer = weakref.finalize(self, Engine._close, handle, self._works, os.getpid())
 
     def _check(self, status: int) -> None:
@@ -131,7 +136,7 @@ class Engine:
     @staticmethod
     def _close(handle: ctypes.c_void_p, works: Any, process: int) -> None:
         if os.getpid() != process:
-            return  # a fork has the memory, and none of the threads
+            return  # a fork has the memory, but no threads
         if handle:
             library().hipress_close(handle)
         handle.value = None
@@ -141,7 +146,8 @@ class Engine:
                 works[i] = None
 
     def submit(self, count: int, numbers: Any, tensors: Any) -> None:
-        """Submits `count` gradients of C arrays: their numbers, and CTensors, whose memory is lent until wait() has returned."""
+        """Submits `count` gradients, given by C arrays of their numbers and of CTensors. Their memory is lent until wait() has
+        returned. Raises InvalidRequest if more gradients than there are would wait."""
         if self._submitted + count > len(self.gradients):
             raise InvalidRequest(f"{self._submitted + count} gradients are submitted and not waited for; there are "
                                  f"{len(self.gradients)}: an iteration before this one was not completed")
@@ -150,20 +156,26 @@ class Engine:
         self._check(status)
 
     def wait(self) -> None:
-        """Waits until all that submit() was given is averaged. Signals are looked after meanwhile."""
+        """Waits until all gradients of submit() are averaged. Python handles signals meanwhile."""
         status = self._wait(0, self._submitted)
         self._submitted = 0
         self._check(status)
 
     def begin(self, first: int, tensors: Any) -> None:
-        """Submits the gradients from number `first` on, a C array of CTensors, for end(): for callers who have others under way
-        meanwhile, and do not call submit()."""
+        """Submits a C array of CTensors: the gradients `first`, `first` + 1, and so on. end() waits for them. It serves callers
+        with other gradients under way, who do not call submit()."""
         numbers = (ctypes.c_uint32 * len(tensors))(*range(first, first + len(tensors)))
         self._check(library().hipress_submit_many(self._opened, len(tensors), numbers, tensors, self._works_from(first)))
 
     def end(self, first: int, count: int) -> None:
-        """Waits until the `count` gradients that begin() was given from number `first` on are averaged."""
+        """Waits until the gradients of begin() from `first` to `first` + `count` - 1 are averaged."""
         self._check(self._wait(first, count))
+
+    def within(self, first: int, count: int, seconds: float) -> bool:
+        """Waits as end() does, but for at most `seconds`. Returns True if the gradients are averaged."""
+        done = ctypes.c_int()
+        self._check(library().hipress_wait_all(self._works_from(first), count, seconds, ctypes.byref(done)))
+        return bool(done.value)
 
     def _works_from(self, place: int) -> Any:
         return ctypes.byref(self._works, place * ctypes.sizeof(ctypes.c_void_p))
@@ -178,43 +190,49 @@ class Engine:
                 return int(status)
 
     def all_finite(self) -> bool:
-        """Whether the means of the last iteration are finite numbers: the same on every rank."""
+        """True if all means of the last iteration are finite numbers. The result is the same on every rank."""
         finite = ctypes.c_int()
         self._check(library().hipress_all_finite(self._opened, ctypes.byref(finite)))
         return bool(finite.value)
 
     def discard(self, numbers: Optional[Sequence[int]] = None) -> None:
-        """The last means of these gradients (None: of all) are not applied: what encoders keep becomes what it was before. Every
-        rank does the same."""
+        """Undoes the last iteration of these gradients (None: all), whose means were not applied: restores the encoders' state
+        from before it. Every rank does the same."""
         if numbers is None:
             return self._check(library().hipress_discard(self._opened, None, 0))
         self._check(library().hipress_discard(self._opened, (ctypes.c_uint32 * len(numbers))(*numbers), len(numbers)))
 
     def squared_residuals(self) -> List[float]:
-        """Per gradient, the squared norm of what this rank's encoders hold back; negative for one that keeps none of its own."""
+        """Squared norm of this rank's residual of each gradient; negative for a gradient without a residual of its own."""
         squares = (ctypes.c_double * len(self.gradients))()
         self._check(library().hipress_residuals(self._opened, squares, len(squares)))
         return list(squares)
 
+    def take_residual(self, number: int, values: Any, elements: int) -> None:
+        """Moves this rank's residual of a gradient to the address `values`: `elements` fp32 numbers in the scale of its
+        gradients. If the caller adds them to the next gradient, nothing is lost."""
+        self._check(library().hipress_take_residual(self._opened, number, values, elements))
+
     @property
     def notes(self) -> str:
-        """What whoever trains with the plan must know, a line each; empty: nothing."""
+        """Warnings for training with the plan, one per line; may be empty."""
         return str(library().hipress_notes(self._handle).decode())
 
     def save_state(self, path: str) -> None:
-        """Writes what this rank's encoders keep between iterations to a file."""
+        """Writes the state of this rank's encoders to a file: residuals, factors and counts of iterations."""
         self._check(library().hipress_save_state(self._opened, path.encode()))
 
     def load_state(self, path: str) -> None:
-        """Goes on as the engine would have that wrote the file."""
+        """Restores the state that save_state() wrote. Later means are bit-identical to those of that engine. Raises
+        InvalidRequest if the file does not match; the state stays as it is then."""
         self._check(library().hipress_load_state(self._opened, path.encode()))
 
     def abort(self, reason: str) -> None:
-        """Ends the job on every rank, and says why."""
+        """Ends the job on every rank, and tells them the reason."""
         library().hipress_abort(self._handle, self._numbers.places(reason).encode())
 
     def abort_for(self, error: BaseException) -> None:
-        """Ends the job on every rank for what this one has raised."""
+        """Ends the job on every rank, with an exception of this rank as the reason."""
         self.abort(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
     def close(self) -> None:
@@ -227,7 +245,7 @@ class Engine:
 
     @property
     def _opened(self) -> ctypes.c_void_p:
-        """The library's engine. Error after close()."""
+        """Handle of the library's engine. Raises Error after close()."""
         if self.closed:
             raise Error("this was closed, and is no part of a job any more")
         return self._handle

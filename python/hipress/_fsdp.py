@@ -1,4 +1,4 @@
-"""FSDP2: what fully_shard() divides gathers parameters and reduces gradients as a plan says."""
+"""FSDP2: models that fully_shard() divides gather parameters and reduce gradients by a plan."""
 
 import ctypes
 import functools
@@ -19,7 +19,7 @@ from hipress._library import Gradient, library
 from hipress._shards import Gather, Messages, Reduction, Unit
 
 _Path = Union[str, "os.PathLike[str]"]
-#: What wrappers put into the names of the parameters that they wrap.
+#: Parts that wrappers add to parameters' names.
 _WRAPPERS = ("_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_fpw_module")
 #: Largest number of gathers or reductions.
 _MOST_COUNT = (1 << 63) - 1
@@ -28,12 +28,12 @@ _hooks: "weakref.WeakKeyDictionary[torch.nn.Module, ShardedHook]" = weakref.Weak
 
 
 def is_sharded(model: Any) -> bool:
-    """Whether fully_shard() was called for the module."""
+    """True if fully_shard() was called for the module."""
     return _ddp.is_of(model, "FSDPModule")
 
 
 def plain_name(name: str) -> str:
-    """A parameter's or module's name in the model as it was before it was wrapped."""
+    """Name of a parameter or module in the model before it was wrapped."""
     return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
 
 
@@ -41,7 +41,7 @@ def plain_name(name: str) -> str:
 
 
 class Plan:
-    """What a plan decides of the parameters of a job."""
+    """Decisions of a plan for the parameters of a job."""
 
     def __init__(self, plan: str, algorithm: str, ranks: int, gradients: Sequence[Gradient]) -> None:
         planned = _ddp._said_by(plan, "nodes", "")
@@ -64,8 +64,8 @@ class Plan:
         self._of = {gradient.name: (one["gather"], one["algorithm"]) for gradient, one in zip(gradients, said["gradients"])}
 
     def decide(self, unit: Unit, units: Sequence[Unit] = ()) -> None:
-        """Gives a unit the decision that its parameters have in common. Raises InvalidRequest if two differ; it names them, and
-        says how to plan for all `units`."""
+        """Gives a unit the decision that its parameters share. Raises InvalidRequest if the decisions of two parameters differ;
+        the message names them, and says how to plan for all `units`."""
         found = [(name, self._of[name]) for name, _ in unit.parameters if name in self._of]
         for name, decided in found[1:]:
             if decided != found[0][1]:
@@ -98,7 +98,7 @@ def _state_of(module: Any) -> Any:
 
 
 def _groups_of(module: Any) -> List[Any]:
-    """A module's parameter groups, in any version of torch."""
+    """Parameter groups of a module, in any version of torch."""
     state = _state_of(module)
     several = getattr(state, "_fsdp_param_groups", None)
     if several is not None:
@@ -108,7 +108,8 @@ def _groups_of(module: Any) -> List[Any]:
 
 
 def _sharded_modules(model: torch.nn.Module) -> Iterator[Tuple[str, Any, Any]]:
-    """Name, module and parameter group of all that fully_shard() was called for; a group of several modules once."""
+    """Yields name, module and parameter group of each module that fully_shard() was called for; a group that several modules
+    share comes once."""
     seen = set()
     for name, module in model.named_modules():
         if not is_sharded(module) or id(_state_of(module)) in seen:
@@ -123,7 +124,7 @@ def _sharded_modules(model: torch.nn.Module) -> Iterator[Tuple[str, Any, Any]]:
 
 
 def _parameters_of(model: torch.nn.Module, group: Any) -> List[Tuple[str, Tuple[int, ...], bool]]:
-    """Names, whole shapes, and whether they are trained."""
+    """Name, unsharded shape, and True if trained, of each parameter of a group."""
     names = {id(module): plain_name(name) for name, module in model.named_modules()}
     found = []
     for one in group.fsdp_params:
@@ -135,7 +136,7 @@ def _parameters_of(model: torch.nn.Module, group: Any) -> List[Tuple[str, Tuple[
 
 
 def _sizes_of(group: Any) -> Tuple[int, int]:
-    """Ranks that have all shards between them, and all ranks of the mesh."""
+    """Number of ranks that hold all shards together, and number of all ranks of the mesh."""
     info = group.mesh_info
     shard = getattr(info, "shard_mesh_size", 1)
     return shard, shard * getattr(info, "replicate_mesh_size", 1)
@@ -152,7 +153,7 @@ def _require_setters(module: Any) -> None:
 
 
 def _check_schedule(plan: Plan, model: Any, units: Sequence[Tuple[Unit, Any, Any]]) -> None:
-    """Raises InvalidRequest if the modules cannot have the plan's schedule."""
+    """Raises InvalidRequest if the modules cannot follow the plan's schedule."""
     where = f"{plan.file} is for schedule {plan.schedule}"
     if plan.prefetch != "pre":
         raise InvalidRequest(f"{where}, and FSDP2 gathers ahead of a backward pass: plan with prefetch=pre")
@@ -173,8 +174,8 @@ def _check_schedule(plan: Plan, model: Any, units: Sequence[Tuple[Unit, Any, Any
 
 
 def _apply_schedule(hook: "ShardedHook", plan: Plan, model: Any, units: Sequence[Tuple[Unit, Any, Any]]) -> None:
-    """Applies the settings of the plan's schedule that FSDP2 has a setter for: resharding after forward as true or false (FSDP2
-    leaves the root whole unless told otherwise), and communicators."""
+    """Applies the settings of the plan's schedule for which FSDP2 has a setter: resharding after forward, true or false, and
+    communicators. FSDP2 does not reshard the root by default."""
     for _, module, group in units:
         if _is_resharded_otherwise(plan, module, group, is_root=module is model):
             state = _state_of(module)
@@ -204,8 +205,8 @@ def _is_resharded_otherwise(plan: Plan, module: Any, group: Any, is_root: bool) 
 
 
 def _set_communicators(hook: "ShardedHook", plan: Plan, model: Any, meshes: Sequence[Any]) -> None:
-    """Has reductions share the gathers' groups, or have their own; close() gives each mesh what it had, and ends groups that were
-    made for the plan."""
+    """Makes reductions share the gathers' process groups, or have their own. close() restores each mesh, and ends groups that
+    were made for the plan."""
     before = {id(mesh.reduce_scatter_process_group) for mesh in meshes}
     for mesh in {id(mesh): mesh for mesh in meshes}.values():
         hook.restores(mesh, "reduce_scatter_process_group")
@@ -216,7 +217,8 @@ def _set_communicators(hook: "ShardedHook", plan: Plan, model: Any, meshes: Sequ
 
 
 def _require_in_flight(where: str, plan: Plan, unit: Unit, module: Any) -> None:
-    """FSDP2 gathers one ahead by itself, and more where it is told which."""
+    """Raises InvalidRequest unless FSDP2 gathers as many layers ahead as planned. FSDP2 gathers one ahead by default, and more
+    only if told which."""
     state = _state_of(module)
     ahead = max(1, *(len(getattr(state, name, ())) for name in ("_states_to_forward_prefetch", "_states_to_backward_prefetch")))
     if plan.in_flight < 2:
@@ -231,8 +233,8 @@ def _require_in_flight(where: str, plan: Plan, unit: Unit, module: Any) -> None:
 
 
 class ShardedHook:
-    """What gathers and reduces the shards of one model: what hipress.attach() returns for it. It holds what a checkpoint needs
-    (state_dict, load_state_dict), and ends with close()."""
+    """Hook that gathers and reduces the shards of one model; hipress.attach() returns it. state_dict() and load_state_dict() save
+    and restore its state for checkpoints, and close() ends it."""
 
     def __init__(self, units: Sequence[Unit], seed: int, group: Any, plan: str, replicas: Any = None) -> None:
         self.units, self.plan = list(units), plan
@@ -248,13 +250,13 @@ class ShardedHook:
 
     @property
     def failure(self) -> Optional[Error]:
-        """What the hook has failed with; None: it has not. Every later step raises it again."""
+        """Error that the hook has failed with; None if it has not. Every later step raises it again."""
         return self.messages.failure
 
     def decide(self, read: Callable[[], Optional[Plan]]) -> Optional[Plan]:
         """Takes over the plan's decision for each unit, and makes the process groups that it needs. `read` reads the plan (None:
-        there is nothing to decide) and checks that the model can have it. An error on one rank is raised on all that have a shard
-        or a copy of the model. Raises InvalidRequest if these were given different plans, seeds or units."""
+        nothing to decide) and checks it against the model. An error on one rank is raised on all ranks that have a shard or a
+        copy of the model. Raises InvalidRequest if these were given different plans, seeds or units."""
         plan: Optional[Plan] = None
         failure: Optional[Exception] = None
         try:
@@ -298,7 +300,7 @@ class ShardedHook:
                                      f"{short(theirs[what])} and {short(first[what])}; give all the same")
 
     def _split(self, plan: Plan) -> None:
-        """Makes the groups of an exchange in two steps."""
+        """Makes the process groups of an exchange in two steps."""
         ranks, place = dist.get_process_group_ranks(self._group), dist.get_rank(self._group)
         first = place - place % plan.within
         near, far = ranks[first:first + plan.within], ranks[place % plan.within::plan.within]
@@ -308,31 +310,32 @@ class ShardedHook:
             self.ends(made)
 
     def undone_by(self, undo: Callable[[], object]) -> None:
-        """close() calls it."""
+        """Registers a function for close() to call."""
         self._undo.append(undo)
 
     def ends(self, group: Any) -> None:
-        """close() ends a process group that was made for the plan. It waits here until all its ranks are connected: one that closed
-        at once would leave the others to wait for it."""
+        """Registers a process group that was made for the plan for close() to end, and waits until all its ranks are connected: if
+        one closed at once, the others would wait for it."""
         self.undone_by(functools.partial(_end_group, group))
         dist.barrier(group=group)
 
     def restores(self, owner: Any, attribute: str) -> None:
-        """close() gives the owner what the attribute is now."""
+        """Registers an attribute of the owner for close() to restore to its present value."""
         self.undone_by(functools.partial(setattr, owner, attribute, getattr(owner, attribute)))
 
     def discard(self) -> None:
-        """Says that the gradients of the last step are not applied. Codecs without residuals, such as int8block and int4block, have
-        nothing to restore. InvalidRequest for codecs with residuals, which a sharded model cannot restore."""
+        """Declares that the gradients of the last step are not applied. Codecs without residuals, such as int8block and int4block,
+        have nothing to restore. InvalidRequest for codecs with residuals, which a sharded model cannot restore."""
         keeping = [algorithm for algorithm, codec in self.messages.codecs.items() if codec.keeps]
         if keeping:
             raise InvalidRequest(f"{keeping[0]} keeps residuals, which a sharded model does not take back: "
                                  "reduce by a block format for steps that may be skipped")
 
     def state_dict(self) -> Dict[str, Any]:
-        """What this rank's compression keeps between steps: residuals, and counts of what was sent, by which random draws differ.
-        A dictionary of numbers, lists and tensors. Each rank has its own, and puts it into its own checkpoint; a job that goes on
-        with them has the bits of one that was never interrupted. Call it between steps. Error if the job has failed."""
+        """State of this rank's compression between steps: residuals, and the numbers of gathers and reductions, which select the
+        random draws. It is a dictionary of numbers, lists and tensors, and each rank puts its own into its own checkpoint. A job
+        that resumes from them computes the same bits as one without interruption. Call it between steps. Error if the job has
+        failed."""
         if self.failure is not None:
             raise self.failure
         return {"rank": dist.get_rank(self._group), "ranks": self.shard, "units": [unit.described() for unit in self.units],
@@ -340,11 +343,11 @@ class ShardedHook:
                 "state": {algorithm: codec.saved() for algorithm, codec in self.messages.codecs.items()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from what state_dict() of this rank returned, under the same plan, model, seed and number of ranks.
+        """Resumes from a state of this rank, under the same plan, model, seed and number of ranks.
 
-        state  what state_dict() returned, on any device
+        state  dictionary that state_dict() returned, on any device
 
-        InvalidRequest in words for any other; nothing has changed then: do not load it, and residuals begin with zeros."""
+        InvalidRequest for any other state, which changes nothing; without a state, residuals begin with zeros."""
         owner = "hipress.ShardedHook"
         _states.require(state, owner, {"ranks": int, "rank": int, "units": list, "counts": torch.Tensor, "state": dict})
         group = Group(self._group)
@@ -370,14 +373,14 @@ class ShardedHook:
             unit.gathers, unit.reductions = gathers, reductions
 
     def close(self) -> None:
-        """Gives the model PyTorch's own collectives back. Calls after the first do nothing."""
+        """Restores the model's own collectives. Calls after the first do nothing."""
         undo, self._undo = self._undo, []
         for one in reversed(undo):
             one()
 
 
 def _end_group(group: Any) -> None:
-    """Unless the job's groups have ended before."""
+    """Ends a process group, unless the job's groups have ended before."""
     if dist.is_initialized():
         dist.destroy_process_group(group)
 
@@ -389,7 +392,8 @@ def _forget(model: "weakref.ReferenceType[torch.nn.Module]") -> None:
 
 
 def attach_sharded(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHook:
-    """Attaches a plan to what fully_shard() was called for. Every rank calls it, before the first step."""
+    """Attaches a plan to a model that fully_shard() divides. Every rank calls it, before the first step. InvalidRequest for a
+    model or plan that cannot be attached."""
     if model in _hooks:
         raise InvalidRequest("hipress.attach was called for this model before; close() that hook first")
     found = list(_sharded_modules(model))
@@ -411,7 +415,7 @@ def attach_sharded(model: Any, plan: str, algorithm: str, seed: int) -> ShardedH
 
 
 def _require_sharded_mesh(found: Sequence[Tuple[str, Any, Any]]) -> None:
-    """All modules are over the same ranks, and divided between some."""
+    """Raises InvalidRequest unless all modules are on the same ranks, and sharded."""
     sizes = {_sizes_of(group): name for name, _, group in found}
     if len(sizes) > 1:
         (first, one), (second, other) = list(sizes.items())[:2]
@@ -422,7 +426,7 @@ def _require_sharded_mesh(found: Sequence[Tuple[str, Any, Any]]) -> None:
 
 
 def _take_over(hook: ShardedHook, model: Any, plan: str, algorithm: str, units: Sequence[Tuple[Unit, Any, Any]]) -> None:
-    """Decides the units, and gives their modules our collectives."""
+    """Decides the units, and installs the collectives of this package in their modules."""
     def read() -> Optional[Plan]:
         if plan == "none":
             return None
@@ -452,13 +456,13 @@ def _take_over(hook: ShardedHook, model: Any, plan: str, algorithm: str, units: 
 
 
 def _expect_all(hook: ShardedHook, model: torch.nn.Module, unit: Unit, group: Any) -> None:
-    """Tells the unit how many elements a reduction of all its trained parameters has, and in every step which of them FSDP2 leaves
-    out for want of a gradient."""
+    """Gives the unit the number of elements in a reduction of all its trained parameters, and in every step the parameters that
+    FSDP2 leaves out because they have no gradient."""
     trained = {id(one): name for one, (name, _, is_trained) in zip(group.fsdp_params, _parameters_of(model, group)) if is_trained}
     padded = sum(one.padded_sharded_param_size.numel() for one in group.fsdp_params if id(one) in trained)
     unit.reduced = padded * _sizes_of(group)[0]
     prepare = getattr(group, "_prepare_reduce_scatter_inputs", None)
-    if prepare is None:  # earlier versions of torch tell nobody
+    if prepare is None:  # earlier versions of torch do not report it
         return
 
     def noting(parameters: Sequence[Any], *rest: Any) -> Any:

@@ -1,4 +1,4 @@
-"""FSDP1, FullyShardedDataParallel: its communication hook reduces gradients as a plan says. Gathers are PyTorch's own."""
+"""FSDP1 (FullyShardedDataParallel): its communication hook reduces gradients by a plan. Gathers are PyTorch's own."""
 
 import math
 from typing import Any, Iterator, List, Optional, Sequence, Tuple
@@ -12,18 +12,18 @@ from hipress._fsdp import Plan, ShardedHook, plain_name
 from hipress._library import Gradient
 from hipress._shards import Reduction, Unit
 
-#: What a plan calls the ways to gather ahead of a backward pass.
+#: Plans' names for BackwardPrefetch.
 _PREFETCHES = {"BACKWARD_PRE": "pre", "BACKWARD_POST": "post", "None": "none"}
 _INSTEAD = "shard the model by fully_shard(), which gathers and reduces as a plan says"
 
 
 def is_fsdp1(model: Any) -> bool:
-    """Whether a module is a FullyShardedDataParallel."""
+    """True if a module is a FullyShardedDataParallel."""
     return is_of(model, "FullyShardedDataParallel")
 
 
 def _wrapped(model: Any) -> Iterator[Tuple[str, Any]]:
-    """All that FullyShardedDataParallel wraps, by name, with parameters of their own."""
+    """Yields name and module of each FullyShardedDataParallel with parameters of its own."""
     for name, module in model.named_modules():
         if is_fsdp1(module) and getattr(module, "_handle", None) is not None:
             yield plain_name(name), module
@@ -35,7 +35,7 @@ def _parameters_of(name: str, module: Any) -> List[Tuple[str, Tuple[int, ...]]]:
 
 
 class _Plain:
-    """What FSDP1 does without a hook."""
+    """Reduction that FSDP1 does without a hook."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -50,7 +50,7 @@ class _Plain:
 
 
 def _reduce(state: Tuple[Reduction, Any], gradient: torch.Tensor, shard: torch.Tensor) -> None:
-    """The communication hook: the mean of the gradients, divided to shards."""
+    """Communication hook: reduce-scatters the mean of the gradients."""
     reduction, group = state
     reduction(output_tensor=shard, input_tensor=gradient, group=group, op=dist.ReduceOp.AVG)
 
@@ -68,7 +68,7 @@ def _refuse_strategy(modules: Sequence[Tuple[str, Any]]) -> None:
 
 
 def _check(plan: Plan, units: Sequence[Unit], modules: Sequence[Tuple[str, Any]]) -> None:
-    """FSDP1 has no setters: what it does must be what was planned."""
+    """Raises InvalidRequest unless the modules' own settings are those of the plan: FSDP1 has no setters."""
     for unit in units:
         plan.decide(unit)
         if unit.gather is not None:
@@ -92,7 +92,8 @@ def _check(plan: Plan, units: Sequence[Unit], modules: Sequence[Tuple[str, Any]]
 
 
 def attach_fsdp1(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHook:
-    """Registers a plan's reductions as the hook of a FullyShardedDataParallel. Every rank calls it, before the first step."""
+    """Registers a plan's reductions as the hook of a FullyShardedDataParallel. Every rank calls it, before the first step.
+    InvalidRequest for a model or plan that cannot be attached."""
     modules = list(_wrapped(model))
     if not modules or not hasattr(model, "_comm_hook") or not model.check_is_root():
         raise InvalidRequest("this FullyShardedDataParallel takes no hook "
@@ -119,7 +120,7 @@ def attach_fsdp1(model: Any, plan: str, algorithm: str, seed: int) -> ShardedHoo
         raise
     if decided is None:
         return hook
-    for module in filter(is_fsdp1, model.modules()):  # those without parameters of their own, too
+    for module in filter(is_fsdp1, model.modules()):  # includes modules without parameters of their own
         hook.restores(module, "_comm_hook")
         hook.restores(module, "_comm_hook_state")
     model.register_comm_hook(None, _reduce)

@@ -1,4 +1,4 @@
-"""A process group of torch.distributed: the names of its ranks, and the messages that they exchange before they begin."""
+"""Process group of torch.distributed: names of its ranks, and the exchange between them before a job begins."""
 
 from typing import Any, Callable, List, Optional, Tuple, TypeVar
 
@@ -26,7 +26,7 @@ class Group:
         try:
             mine = make()
         except RankLost:
-            raise  # the lost rank would be waited for
+            raise  # an exchange would wait for the lost rank
         except Exception as error:
             failure = error
         everyone: List[Any] = [None] * self.size
@@ -39,7 +39,7 @@ class Group:
 
 
 def said_by(failure: Optional[Exception]) -> Optional[Tuple[bool, str]]:
-    """A refused rank's message to the others: True for a wrong argument, and the text. None if it was not refused."""
+    """Message of a failed rank to the others: True for a wrong argument, and the text. None without a failure."""
     if failure is None:
         return None
     text = str(failure) if isinstance(failure, HipressError) else f"{type(failure).__name__}: {failure}"
@@ -47,7 +47,7 @@ def said_by(failure: Optional[Exception]) -> Optional[Tuple[bool, str]]:
 
 
 def raise_said(name: str, said: Optional[Tuple[bool, str]]) -> None:
-    """Raises the failure that the rank of that name has sent."""
+    """Raises the failure that the rank of that name has sent, if any."""
     if said is not None:
         raise (InvalidRequest if said[0] else Error)(f"{name}: {said[1]}")
 

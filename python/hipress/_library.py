@@ -1,11 +1,11 @@
-"""libhipress.so and the structures of hipress.h, by ctypes."""
+"""ctypes bindings of libhipress.so and the structures of hipress.h."""
 
 import ctypes
 import os
 import pathlib
 from typing import Sequence
 
-#: The library to load instead of the installed one: a path.
+#: Environment variable: path of the library to load instead of the installed one.
 LIBRARY_VARIABLE = "HIPRESS_LIBRARY"
 
 OK, FAILED, INVALID, LOST = range(4)
@@ -15,7 +15,7 @@ TYPE_NAMES = ("float32", "float16", "bfloat16")
 
 
 class LibraryError(ImportError):
-    """libhipress.so is missing, or is of another version than this package."""
+    """Failure to load libhipress.so: it is missing, or of another version than this package."""
 
 
 class CGradient(ctypes.Structure):
@@ -97,8 +97,8 @@ class CDecode(ctypes.Structure):
 
 
 class Gradient:
-    """A gradient that every rank submits once per iteration: `name` as in plans, `shape` from the outermost dimension (none: a
-    scalar), `type` one of FLOAT32, FLOAT16, BFLOAT16, `ready_s` seconds after backward began (0: not known)."""
+    """Gradient that every rank submits once per iteration. `name` is that of plans, `shape` begins with the outermost dimension
+    (empty: a scalar), `type` is FLOAT32, FLOAT16 or BFLOAT16, and `ready_s` is the ready time in seconds (0: unknown)."""
 
     __slots__ = ("name", "ready_s", "shape", "type")
 
@@ -107,14 +107,14 @@ class Gradient:
 
     @property
     def elements(self) -> int:
-        """The product of the shape."""
+        """Number of elements."""
         product = 1
         for dimension in self.shape:
             product *= dimension
         return product
 
 
-#: Functions: what they return, what they take. Older libraries lack the later ones.
+#: Result type and argument types of each function.
 _POINTER = ctypes.c_void_p
 _FUNCTIONS = {
     "hipress_options_init": (None, [_POINTER]),
@@ -125,6 +125,7 @@ _FUNCTIONS = {
     "hipress_release": (None, [_POINTER]),
     "hipress_all_finite": (ctypes.c_int, [_POINTER, ctypes.POINTER(ctypes.c_int)]),
     "hipress_discard": (ctypes.c_int, [_POINTER, _POINTER, ctypes.c_size_t]),
+    "hipress_take_residual": (ctypes.c_int, [_POINTER, ctypes.c_uint32, _POINTER, ctypes.c_int64]),
     "hipress_residuals": (ctypes.c_int, [_POINTER, ctypes.POINTER(ctypes.c_double), ctypes.c_size_t]),
     "hipress_notes": (ctypes.c_char_p, [_POINTER]),
     "hipress_news": (ctypes.c_char_p, [_POINTER]),
@@ -155,16 +156,16 @@ _FUNCTIONS = {
 
 
 def library_path() -> pathlib.Path:
-    """The library that this package loads: what HIPRESS_LIBRARY says, or that which was installed with it. LibraryError if there
-    is none."""
+    """Path of the library that this package loads: HIPRESS_LIBRARY if set, else the one installed with the package. LibraryError
+    if the file does not exist."""
     named = os.environ.get(LIBRARY_VARIABLE)
     if named:
         if not pathlib.Path(named).is_file():
             raise LibraryError(f"{LIBRARY_VARIABLE} is '{named}', and there is no such file")
         return pathlib.Path(named)
     package = pathlib.Path(__file__).resolve().parent
-    # A wheel has everything in the package; `cmake --install` has it in PREFIX/share/hipress/python/hipress, and the library in
-    # PREFIX/lib, or what the system has instead of that.
+    # A wheel has the library in the package. `cmake --install` puts the package into PREFIX/share/hipress/python/hipress, and the
+    # library into PREFIX/lib or the system's equivalent.
     prefixes = [package, *package.parents[3:4]]
     folders = [folder for prefix in prefixes
                for folder in (prefix / "lib/hipress", prefix / "lib", prefix / "lib64", *sorted(prefix.glob("lib/*-linux-gnu")))]
@@ -176,13 +177,13 @@ def library_path() -> pathlib.Path:
                        f"`pip install .` or `cmake --install`, or set {LIBRARY_VARIABLE} to the one of your build")
 
 
-#: Libraries that a wheel brings for machines without: the folder, and names in the order in which they need each other. The
-#: machine's are preferred: its C++ library fits its C library and what else Python loads, and its libibverbs fits its adapters.
+#: Libraries that a wheel brings for machines that lack them: folder, and names in loading order. The machine's own take
+#: precedence: its C++ library fits its C library and Python's other modules, and its libibverbs fits its adapters.
 _SPARES = (("gcc", ("libgcc_s.so.1", "libstdc++.so.6")), ("ibverbs", ("libnl-3.so.200", "libnl-route-3.so.200", "libibverbs.so.1")))
 
 
 def _has(name: str) -> bool:
-    """Whether the machine has a library of that name."""
+    """True if the machine has a library of that name."""
     try:
         ctypes.CDLL(name)
     except OSError:
@@ -191,7 +192,7 @@ def _has(name: str) -> bool:
 
 
 def _open(path: pathlib.Path) -> ctypes.CDLL:
-    """Opens a library, if need be with spare libraries from folders beside it. OSError as it is without them."""
+    """Opens a library; if that fails, loads the spare libraries beside it first. OSError of the first attempt if both fail."""
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
@@ -218,7 +219,7 @@ def _load() -> ctypes.CDLL:
         except AttributeError:
             raise LibraryError(f"{path} is of another version than this package (it lacks {name}): {remedy}") from None
         function.restype, function.argtypes = result, arguments
-    # Its own structure may be larger than ours.
+    # The library's structure may be larger than ours.
     room = ctypes.create_string_buffer(4096)
     library.hipress_options_init(room)
     found = COptions.from_buffer(room).bytes
@@ -235,7 +236,7 @@ _loaded = None
 
 
 def library() -> ctypes.CDLL:
-    """The library, loaded at the first call. LibraryError if it is missing, or of another version."""
+    """Returns the library, and loads it at the first call. LibraryError if it is missing or of another version."""
     global _loaded
     if _loaded is None:
         _loaded = _load()

@@ -1,4 +1,4 @@
-"""Training by local updates: ranks train on their own, and average how far they have come."""
+"""Training by local updates: ranks train alone, and average the changes of their weights."""
 
 import contextlib
 import copy
@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from hipress import _arguments, _ddp, _library, _states
+from hipress import _arguments, _ddp, _library, _residuals, _states
 from hipress._engine import Error, InvalidRequest, RankLost
 from hipress._errors import warn
 from hipress._library import CTensor, Gradient
@@ -22,44 +22,44 @@ _Path = Union[str, "os.PathLike[str]"]
 _Weights = List[torch.nn.Parameter]
 _Optimizers = Union[torch.optim.Optimizer, Sequence[torch.optim.Optimizer]]
 _CALLER = "hipress.LocalUpdates"
-#: Steps of a training that are counted.
+#: Largest number of steps of a training.
 _MOST_STEPS = 1 << 62
-#: The papers' share of a rank's own weights when a fragment arrives that was on its way during steps.
+#: Default alpha for schedules with an overlap, from the papers.
 _OVERLAPPED_ALPHA = 0.5
-#: Of each model that has some, and is not closed.
+#: Local updates by model.
 _of_models: "weakref.WeakKeyDictionary[torch.nn.Module, LocalUpdates]" = weakref.WeakKeyDictionary()
 
 
 def _outer_sgd(weights: _Weights) -> torch.optim.Optimizer:
-    """DiLoCo's outer optimizer."""
+    """Default outer optimizer, DiLoCo's."""
     return torch.optim.SGD(weights, lr=0.7, momentum=0.9, nesterov=True)
 
 
 class _Fragment:
-    """A part of the model. `local` are this rank's weights, and `outer` those after the fragment's last turn, in fp32, which are
-    equal on all ranks. While it is on its way, `means` are this rank's differences, and then their means."""
+    """Part of the model. `local` are this rank's weights, and `outer` the weights after the fragment's last turn, in fp32 and equal
+    on all ranks. While the fragment is being averaged, `means` holds this rank's differences, and then their means."""
 
     def __init__(self, first: int, names: List[str], local: _Weights) -> None:
         self.first, self.names, self.local = first, names, local
         self.outer = [torch.nn.Parameter(weight.detach().float().clone(memory_format=torch.contiguous_format)) for weight in local]
-        self.begun = 0  #: the step at the end of which it was last sent
+        self.begun = 0  #: step at whose end it was last sent
         self.means: Optional[List[torch.Tensor]] = None
-        self.arrived = False  #: whether these are the means already
-        self.event: Any = None  #: on a GPU: when the differences are there; the engine looks at it until they have been averaged
+        self.arrived = False  #: true once `means` holds the means
+        self.event: Any = None  #: CUDA event after the differences, which the engine polls; None on a host
 
     def differences(self) -> List[torch.Tensor]:
-        """What the outer optimizer takes for a gradient: how far the outer weights lie from this rank's."""
+        """Outer weights minus this rank's, in fp32: the outer optimizer's gradient before averaging."""
         return [(outer.detach() - local.detach().float()).contiguous() for outer, local in zip(self.outer, self.local)]
 
     def merge(self, alpha: float) -> None:
-        """Gives this rank α of its own weights, and 1 - α of the outer ones."""
+        """Sets this rank's weights to α times themselves plus 1 - α times the outer weights."""
         for outer, local in zip(self.outer, self.local):
             local.copy_(outer if alpha == 0 else alpha * local.float() + (1 - alpha) * outer)
 
 
 class _StepHook:
-    """Calls `then` after each step() of an optimizer: by PyTorch's own hook, or where it has none (before 2.0) by a method of this
-    one optimizer's, which learning-rate schedulers may wrap in turn."""
+    """Calls `then` after each step() of an optimizer, by PyTorch's own hook. PyTorch before 2.0 has none; there it wraps the method
+    of this optimizer, which learning-rate schedulers may wrap in turn."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, then: Callable[[], None]) -> None:
         self._then: Optional[Callable[[], None]] = then
@@ -84,14 +84,14 @@ class _StepHook:
             self._then()
 
     def remove(self) -> None:
-        """It calls nothing any more."""
+        """Ends the calls."""
         self._then = None
         if self._handle is not None:
             self._handle.remove()
 
 
 class _Steps:
-    """Calls `then` after each step, which is over when every optimizer has taken one since the last was."""
+    """Calls `then` after each step. A step is over when every optimizer has taken one since the step before."""
 
     def __init__(self, optimizers: Sequence[torch.optim.Optimizer], then: Callable[[], None]) -> None:
         self._count, self._then = len(optimizers), then
@@ -105,54 +105,57 @@ class _Steps:
             self._then()
 
     def remove(self) -> None:
-        """It calls nothing any more."""
+        """Ends the calls."""
         for hook in self._hooks:
             hook.remove()
 
 
 class LocalUpdates:
-    """Trains by local updates (DiLoCo, Streaming DiLoCo): every rank trains on its own, and after so many steps of its optimizer
-    the ranks average how far they have come. An outer optimizer takes the mean of these differences for a gradient, and its weights
-    become those of all ranks. Every rank makes it, before the first step, and then trains as if it were alone:
+    """Trains by local updates (DiLoCo, Streaming DiLoCo). Every rank trains alone; after a number of steps of its optimizer, the
+    ranks average the changes of their weights. An outer optimizer takes the mean of these changes as its gradient, and its weights
+    become those of all ranks. Every rank makes this object before the first step, and then trains as if it were alone:
 
         with hipress.LocalUpdates(model, optimizer, schedule="local(steps=100, fragments=4, overlap=1)"):
             for batch in batches:
                 ...
                 optimizer.step()
 
-    model            the plain torch.nn.Module, on one device; no DistributedDataParallel. It gets rank 0's parameters and buffers
-    optimizer        the torch.optim.Optimizer of its parameters, each step() of which is a step; or several in a list, which have
-                     them together: a step is over when each of them has taken one
-    outer_optimizer  makes an optimizer of the outer weights: a function of a list of parameters; None: that of the papers,
+    model            plain torch.nn.Module on one device, not a DistributedDataParallel. It gets rank 0's parameters and buffers
+    optimizer        torch.optim.Optimizer of its parameters, or a list of optimizers that have all of them together. A step is over
+                     when each optimizer has taken one step()
+    outer_optimizer  function of a list of parameters, the outer weights, that returns their optimizer; None: that of the papers,
                      SGD(lr=0.7, momentum=0.9, nesterov=True)
-    plan             a file of hipress-plan, or none, all, or an algorithm such as int4block: how differences are compressed
-    schedule         local(steps=H, fragments=P, every=E, pattern=strided, overlap=T): each of P parts of the model is averaged once
-                     in H steps, one in every E (default H / P, rounded down), and T steps go on while it is on its way; None:
+    plan             compression of the differences: a file of hipress-plan, or none, all, or an algorithm such as int4block
+    schedule         local(steps=H, fragments=P, every=E, pattern=strided, overlap=T): each of P fragments of the model is averaged
+                     once in H steps, one every E steps (default H / P, rounded down), while training continues for T steps; None:
                      the plan file's, or local(steps=100). A plan for another schedule is refused
     alpha            share, from 0 to 1, of its own weights that a rank keeps when a fragment's mean arrives; None: 0 without an
                      overlap, and 0.5 with one
-    algorithm        of plan entries that are compressed but name none
+    algorithm        codec for plan entries that are compressed but name none
     topology         ring, ps, allreduce or allgather; default: the plan file's, or ring
-    timeout          seconds without progress after which the job has failed; default: that of the process group. A rank that is
-                     so much later than others at a fragment's turn is taken for lost
+    timeout          seconds without progress after which the job fails; default: that of the process group. A rank that comes to a
+                     fragment's turn later than others by this time counts as lost
     silence          seconds without a sign of life after which a rank has failed; default: as for hipress.attach
-    seed             of random draws
-    rendezvous       where ranks meet: file:///shared/folder or redis://host:port; default: PyTorch's own key-value store
+    seed             seed of random draws
+    rendezvous       meeting point of ranks: file:///shared/folder or redis://host:port; default: PyTorch's own key-value store
     network          network interface or address to use; default: as for hipress.attach
-    process_group    of the ranks that train the model; None: all
+    process_group    process group of the ranks that train the model; None: all ranks
+    log_every        steps between two lines of rank 0 in the logger hipress, at level INFO, with the residuals' share of the
+                     differences (statistics()); a line waits until no fragment is being averaged; 0: no lines
 
-    InvalidRequest for what cannot be trained so, RankLost if another rank fails, Error for what else goes wrong; in step() the last
-    two are raised by the step at the end of which a fragment is sent or waited for. A `with` ends with finish(), or, after an
-    exception, ends the job of all ranks."""
+    Raises InvalidRequest for models, optimizers and arguments that local updates cannot train, RankLost if another rank fails, and
+    Error for any other failure. step() raises the last two if a fragment is sent or awaited at its end. A `with` block ends with
+    finish(); after an exception it ends the job of all ranks."""
 
     def __init__(self, model: torch.nn.Module, optimizer: _Optimizers,
                  outer_optimizer: Optional[Callable[[_Weights], torch.optim.Optimizer]] = None, plan: _Path = "none", *,
                  schedule: Optional[str] = None, alpha: Optional[float] = None, algorithm: str = "onebit",
                  topology: Optional[str] = None, timeout: Optional[float] = None, silence: Optional[float] = None, seed: int = 1,
                  rendezvous: Optional[str] = None, network: Optional[str] = None,
-                 process_group: Optional[dist.ProcessGroup] = None) -> None:
+                 process_group: Optional[dist.ProcessGroup] = None, log_every: int = _residuals.EVERY) -> None:
         _arguments.job(seed=seed, timeout=timeout, silence=silence, topology=topology, rendezvous=rendezvous, network=network,
                        schedule=schedule, plan=str(plan), algorithm=str(algorithm))
+        self._log = _residuals.ResidualLog(self.statistics, log_every)
         model = _module_of(model)
         if not (dist.is_available() and dist.is_initialized()):
             raise InvalidRequest("the ranks do not know each other yet: call torch.distributed.init_process_group() first")
@@ -164,7 +167,7 @@ class LocalUpdates:
         parts: List[List[str]] = []
 
         def wish() -> _ddp.Wish:
-            """A job whose gradients are the differences, fragment after fragment."""
+            """Describes a job whose gradients are the differences, fragment after fragment."""
             optimizers.extend(_optimizers_of(optimizer))
             parameters.update(_trained_by(model, optimizers))
             self._schedule = _schedule_of(plan, schedule)
@@ -198,8 +201,9 @@ class LocalUpdates:
     def _begin(self, model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer],
                outer_of: Callable[[_Weights], torch.optim.Optimizer], parameters: Dict[str, torch.nn.Parameter],
                parts: List[List[str]], group: Any) -> None:
-        self._step = 0  #: steps of the optimizer
+        self._step = 0  #: number of steps so far
         self._failure: Optional[Error] = None
+        self._norms: Dict[str, float] = {}  #: norms of the means that arrived last, by parameter
         self._group = group
         _broadcast([*model.parameters(), *model.buffers()], group)
         self._fragments: List[_Fragment] = []
@@ -215,22 +219,22 @@ class LocalUpdates:
 
     @property
     def failure(self) -> Optional[Error]:
-        """What it has failed with, such as a RankLost; None: it has not."""
+        """Error that it has failed with, such as a RankLost; None if it has not."""
         return self._failure
 
     @property
     def outer_optimizer(self) -> torch.optim.Optimizer:
-        """What steps on the outer weights, such as for a scheduler of its learning rate."""
+        """Optimizer of the outer weights, for example for a scheduler of its learning rate."""
         return self._outer_optimizer
 
     def outer_weights(self) -> Dict[str, torch.nn.Parameter]:
-        """The outer weights by the names of the model's parameters: fp32, of the same shapes, equal on all ranks. They are what to
-        evaluate, and are written at a fragment's turn: copy what is to stay."""
+        """Outer weights by the names of the model's parameters: fp32, of the same shapes, equal on all ranks. Evaluate these. Each
+        fragment's turn overwrites its own: copy them to keep them."""
         return {name: weight for fragment in self._fragments for name, weight in zip(fragment.names, fragment.outer)}
 
     @contextlib.contextmanager
     def _ending(self) -> Iterator[None]:
-        """Around all that needs the other ranks: whatever is raised ends the job of all, and is raised again by what follows."""
+        """Wraps work that needs the other ranks: an exception in it ends the job of all, and later calls raise an Error, too."""
         if self._failure is not None:
             raise self._failure
         try:
@@ -265,14 +269,15 @@ class LocalUpdates:
                 if fragment.means is not None and self._step - fragment.begun >= self._schedule.overlap:
                     self._take(fragment, self._alpha)
             due = self._schedule.due(self._step)
-            if due is None:
-                return
-            self._send(self._fragments[due])
-            if self._schedule.overlap == 0:
-                self._take(self._fragments[due], self._alpha)
+            if due is not None:
+                self._send(self._fragments[due])
+                if self._schedule.overlap == 0:
+                    self._take(self._fragments[due], self._alpha)
+            if self._job.rank == 0 and self._log.is_due() and all(fragment.means is None for fragment in self._fragments):
+                self._log.tell()
 
     def _send(self, fragment: _Fragment) -> None:
-        """Begins to average a fragment."""
+        """Begins the averaging of a fragment."""
         self._require_known()
         fragment.means, fragment.arrived, fragment.begun = fragment.differences(), False, self._step
         if self._device >= 0:
@@ -286,7 +291,7 @@ class LocalUpdates:
         self.engine.begin(fragment.first, tensors)
 
     def _wait(self, fragment: _Fragment) -> List[torch.Tensor]:
-        """The means of a fragment that was sent."""
+        """Waits for a fragment that was sent, and returns its means."""
         assert fragment.means is not None
         if not fragment.arrived:
             self.engine.end(fragment.first, len(fragment.means))
@@ -294,9 +299,10 @@ class LocalUpdates:
         return fragment.means
 
     def _take(self, fragment: _Fragment, alpha: float) -> None:
-        """Waits for a fragment's means, and steps with them."""
-        for weight, mean in zip(fragment.outer, self._wait(fragment)):
+        """Waits for a fragment's means, and takes the outer optimizer's step with them."""
+        for name, weight, mean in zip(fragment.names, fragment.outer, self._wait(fragment)):
             weight.grad = mean
+            self._norms[name] = float(mean.norm())
         self._outer_optimizer.step()
         for weight in fragment.outer:
             weight.grad = None
@@ -304,7 +310,7 @@ class LocalUpdates:
         fragment.merge(alpha)
 
     def _require_known(self) -> None:
-        """InvalidRequest for a parameter that is trained now, and was not when this was made: ranks would keep their own."""
+        """Raises InvalidRequest for a parameter that is trained now, but was not when this object was made: it is not averaged."""
         model = self._model()
         known = {id(weight) for fragment in self._fragments for weight in fragment.local}
         for name, weight in model.named_parameters() if model is not None else ():
@@ -313,16 +319,17 @@ class LocalUpdates:
                                      "them before such a change, and make them anew after it")
 
     def _require_steps(self) -> None:
-        """InvalidRequest where weights were changed, and no step was seen: the outer weights would undo the training."""
+        """Raises InvalidRequest if weights have changed without a step() of the optimizer: the outer weights would undo the
+        training."""
         if self._step == 0 and any(bool(part.any()) for fragment in self._fragments for part in fragment.differences()):
             raise InvalidRequest("the model's weights have changed, and the optimizer took no step: give local updates the "
                                  "optimizer whose step() the training calls; where it changes weights itself, take torch.optim.SGD "
                                  "for it")
 
     def finish(self) -> None:
-        """Ends the training: averages every fragment once more, gives the model the outer weights and the buffers of rank 0, so
-        that all ranks have the same, and then does what close() does. Every rank calls it, after the same number of steps. RankLost
-        if another rank fails; Error if it has ended before."""
+        """Ends the training. It averages every fragment once more, gives every rank's model the outer weights and the buffers of
+        rank 0, and calls close(). Every rank calls it after the same number of steps. RankLost if another rank fails; Error if the
+        job has ended before."""
         with self._ending():
             self._require_steps()
             for fragment in self._fragments:
@@ -340,12 +347,20 @@ class LocalUpdates:
             _broadcast(model.buffers() if model is not None else (), self._group)
         self.close()
 
+    def statistics(self) -> Dict[str, float]:
+        """Residuals of the differences that this rank has sent, by parameter: the norm of each over the norm of the mean that
+        arrived last. Waits for fragments that are being averaged. Error if the job has ended."""
+        if self._failure is not None:
+            raise self._failure
+        self._drop_under_way()
+        return _ddp.held_back(self.engine, self._norms)
+
     def state_dict(self) -> Dict[str, Any]:
-        """What this rank's part of the training consists of, beside the model and its optimizer: outer weights, the outer
-        optimizer's state, the number of steps, what compression keeps, and the means of fragments that are on their way, for which
-        it waits. It is a dictionary of tensors, numbers and texts. Each rank puts it, with its own model and optimizer, into its own
-        checkpoint. All ranks do so after the same step, and a job that goes on with them has the bits of one that was never interrupted.
-        RankLost if another rank fails, Error if the job has ended."""
+        """State of this rank's training, besides the model and its optimizer: outer weights, the outer optimizer's state, the
+        number of steps, residuals, and the means of fragments that are being averaged, for which it waits. It is a dictionary of
+        tensors, numbers and texts. Each rank puts it, with its own model and optimizer, into its own checkpoint, all after the same
+        step. A job that resumes from these computes the same bits as one without interruption. RankLost if another rank fails,
+        Error if the job has ended."""
         with self._ending():
             means = {number: [mean.clone() for mean in self._wait(fragment)]
                      for number, fragment in enumerate(self._fragments) if fragment.means is not None}
@@ -355,12 +370,12 @@ class LocalUpdates:
                     "outer_optimizer": copy.deepcopy(self._outer_optimizer.state_dict()), "state": _ddp.saved_state(self.engine)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from what state_dict() of this rank returned, under the same model, schedule, plan, seed and number of ranks.
-        Load the rank's own model and optimizer, too: after this object was made, since that gives all ranks the weights of rank 0.
+        """Resumes from a state of this rank, under the same model, schedule, plan, seed and number of ranks. Load the rank's own
+        model and optimizer, too, but after this object was made: making it gives all ranks the weights of rank 0.
 
-        state  what state_dict() returned, on any device
+        state  dictionary that state_dict() returned, on any device
 
-        InvalidRequest for the state of another job; nothing has changed then."""
+        InvalidRequest for the state of another job, which changes nothing."""
         if self._failure is not None:
             raise self._failure
         self._check(state)
@@ -379,7 +394,7 @@ class LocalUpdates:
             fragment.means = means and [mean.to(weight.device, copy=True) for mean, weight in zip(means, fragment.outer)]
 
     def _check(self, state: Mapping[str, Any]) -> None:
-        """InvalidRequest for a state that is not this rank's."""
+        """Raises InvalidRequest for a state that is not this rank's."""
         _ddp.require_own(state, self._job, _CALLER, schedule=str, step=int, begun=list, under_way=dict, outer=dict,
                          outer_optimizer=dict)
         if state["schedule"] != str(self._schedule):
@@ -399,7 +414,8 @@ class LocalUpdates:
                                  "take another topology")
 
     def _check_turns(self, state: Mapping[str, Any]) -> None:
-        """InvalidRequest unless fragments had their turns, and are on their way, as after that step of the schedule."""
+        """Raises InvalidRequest if the state's last turns, or its fragments that are being averaged, contradict its step and the
+        schedule."""
         begun = [self._schedule.last_turn(number, state["step"]) for number in range(len(self._fragments))]
         if state["begun"] != begun:
             _states.refuse(f"fragments have had their last turns after the steps {begun}, by step {state['step']} of the schedule, "
@@ -422,8 +438,8 @@ class LocalUpdates:
                     self._wait(fragment)
 
     def close(self) -> None:
-        """Leaves the job and ends all threads, after what is on its way has arrived; it is not applied. Later steps of the
-        optimizer train this rank alone. Calls after the first do nothing."""
+        """Leaves the job and ends all threads. It waits for fragments that are being averaged, and does not apply them. Later steps
+        of the optimizer train this rank alone. Calls after the first do nothing."""
         self._steps.remove()
         if self._failure is None:
             self._failure = Error("the local updates were closed")
@@ -441,7 +457,7 @@ class LocalUpdates:
 
 
 def _module_of(model: Any) -> torch.nn.Module:
-    """The module itself, also of what torch.compile made of it. InvalidRequest for what local updates cannot train."""
+    """Returns the module itself, also of one that torch.compile wraps. InvalidRequest for one that local updates cannot train."""
     while isinstance(model, torch.nn.Module) and "_orig_mod" in model._modules:
         model = model._modules["_orig_mod"]
     asked = f"{_CALLER} takes a plain torch.nn.Module, got {type(model).__name__}"
@@ -461,7 +477,7 @@ def _module_of(model: Any) -> torch.nn.Module:
 
 
 def _optimizers_of(given: Any) -> List[torch.optim.Optimizer]:
-    """InvalidRequest for what is no optimizer, or one that averages weights itself."""
+    """Optimizers as a list. InvalidRequest for an empty list, and for an optimizer that averages weights itself."""
     optimizers = list(given) if isinstance(given, (list, tuple)) else [given]
     for one in optimizers:
         if any(parent.__module__.startswith("torch.distributed.") for parent in type(one).__mro__):
@@ -473,15 +489,14 @@ def _optimizers_of(given: Any) -> List[torch.optim.Optimizer]:
 
 
 def _explained(lost: RankLost) -> RankLost:
-    """What it says, and what may be the reason where the other rank has closed its end without an error."""
+    """Adds a likely reason to the message if the other rank has left without an error."""
     if not lost.left:
         return lost
     return RankLost(f"{lost}: where its training had ended, let all ranks take the same number of steps", lost.rank, lost.left)
 
 
 def _trained_by(model: torch.nn.Module, optimizers: Sequence[torch.optim.Optimizer]) -> Dict[str, torch.nn.Parameter]:
-    """The parameters that local updates average, by name, in the order of the model. InvalidRequest if the optimizers have not got
-    all of them."""
+    """Parameters that local updates average, by name, in the order of the model. InvalidRequest if the optimizers lack one."""
     parameters = {name: parameter for name, parameter in model.named_parameters()
                   if parameter.requires_grad and parameter.numel() > 0}
     if not parameters:
@@ -521,7 +536,7 @@ def _share(alpha: Optional[float], default: float) -> float:
 
 @torch.no_grad()
 def _broadcast(tensors: Iterable[torch.Tensor], group: Any) -> None:
-    """Gives every rank those of rank 0: as bytes, since back ends lack some types."""
+    """Gives every rank the values of rank 0. Tensors travel as bytes, since back ends lack some types."""
     if dist.get_world_size(group) == 1:
         return
     first = dist.get_global_rank(group, 0) if group is not dist.group.WORLD else 0

@@ -1,4 +1,4 @@
-"""Measures what computation reads and writes in its host's memory, from how much longer it takes beside a copy."""
+"""Measures the memory traffic of computation on the host, by its slowdown beside a copy."""
 
 import ctypes
 import os
@@ -6,20 +6,20 @@ import threading
 import time
 from typing import List
 
-#: Of each of a copy's two buffers, in bytes: more than caches hold.
+#: Size of each of a copy's two buffers, in bytes: larger than the caches.
 _BUFFER = 64 << 20
-#: How long copies alone are timed.
+#: Duration of a measurement of copies alone, in seconds.
 _ALONE_S = 0.3
-#: Computation that takes less than this times as long beside a copy leaves memory to spare.
+#: Slowdown beside a copy up to which memory has room for both.
 _NOT_SLOWED = 1.02
 
 
 class Copies:
-    """Threads that copy while they are asked to."""
+    """Threads that copy while they are turned on."""
 
     def __init__(self, threads: int) -> None:
         self._on, self._ended = threading.Event(), False
-        self.bytes = [0] * threads  #: read and written by each
+        self.bytes = [0] * threads  #: bytes that each thread has read and written
         self._threads = [threading.Thread(target=self._copy, args=(index,), daemon=True) for index in range(threads)]
         for thread in self._threads:
             thread.start()
@@ -41,7 +41,7 @@ class Copies:
 
 
 def _bandwidth(threads: int) -> float:
-    """Bytes per second that so many threads read and write together."""
+    """Memory bandwidth of that many copying threads together, read and written, in bytes per second."""
     copies = Copies(threads)
     try:
         copies.turn(True)
@@ -55,7 +55,7 @@ def _bandwidth(threads: int) -> float:
 
 
 class MemoryProbe:
-    """A copy beside every second step. ValueError where no core is left for it."""
+    """Runs a copy beside every second step. ValueError if no core is left for it."""
 
     def __init__(self, computing_threads: int) -> None:
         cores = len(os.sched_getaffinity(0))
@@ -67,7 +67,7 @@ class MemoryProbe:
         self.is_on = False
 
     def next_step(self) -> bool:
-        """Turns the copy on or off; whether it is on."""
+        """Turns the copy on or off. Returns true if it is on."""
         self.is_on = not self.is_on
         self._copies.turn(self.is_on)
         return self.is_on
@@ -76,16 +76,17 @@ class MemoryProbe:
         self._copies.close()
 
     def traffic(self, alone_s: float, beside_s: float) -> float:
-        """Bytes per second of computation that takes so long alone and beside the copy; 0: memory has room for both.
+        """Memory traffic, in bytes per second, of computation with these times alone and beside the copy; 0 if memory has room for
+        both.
 
-        Who shares a full memory gets as much less as the others: computation that wants a share u of it and a copy that wants p go on at
-        1/(u + p) of their speed, so that u is how many times as long it took, less p."""
+        Full memory slows all its users equally. Computation that demands a share u of the bandwidth and a copy that demands p both
+        run at 1/(u + p) of their speed alone. Hence u is the slowdown minus p."""
         longer = beside_s / alone_s if alone_s > 0 else 1.0
         return max(0.0, longer * self.all - self.one) if longer > _NOT_SLOWED else 0.0
 
 
 def lines(probe: MemoryProbe, alone_s: List[float], beside_s: List[float]) -> List[str]:
-    """As a model file has them, from seconds of cores of steps."""
+    """Lines of a model file, from the core time of steps alone and beside a copy, in seconds."""
     alone, beside = sorted(alone_s)[len(alone_s) // 2], sorted(beside_s)[len(beside_s) // 2]
     traffic = probe.traffic(alone, beside)
     said = f"beside a copy a step takes {beside / alone:.3f} times as long"

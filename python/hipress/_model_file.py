@@ -1,4 +1,4 @@
-"""Model YAMLs (docs/models.md): written from measurements, and read by the library, as every tool reads them."""
+"""Model YAMLs (docs/models.md). Measurements write them; the library reads them, as for every tool."""
 
 import ctypes
 import os
@@ -9,7 +9,7 @@ from ._engine import InvalidRequest
 
 
 def quoted(text: str) -> str:
-    """A text as a YAML scalar."""
+    """Quotes a text as a YAML scalar, where it needs quotes."""
     if re.fullmatch(r"[A-Za-z_][\w./-]*", text) and text.lower() not in ("null", "true", "false", "yes", "no", "on", "off", "y", "n"):
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
@@ -17,12 +17,12 @@ def quoted(text: str) -> str:
 
 
 def microseconds(seconds: float) -> str:
-    """A duration as models have it."""
+    """Formats a duration for a model file."""
     return f"{max(0.0, seconds) * 1e6:.1f}us"
 
 
 def require_writable(path, *inputs: str) -> None:
-    """InvalidRequest for where _output.write_whole() could not write, or would write over an input. Nothing is left there."""
+    """Raises InvalidRequest if _output.write_whole() could not write there, or would overwrite an input. Leaves no file behind."""
     try:
         _output.require_writable(path)
     except (OSError, ValueError) as error:
@@ -34,8 +34,9 @@ def require_writable(path, *inputs: str) -> None:
 
 
 def ready_times(path) -> dict:
-    """The ready time of each gradient, in seconds after the start of backward, in the file's order. Gradients of a bucket are ready
-    with the last of them. InvalidRequest, a ValueError, with file and line if the file is no model; hipress.Error if it cannot be read."""
+    """Ready time of each gradient by name, in seconds after the start of backward, in the file's order. Gradients of a bucket are
+    ready with the last of them. InvalidRequest, a ValueError, with file and line if the file is no model; hipress.Error if it
+    cannot be read."""
     from . import _engine
     library = _library.library()
     model, count = ctypes.c_void_p(), ctypes.c_size_t()

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, by the rules of io/output_file.cpp: no link of another user is followed."""
+"""Files that are written whole or not at all. The rules are those of io/output_file.cpp: no link of another user is followed."""
 
 import contextlib
 import errno
@@ -12,15 +12,15 @@ from typing import Iterator, NoReturn, Optional, Tuple, Union
 _Path = Union[str, "os.PathLike[str]"]
 
 MOST_LINKS = 40  # Linux's own limit
-#: How long a pipe's reader is waited for.
+#: Time that a pipe's reader has to open it, in seconds.
 PATIENCE_S = 10.0
 
 
 @contextlib.contextmanager
 def replacing(path: _Path) -> Iterator[pathlib.Path]:
-    """A new file beside `path`, with a name that nobody can foresee, to write to. It takes the place, the mode and where
-    permitted the owner of `path` when the block ends, and is removed if that is by an exception. A symbolic link stays, its
-    target is replaced; a device or pipe is written to. OSError if the file cannot be written."""
+    """Yields a new file beside `path` to write to, with an unpredictable name. When the block ends, it takes the place, the mode
+    and, where permitted, the owner of `path`; after an exception it is removed. A symbolic link stays, and its target is
+    replaced. A device or pipe is written to directly. OSError if the file cannot be written."""
     target, old = _target(path)
     if old is not None and not stat.S_ISREG(old.st_mode):
         number = _opened(target, old)
@@ -49,13 +49,13 @@ def replacing(path: _Path) -> Iterator[pathlib.Path]:
 
 
 def write_whole(path: _Path, text: str) -> None:
-    """A text as a file that appears at once and complete; see replacing()."""
+    """Writes a text to a file that appears complete or not at all; see replacing()."""
     with replacing(path) as beside:
         beside.write_text(text, encoding="utf-8")
 
 
 def require_writable(path: _Path) -> None:
-    """OSError for where replacing() could not write. Nothing is left there."""
+    """Raises OSError if replacing() could not write there. Leaves no file behind."""
     target, old = _target(path)
     if old is None or stat.S_ISREG(old.st_mode):
         number, temporary = _beside(target, old)
@@ -64,8 +64,8 @@ def require_writable(path: _Path) -> None:
 
 
 def without_links(path: _Path) -> Tuple[str, Optional[os.stat_result]]:
-    """Where a path leads, and what is there; None if nothing is. PermissionError for a link on the way that another user has
-    put into a folder that everybody may write to."""
+    """Resolves the links of a path. Returns the target and its status, None if there is no file. PermissionError for a link that
+    another user has put into a folder that everybody may write to."""
     at, rest, links, status = "", os.fspath(path), 0, None
     while rest:
         part, slash, rest = rest.partition("/")
@@ -82,7 +82,7 @@ def without_links(path: _Path) -> Tuple[str, Optional[os.stat_result]]:
                 if links > MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
                 leads_to = os.readlink(here)
-                # /proc's links to pipes lead to no path, only the system can follow them.
+                # Links of /proc to pipes have no target path; only the system can follow them.
                 if not rest and not os.path.lexists(os.path.join(at, leads_to)) and os.path.exists(here) and not os.path.isfile(here):
                     return here, os.stat(here)
                 at, rest = "" if leads_to.startswith("/") else at, leads_to + slash + rest
@@ -92,7 +92,7 @@ def without_links(path: _Path) -> Tuple[str, Optional[os.stat_result]]:
 
 
 def _target(path: _Path) -> Tuple[str, Optional[os.stat_result]]:
-    """The file that writing to `path` makes, replaces or, for a device or pipe, fills, and its status."""
+    """Target of writing to `path`, a new file, an old one, a device or a pipe, and its status (None for a new file)."""
     target, old = without_links(path)
     folder, name = os.path.split(target)
     if not name or old is not None and stat.S_ISDIR(old.st_mode):
@@ -103,14 +103,14 @@ def _target(path: _Path) -> Tuple[str, Optional[os.stat_result]]:
         _refuse_stranger("file", target)
     if stat.S_ISSOCK(old.st_mode) or stat.S_ISBLK(old.st_mode):
         raise OSError(errno.EINVAL, "is a socket or a disk, give the name of a file", os.fspath(path))
-    # Replacing it would go around its mode.
+    # Replacing a read-only file would bypass its mode.
     if not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, "make the file writable, or choose another name", os.fspath(path))
     return target, old
 
 
 def _is_planted(folder: str, status: os.stat_result) -> bool:
-    """is_planted() of io/ownership.cpp."""
+    """Equivalent of is_planted() in io/ownership.cpp."""
     around = os.stat(folder or ".")
     shared = stat.S_ISVTX | stat.S_IWOTH
     return around.st_mode & shared == shared and status.st_uid not in (os.geteuid(), around.st_uid)
@@ -122,13 +122,13 @@ def _refuse_stranger(what: str, path: str) -> NoReturn:
 
 
 def _beside(target: str, old: Optional[os.stat_result]) -> Tuple[int, str]:
-    """A new file in the same folder, private until it replaces one."""
+    """Opens a new file in the same folder, private if it will replace one. Returns its descriptor and name."""
     name = os.path.join(os.path.dirname(target), f".hipress.{secrets.token_hex(16)}.tmp")
     return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666 if old is None else 0o600), name
 
 
 def _opened(target: str, old: os.stat_result) -> int:
-    """A device or pipe. A pipe gets some time for its reader to come."""
+    """Opens a device or pipe, and returns the descriptor. Waits up to PATIENCE_S for a pipe's reader."""
     end = time.monotonic() + PATIENCE_S
     while True:
         try:

@@ -1,8 +1,9 @@
-"""Measures what DistributedDataParallel and hipress's hook do themselves to gradients: copies into buckets and out of them, calls,
-hand-overs to other threads. Nothing is sent: the ranks are one."""
+"""Measures the overhead of DistributedDataParallel and hipress's hook: copies into and out of buckets, calls, and hand-overs to
+other threads. There is one rank, so nothing is sent."""
 
 import contextlib
 import dataclasses
+import gc
 import statistics
 from typing import Iterator, List, Optional
 
@@ -15,26 +16,26 @@ from hipress._clocks import HostClock, HostMark
 
 _clock = HostClock()
 
-#: Backward passes that are measured, of each kind, and those before them.
+#: Measured backward passes of each kind, and warm-up passes before them.
 _MEASURED, _WARMUPS = 9, 3
-#: Largest parameters, in bytes, of which there is room for another three.
+#: Largest size of the parameters, in bytes. The measurement needs memory for three more copies.
 _MOST_BYTES = 1 << 30
 
 
 @dataclasses.dataclass(frozen=True)
 class OwnTime:
-    """Seconds of a step: until the last gradient was handed over, and from then on."""
+    """Overhead of a step in seconds: before the last gradient was handed over, and after it."""
 
     before_s: float
     after_s: float
 
     def lines(self) -> List[str]:
-        """As a model file has them."""
+        """Lines of a model file."""
         return [f"hook: {{backward: {_model_file.microseconds(self.before_s)}, after: {_model_file.microseconds(self.after_s)}}}"]
 
 
 class _Made(torch.autograd.Function):
-    """Uses a parameter, whose gradient is there at once."""
+    """Use of a parameter whose gradient takes no computation."""
 
     @staticmethod
     def forward(ctx, carried, parameter, gradient):
@@ -47,7 +48,7 @@ class _Made(torch.autograd.Function):
 
 
 class _Module(torch.nn.Module):
-    """Parameters of given sizes, of which the last gradient is the first to be ready."""
+    """Module with parameters of given sizes. The last parameter's gradient is ready first."""
 
     def __init__(self, like: List[torch.Tensor]):
         super().__init__()
@@ -61,7 +62,7 @@ class _Module(torch.nn.Module):
 
 
 class _Handed:
-    """The state of a hook that notes when the last bucket is handed over, and then does what hipress's does."""
+    """State of a hook that marks when the last bucket is handed over, and then calls hipress's."""
 
     def __init__(self, hook):
         self.hook, self.at = hook, _clock.mark()
@@ -74,16 +75,16 @@ def _synchronise(handed: _Handed, bucket: dist.GradBucket) -> torch.futures.Futu
 
 
 def _at_once(_state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """A hook that does nothing."""
+    """Communication hook that does nothing."""
     done: torch.futures.Future[torch.Tensor] = torch.futures.Future()
     done.set_result(bucket.buffer())
     return done
 
 
 def measure(parameters: List[torch.Tensor], bucket_bytes: int, within_ddp: bool = False) -> Optional[OwnTime]:
-    """Measures it for gradients of these sizes in host memory. With `within_ddp`, what a DistributedDataParallel does is known
-    already, and only the hook's own time is measured. None if it cannot be measured: this process is in a process group with others,
-    which would have to take part, or in one that does not move host memory; the gradients are too large; or there is no library."""
+    """Measures the overhead for gradients of these sizes in host memory. `within_ddp` subtracts that of DistributedDataParallel, so
+    that only the hook's is left. None if it cannot be measured: the process group has other ranks, which would have to take part,
+    or does not move host memory; the gradients are too large; or there is no library."""
     size = sum(parameter.numel() * parameter.element_size() for parameter in parameters)
     if not dist.is_available() or size > _MOST_BYTES or (dist.is_initialized() and dist.get_world_size() > 1):
         return None
@@ -104,10 +105,12 @@ def _group_of_one() -> Iterator[None]:
         yield
     finally:
         dist.destroy_process_group()
+        # Ends the group's threads now: a forked worker whose garbage collector found the group would wait for them forever.
+        gc.collect()
 
 
 def _measure(parameters: List[torch.Tensor], bucket_mb: float, within_ddp: bool) -> OwnTime:
-    from hipress import _ddp  # which needs the library
+    from hipress import _ddp  # needs the library
     alone: torch.nn.Module = _Module(parameters)
     if within_ddp:
         alone = DistributedDataParallel(alone, bucket_cap_mb=bucket_mb)
@@ -126,18 +129,19 @@ def _measure(parameters: List[torch.Tensor], bucket_mb: float, within_ddp: bool)
                 after.append(_alone_s(handed.at, ended))
     finally:
         hook.close()
-    # What is subtracted includes DDP's own part after the last gradient.
+    # The subtracted time includes DDP's own part after the last gradient.
     before_s = statistics.median(before)
     return OwnTime(max(0.0, before_s), max(0.0, statistics.median(after) + min(0.0, before_s)))
 
 
 def _alone_s(first: HostMark, second: HostMark) -> float:
-    """Without waiting for cores that others have: a thread that waits for the hook's does not know of them."""
+    """Time between two marks, in seconds, without waits for cores. The smaller of wall and core time excludes those of the hook's
+    other threads, too."""
     return min(_clock.seconds(first, second), _clock.core_seconds(first, second))
 
 
 def _begin(module: torch.nn.Module) -> HostMark:
-    """A step up to the end of its backward, which began then."""
+    """Runs a step to the end of its backward. Returns the mark at which backward began."""
     module.zero_grad(set_to_none=True)
     output = module(torch.zeros(1, requires_grad=True)).sum()
     began = _clock.mark()

@@ -1,29 +1,48 @@
-"""The kinds of pictures: a row of KINDS and a function each, for `.plot()` and scripts/plot.py alike."""
+"""The kinds of pictures: a row of KINDS and a function each, for `.plot()` and `python -m hipress.plot` alike."""
 
 import dataclasses
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeVar
 
-from hipress import _break_even_picture, _learning_pictures, _sweep_pictures, _time_pictures
+from hipress import (_break_even_picture, _collective_pictures, _learning_pictures, _message_pictures, _sweep_pictures,
+                     _time_pictures, _timeline_picture)
 from hipress._style import Picture, PictureError
 
 Rows = Sequence[Mapping[str, str]]
+Tables = Mapping[str, Rows]
 Documents = Mapping[str, Mapping[str, Any]]
+_File = TypeVar("_File")
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A kind of picture, and how it is drawn of each form of data that it takes, under a title ("": what the data say)."""
+    """Kind of picture, with a function for each form of data that it takes. The functions' second argument is the title; "" selects
+    a title from the data."""
 
     help: str
     of_sweep: Optional[Callable[[Rows, str], Picture]] = None  #: rows of a sweep's CSV, values as texts
-    of_cases: Optional[Callable[[Rows, str], Picture]] = None  #: rows of another CSV
+    of_tables: Optional[Callable[[Tables, str], Picture]] = None  #: rows of other CSVs by the file's name
+    #: Columns that these tables have, and what reads their fields.
+    columns: Mapping[str, Callable[[str], Any]] = dataclasses.field(default_factory=dict)
     of_documents: Optional[Callable[[Documents, str], Picture]] = None  #: JSON documents by name
+    of_request: Optional[Callable[[Mapping[str, Any], str], Picture]] = None  #: members of the request that is answered
 
 
-def _only(documents: Documents) -> Mapping[str, Any]:
-    if len(documents) != 1:
-        raise PictureError(f"{len(documents)} files: this picture is of one")
-    return next(iter(documents.values()))
+def _only(files: Mapping[str, _File]) -> _File:
+    if len(files) != 1:
+        raise PictureError(f"{len(files)} files: this picture is of one")
+    return next(iter(files.values()))
+
+
+def _timeline(documents: Documents, title: str) -> Picture:
+    return _timeline_picture.timeline(_only(documents), title)
+
+
+def _feedback(tables: Tables, title: str) -> Picture:
+    return _learning_pictures.feedback(_only(tables), title)
+
+
+def _cases(tables: Tables, title: str) -> Picture:
+    return _time_pictures.measured(_only(tables), title)
 
 
 def _times(documents: Documents, title: str) -> Picture:
@@ -35,11 +54,17 @@ def _break_even(documents: Documents, title: str) -> Picture:
 
 
 def _losses(documents: Documents, title: str) -> Picture:
+    if any("learning" in document for document in documents.values()):
+        return _learning_pictures.losses_in_time(documents, title)
     return _learning_pictures.losses(_only(documents), title)
 
 
 def _errors(documents: Documents, title: str) -> Picture:
     return _learning_pictures.errors(_only(documents), title)
+
+
+def _collectives(documents: Documents, title: str) -> Picture:
+    return _collective_pictures.collectives(_only(documents), title)
 
 
 def _measured(documents: Documents, title: str) -> Picture:
@@ -62,8 +87,23 @@ KINDS: Dict[str, Kind] = {
     "required": Kind("utilisation over the bandwidth of links (JSON of hipress-plan about required bandwidths; a panel for each)",
                      of_documents=_time_pictures.required),
     "measured": Kind("predicted beside measured iterations (results.json of the demo, cases.csv of a validation, JSON of "
-                     "hipress-exec)", of_cases=_time_pictures.measured, of_documents=_measured),
-    "losses": Kind("training loss of each plan by step (pilot.yaml of python -m hipress.pilot)", of_documents=_losses),
+                     "hipress-exec)", of_tables=_cases, of_documents=_measured),
+    "losses": Kind("training loss by step: of each plan (pilot.yaml of python -m hipress.pilot), or over predicted seconds with "
+                   "bands (JSON of hipress-plan --pilot, of one plan or several), or of logs of examples/train.py (CSV)",
+                   of_documents=_losses, of_tables=_learning_pictures.logs,
+                   columns={"average": str, "step": int, "seconds": float, "loss": float}),
+    "collectives": Kind("published collectives of GPUs beside their predictions, time over bytes, a panel for each table (JSON of "
+                        "scripts/reproduce_gpu.py)", of_documents=_collectives),
     "errors": Kind("relative error of each gradient under each plan, as a map (pilot.yaml of python -m hipress.pilot)",
                    of_documents=_errors),
+    "timeline": Kind("the timelines of a trace, a lane for each node and resource (JSON that a tool wrote with --trace)",
+                     of_documents=_timeline),
+    "training": Kind("what error feedback changes (CSV of build/release/tests/training/training_curves)", of_tables=_feedback,
+                     columns={"problem": str, "algorithm": str, "feedback": str, "step": int, "value": float}),
+    "broadcast": Kind("how long broadcasts take by what is sent, each topology with its best chunk count, and their break-evens "
+                      "(members of the planner's request: profile=a100-25g nnodes=8 algorithm=fp16 …)",
+                      of_request=_message_pictures.broadcasts),
+    "sparse": Kind("how long a sparse all-gather takes by density, beside dense rings, and their break-evens (members of the "
+                   "simulator's request: profile=a100-25g nnodes=8 …; elements=16777216 of the gradient)",
+                   of_request=_message_pictures.densities),
 }

@@ -1,4 +1,4 @@
-"""Starts the runs of a pilot, keeps what they tell, and says how many steps each plan needs for DDP's loss."""
+"""Starts the runs of a pilot, keeps their results, and estimates the steps that each plan needs for DDP's loss."""
 
 import collections
 import dataclasses
@@ -11,6 +11,7 @@ import pathlib
 import secrets
 import shlex
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,21 +24,23 @@ from hipress._library import Gradient
 from hipress._pilot_file import Row
 
 _Path = Union[str, "os.PathLike[str]"]
-#: The plan that others are compared with.
+#: Plan that others are compared with.
 DDP = "none"
-#: Steps of the run that repeats the first, and how far its losses may be from that run's, as a share of them.
+#: Steps of the run that repeats the first, and the largest relative difference of their losses.
 _REPEATED_STEPS, _REPEATED_WITHIN = 20, 1e-3
-#: Seconds between looks at the runs, and between lines about the time that is left.
+#: Seconds between polls of the runs, and between lines about the remaining time.
 _LOOK_S, _SAY_S = 0.05, 15.0
 #: Lines of a failed run's output that are shown.
 _SHOWN_LINES = 20
-#: Seconds that the other ranks have to end after the first has.
+#: Grace period in seconds for the other ranks to end after rank 0 has ended or one has failed.
 _GRACE_S = 10.0
+#: Intervals between the points of the file's loss curve.
+_CURVE_POINTS = 60
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A pilot: a script with its arguments, and the plans that it is trained under."""
+    """Request for a pilot: a script with its arguments, and the plans under which it is trained."""
 
     script: List[str]
     is_module: bool
@@ -56,13 +59,13 @@ class Request:
         _model_file.require_writable(self.output, *([] if self.is_module else [self.script[0]]))
 
     def key(self) -> Row:
-        """Values of a pilot that a file must have for its runs to be kept."""
+        """Values that must be the same in an existing file for its runs to be kept."""
         return {"schema": _pilot_file.SCHEMA, "script": shlex.join(self.script),
                 "digest": "" if self.is_module else _digest(self.script[0]), "ranks": self.ranks, "steps": self.steps}
 
 
 def plans_of(text: str) -> List[str]:
-    """The plans of a list with commas, of which those in parentheses are algorithms' own. `none` is always the first."""
+    """Splits a list of plans at its commas, except at those in parentheses. `none` is always the first."""
     found, depth, one = [DDP], 0, ""
     for letter in text + ",":
         depth += (letter == "(") - (letter == ")")
@@ -87,7 +90,7 @@ def _digest(path: _Path) -> str:
 
 
 def _require_plan(plan: str) -> None:
-    """InvalidRequest for a plan that is no file and no algorithm."""
+    """Raises InvalidRequest for a plan that is neither a file nor an algorithm."""
     if _is_file(plan):
         _digest(plan)
         return
@@ -96,12 +99,12 @@ def _require_plan(plan: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Task:
-    """One run."""
+    """Run to do."""
 
     plan: str
     seed: int
     steps: int
-    repeats: bool = False  #: the first run, to see whether it can be repeated
+    repeats: bool = False  #: true for the run that repeats the first, to check that runs are reproducible
 
     @property
     def named(self) -> str:
@@ -109,7 +112,7 @@ class _Task:
 
 
 class _Process:
-    """A run in progress: rank 0's process, and those of the other ranks once they are asked for."""
+    """Run in progress: the process of rank 0, and those of the other ranks once the script asks for them."""
 
     def __init__(self, request: Request, task: _Task, processes: Optional[bool], folder: pathlib.Path) -> None:
         self.task, self._request, self._folder = task, request, folder
@@ -122,7 +125,7 @@ class _Process:
             probe.bind(("127.0.0.1", 0))
             self._port = probe.getsockname()[1]
         self._of_ranks: List[subprocess.Popen[bytes]] = []
-        # Like torchrun; a script without a process group does not look.
+        # Sets the variables of torchrun; a script without a process group ignores them.
         self._start(0, processes is not False)
 
     def _start(self, rank: int, is_launched: bool) -> None:
@@ -141,7 +144,7 @@ class _Process:
                                                    env=environment))
 
     def look(self) -> bool:
-        """Starts ranks that are asked for. True once the run has ended."""
+        """Starts the other ranks if the script has asked for them. True once the run has ended."""
         if len(self._of_ranks) == 1 and (self._folder / "ranks").exists():
             for rank in range(1, self._request.ranks):
                 self._start(rank, True)
@@ -155,14 +158,14 @@ class _Process:
 
     @property
     def steps(self) -> int:
-        """Steps so far."""
+        """Number of steps so far."""
         try:
             return int((self._folder / "progress0").read_bytes() or b"0")
         except (FileNotFoundError, ValueError):
             return 0
 
     def result(self) -> Row:
-        """The run's result. Error, with the end of its output, if it failed; InvalidRequest for a script that cannot be
+        """Result of the run. Error, with the end of its output, if it failed; InvalidRequest for a script that cannot be
         piloted."""
         try:
             told = json.loads((self._folder / "result.json").read_text())
@@ -184,20 +187,20 @@ class _Process:
 
 
 class Pilot:
-    """The runs of a request, those that its file has and those that are still to be done."""
+    """Runs of a request, both those in its file and those still to do."""
 
     def __init__(self, request: Request, say: Callable[[str], object]) -> None:
         self._request, self._say = request, say
         for plan in request.plans:
             _require_plan(plan)
         self._document = self._known()
-        self._processes: Optional[bool] = None  #: of torch.distributed; None: not known yet
+        self._processes: Optional[bool] = None  #: true if the script runs as ranks of torch.distributed; None: unknown
         self._done = 0  #: steps of finished runs
-        self._begun: Optional[Tuple[float, int]] = None  #: when the first steps were seen, and how many
+        self._begun: Optional[Tuple[float, int]] = None  #: time of the first poll that saw steps, and their number
         self._said = time.monotonic()
 
     def _known(self) -> Row:
-        """The document of the file, with this pilot's keys. InvalidRequest if it is of another one."""
+        """Document of the file, with this pilot's keys. InvalidRequest if it is of another pilot."""
         key, found = self._request.key(), _pilot_file.read(self._request.output)
         for name, value in key.items():
             if found and found.get(name) != value:
@@ -211,7 +214,7 @@ class Pilot:
                 "seeds": max(self._request.seeds, found.get("seeds", 1))}
 
     def _tasks(self) -> List[_Task]:
-        """The runs to do, first those that tell whether the script can be piloted."""
+        """Runs to do, first those that check if the script can be piloted."""
         has = {(row["plan"], row["seed"]) for row in self._document["plans"]}
         found = [_Task(plan, seed, self._request.steps) for seed in range(1, self._request.seeds + 1)
                  for plan in self._request.plans if (plan, seed) not in has]
@@ -221,7 +224,7 @@ class Pilot:
         return found
 
     def run(self) -> Row:
-        """Does all runs, and returns the document. Errors are those of a run; what has finished before is in the file."""
+        """Does all runs, and returns the document. Raises the error of a run that failed; finished runs are in the file."""
         waiting, running = collections.deque(self._tasks()), []
         total = sum(task.steps for task in waiting)
         try:
@@ -279,7 +282,8 @@ class Pilot:
         return next((row for row in self._document["plans"] if (row["plan"], row["seed"]) == (plan, seed)), None)
 
     def _repeat(self, again: List[float]) -> Row:
-        """The largest difference of two runs of none, as a share of the loss. InvalidRequest if it is more than rounding."""
+        """Compares two runs of `none`: row with the number of steps and the largest relative difference of the losses.
+        InvalidRequest if it is more than rounding."""
         first = self._losses(DDP, 1)["loss"]
         apart = [abs(one - other) / max(abs(one), abs(other), 1e-30) for one, other in zip(first, again)]
         if max(apart) > _REPEATED_WITHIN:
@@ -297,13 +301,22 @@ class Pilot:
                                  "the script's arguments have its seed, as in --seed {seed}, or pilot --seeds 1")
 
     def _write(self) -> None:
-        """Writes the file: rows in the order of plans and seeds, whatever ended first."""
+        """Writes the file, with rows in the order of plans and seeds."""
         document = self._document
         order = list(dict.fromkeys([DDP, *self._request.plans, *sorted(row["plan"] for row in document["plans"])]))
         document["plans"].sort(key=lambda row: (order.index(row["plan"]), row["seed"]))
         document["errors"].sort(key=lambda row: (order.index(row["plan"]), row["step"]))
         document["ratios"] = self._ratios([plan for plan in order if plan != DDP])
+        document["curve"] = self._curve()
         _pilot_file.write(self._request.output, document)
+
+    def _curve(self) -> List[Row]:
+        """Points of DDP's smoothed loss, the mean over seeds."""
+        of_seeds = [_steps_ratio.smoothed(row["loss"]) for row in self._document["plans"] if row["plan"] == DDP]
+        by_step = [statistics.fmean(losses) for losses in zip(*of_seeds)]
+        last = len(by_step) - 1
+        places = sorted({round(last * point / _CURVE_POINTS) for point in range(_CURVE_POINTS + 1)}) if by_step else []
+        return [{"step": place + 1, "loss": _pilot_file.rounded(by_step[place])} for place in places]
 
     def _ratios(self, plans: Sequence[str]) -> List[Row]:
         rows = []
@@ -326,7 +339,7 @@ def _ratio(ddp: Tuple[float, ...], plan: Tuple[float, ...]) -> _steps_ratio.Rati
     return _steps_ratio.of_curves(ddp, plan)
 
 
-#: The ratio of a plan that does not reach DDP's loss within the pilot.
+#: Ratio of a plan that does not reach DDP's loss within the pilot.
 NEVER = "never"
 
 
@@ -336,7 +349,7 @@ def _duration(seconds: float) -> str:
 
 
 def summary(document: Row) -> Tuple[str, ...]:
-    """The ratios in words, a line each."""
+    """Describes the ratios, one line for each plan."""
     lines = []
     for row in document["ratios"]:
         if row["ratio"] == NEVER:

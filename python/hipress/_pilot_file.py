@@ -1,4 +1,4 @@
-"""The file of a pilot: YAML whose rows are JSON objects, a line each (docs/learning.md lists the keys)."""
+"""File of a pilot: YAML whose rows are JSON objects, one a line (docs/learning.md lists the keys)."""
 
 import json
 import os
@@ -12,13 +12,13 @@ Row = Dict[str, Any]
 
 SCHEMA = 1
 _REMEDY = "give --output another name, or remove it"
-#: Keys of the file, in order; those of rows are lists.
+#: Keys of the file in their order: single values, and lists of rows.
 _SCALARS = ("schema", "script", "digest", "ranks", "steps", "seeds", "repeat")
-_ROWS = ("plans", "ratios", "errors", "noise_scale")
+_ROWS = ("plans", "ratios", "errors", "noise_scale", "curve")
 
 
 def rounded(value: Any) -> Any:
-    """A value as the file has it: seven digits of each number."""
+    """Rounds each number to seven digits, the file's precision."""
     if isinstance(value, float):
         return float(f"{value:.7g}")
     if isinstance(value, list):
@@ -37,7 +37,7 @@ def write(path: _Path, document: Row) -> None:
 
 
 def read(path: _Path) -> Row:
-    """The document of a file that write() wrote; the empty one if there is no file. InvalidRequest, with file and line, for any
+    """Reads the document of a file that write() wrote; empty if there is no file. InvalidRequest, with file and line, for any
     other file."""
     document: Row = {}
     try:

@@ -1,25 +1,25 @@
-"""hipress.pilot: trains a script under several plans, and takes the losses that such a script reports."""
+"""hipress.pilot: trains a script under several plans, and receives the losses that the script reports."""
 
 import os
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
-#: Takes a loss, and whether it is of held-out data, where a pilot runs this script.
+#: Receiver of losses while a pilot runs this script; its second argument is true for held-out data. None outside a pilot.
 receiver: Optional[Callable[[float, bool], None]] = None
 
 
 class PilotFunction:
-    """Trains a script as it is, once under each plan and seed, and tells how many steps each plan needs for the loss of plain
-    DDP, as `python -m hipress.pilot` does. Returns what the output has (docs/learning.md).
+    """Trains an unmodified script once under each plan and seed, and estimates the steps that each plan needs for the loss of
+    plain DDP, as `python -m hipress.pilot` does. Returns the document of the output file (docs/learning.md).
 
-    script     the script, or a list of it and its arguments, of which {seed} becomes the seed
+    script     path of the script, or a list of path and arguments; {seed} in an argument is replaced by the seed
     ranks      ranks that average their gradients, at least 2
     steps      steps of the optimizer in each run
     plans      plan files and algorithms; none is always among them
     seeds      runs of each plan
-    output     file to write, and to go on from
-    jobs       runs at a time
-    is_module  the script is the name of a module
-    say        takes lines about the runs and the time that is left; default: nobody
+    output     file to write; its finished runs are not repeated
+    jobs       number of concurrent runs
+    is_module  true if the script is the name of a module
+    say        function that receives lines about the runs and the remaining time; default: no lines
 
     InvalidRequest for a wrong argument and for a script that cannot be piloted, Error for a run that failed; finished runs are
     kept in the output."""
@@ -35,9 +35,9 @@ class PilotFunction:
         return _pilot.Pilot(request, say or (lambda _: None)).run()
 
     def report(self, loss: Any, held_out: bool = False) -> None:
-        """Tells the pilot a loss, once per step of the script: a number, or a tensor of one. Without it, the loss of a step is
-        the mean of what backward() was called for. `held_out` marks a loss of data that is not trained on, at any time. Outside
-        a pilot it does nothing."""
+        """Reports a loss, a number or a tensor of one, to the pilot, once per step of the script. Without reports, the loss of a
+        step is the mean of the tensors that backward() was called for. `held_out` marks a loss of data that is not trained on;
+        it may come at any time. Does nothing outside a pilot."""
         if receiver is not None:
             receiver(float(loss), held_out)
 

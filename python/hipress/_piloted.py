@@ -1,9 +1,9 @@
-"""A run of a pilot: trains a script as it is under one plan and seed, and records losses and errors. hipress._pilot starts it.
+"""A run of a pilot: trains an unmodified script under one plan and seed, and records losses and errors. hipress._pilot starts it.
 
-A script with DistributedDataParallel runs as N processes, whose gradients hipress.attach's hook averages. A script without runs
-in one process, in which N ranks take turns: each turn is one pass of the script's training loop up to its optimizer's step().
-The gradients of a turn are that rank's. Only in the last turn are they averaged, by N engines in this process, and the
-optimizer steps. Rank r of step s has the script's batch N·s + r, in the script's own order."""
+A script with DistributedDataParallel runs as N processes, whose gradients hipress.attach's hook averages. A script without it
+runs in one process, in which N ranks take turns: each turn is one pass of the script's training loop up to its optimizer's
+step(). The gradients of a turn are that rank's. The last turn averages the gradients of all, by N engines in this process, and
+only then does the optimizer step. Rank r of step s has the script's batch N·s + r, in the script's own order."""
 
 import contextlib
 import ctypes
@@ -31,9 +31,9 @@ from hipress._engine import Engine
 from hipress._library import CTensor, Gradient
 from hipress._steps_ratio import Divergence
 
-#: Seeds of a script's own are shifted by this for every further seed of the pilot.
+#: Offsets of seeds: of the script's own for each further seed of the pilot, and of the generators for each rank.
 _SEED_SHIFT, _RANK_SHIFT = 1_000_003, 7_919
-#: Steps at which errors are measured, as shares of all.
+#: Steps at which errors are measured, as shares of all steps.
 _POINTS = (0.0, 0.125, 0.25, 0.5, 0.75, 1.0)
 #: Parts of a run with a noise scale of their own.
 _NOISE_PARTS = 10
@@ -42,16 +42,16 @@ _TIMEOUT_S = 1800.0
 
 
 class Ended(BaseException):
-    """Ends a script whose run is complete. No `except Exception` of the script's catches it."""
+    """End of a script whose run is complete. It is no Exception, so that the script's `except Exception` does not catch it."""
 
 
 class Refusal(BaseException):
-    """A script cannot be piloted; the text has the reason and the remedy."""
+    """Refusal of a script that cannot be piloted; the text has the reason and the remedy."""
 
 
 class Recorder:
-    """Losses by step, and what else a run tells. A step is closed when the next backward begins, so that a loss may be reported
-    after it."""
+    """Losses by step, and other measurements of a run. A step is closed when the next backward begins, so that its loss may be
+    reported after it."""
 
     def __init__(self, steps: int, reports_per_step: int, rank: int, folder: pathlib.Path) -> None:
         self._steps, self._reports_per_step, self._decides = steps, reports_per_step, rank == 0
@@ -60,16 +60,16 @@ class Recorder:
         self.losses: List[float] = []
         self.held_out: List[List[float]] = []
         self.errors: List[Dict[str, Any]] = []
-        self.norms: List[List[float]] = []  #: per step: mean of the ranks' squared norms, squared norm of the mean
+        self.norms: List[List[float]] = []  #: mean of the ranks' squared norms, and squared norm of the mean, by step
         self.diverged = False
-        self.taken = 0  #: steps
-        self.why_none = ""  #: the reason why no loss was found
+        self.taken = 0  #: number of steps taken
+        self.why_none = ""  #: reason why no loss was found
         self._reported: List[float] = []
         self._found: Optional[float] = None
         self._divergence = Divergence(steps)
 
     def report(self, value: float, held_out: bool) -> None:
-        """Takes a loss that the script reports."""
+        """Adds a loss that the script reports."""
         if held_out:
             if math.isfinite(value):
                 self.held_out.append([self.taken, value])
@@ -77,13 +77,13 @@ class Recorder:
             self._reported.append(value)
 
     def take(self, loss: Optional[float]) -> None:
-        """A step was taken, with the loss that was found for it."""
+        """Adds a step, with the loss that was found for it."""
         self.taken += 1
         self._found = loss
         os.pwrite(self._progress, b"%d" % self.taken, 0)
 
     def close(self) -> None:
-        """Closes the last step. Ended if the run has diverged or is complete."""
+        """Closes the last step. Raises Ended if the run has diverged or is complete."""
         if len(self.losses) < self.taken:
             loss = self._loss() if self._decides else 0.0
             if self._divergence.add(loss):
@@ -109,7 +109,7 @@ class Recorder:
         return self._found
 
     def noise(self, ranks: int) -> List[Dict[str, Any]]:
-        """The gradient noise scale of parts of the run, in batches of a rank."""
+        """Gradient noise scale of parts of the run, in batches of a rank."""
         rows, each = [], max(1, len(self.norms) // _NOISE_PARTS)
         for first in range(0, len(self.norms) - each + 1, each):
             value = noise_scale(self.norms[first:first + each], ranks)
@@ -118,9 +118,9 @@ class Recorder:
 
 
 def noise_scale(norms: Sequence[Sequence[float]], ranks: int) -> Optional[float]:
-    """tr(Σ) / |G|² of McCandlish et al. (arXiv 1812.06162, appendix A), in batches of a rank: from the mean squared norm of the
-    gradients of one batch and the squared norm of the mean of `ranks` of them, each averaged over steps. None where |G|² is
-    lost in the noise."""
+    """Gradient noise scale tr(Σ) / |G|² of McCandlish et al. (arXiv 1812.06162, appendix A), in batches of a rank. It follows from
+    two numbers, each averaged over steps: the mean squared norm of the gradients of one batch, and the squared norm of the mean
+    over `ranks` batches. None if |G|² is lost in the noise."""
     small = math.fsum(one for one, _ in norms) / len(norms)
     large = math.fsum(one for _, one in norms) / len(norms)
     signal_squared = (ranks * large - small) / (ranks - 1)
@@ -129,7 +129,7 @@ def noise_scale(norms: Sequence[Sequence[float]], ranks: int) -> Optional[float]
 
 
 class Averager:
-    """The engines of N ranks in this process, which average copies of the ranks' gradients."""
+    """Engines of N ranks in this process, which average copies of the ranks' gradients."""
 
     def __init__(self, gradients: List[Gradient], ranks: int, plan: str, seed: int) -> None:
         options = {"ranks": ranks, "plan": plan, "topology": _ddp._said_by(plan, "topology", "ring"), "algorithm": "onebit",
@@ -152,10 +152,11 @@ class Averager:
         if failures:
             raise Refusal(f"plan {plan}: {failures[0]}")
         self._numbers = (ctypes.c_uint32 * len(gradients))(*range(len(gradients)))
-        self.notes = self._engines[0].notes
+        self.first: Any = self._engines[0]  #: engine of rank 0
+        self.notes = self.first.notes
 
     def average(self, buffers: List[List[torch.Tensor]]) -> None:
-        """Replaces each rank's gradients, a list per rank, by what the plan has the ranks apply."""
+        """Replaces each rank's gradients, a list per rank, by the means that the ranks apply under the plan."""
         for engine, tensors in zip(self._engines, buffers):
             lent = (CTensor * len(tensors))()
             for place, tensor in zip(lent, tensors):
@@ -165,18 +166,18 @@ class Averager:
             engine.wait()
 
     def discard_infinite(self) -> None:
-        """Takes a step back whose means are not all finite, as the hook does."""
-        if not self._engines[0].all_finite():
+        """Discards a step whose means are not all finite, as the hook does."""
+        if not self.first.all_finite():
             self.discard()
 
     def discard(self) -> None:
-        """Goes back to the residuals and factors from before the last average."""
+        """Restores the residuals and factors from before the last average."""
         for engine in self._engines:
             engine.discard()
 
 
 class Sampler:
-    """Measures how far the gradients that a plan has the ranks apply are from their exact mean."""
+    """Measures the error of the applied gradients under a plan, against their exact mean."""
 
     def __init__(self, gradients: List[Gradient], ranks: int, plan: str, seed: int, recorder: Recorder) -> None:
         self._gradients, self._recorder = gradients, recorder
@@ -184,21 +185,24 @@ class Sampler:
         self._measured: Any = None
 
     def before(self, buffers: List[List[torch.Tensor]]) -> None:
-        """Takes the ranks' own gradients at a point: their mean, and what is applied without what earlier steps have left."""
+        """Takes the ranks' own gradients at a point. Computes their exact mean, and the error of the applied one without the
+        residuals of earlier steps."""
         exact = [torch.stack([one.double() for one in of_ranks]).mean(dim=0) for of_ranks in zip(*buffers)]
         copies = [[one.clone() for one in of_rank] for of_rank in buffers]
         self._without().average(copies)
         self._without().discard()
         self._measured = exact, [_distance(one, mean) for one, mean in zip(copies[0], exact)]
 
-    def after(self, applied: List[torch.Tensor], step: int) -> None:
-        """Takes what is applied at that point."""
+    def after(self, applied: List[torch.Tensor], engine: Engine, step: int) -> None:
+        """Takes the gradients that are applied at that point, and records their errors with the residuals of rank 0's engine."""
         exact, without = self._measured
-        for gradient, mean, one, error in zip(self._gradients, exact, applied, without):
-            norm, distance = float(mean.norm()), _distance(one, mean)
+        for gradient, mean, one, error, held in zip(self._gradients, exact, applied, without, engine.squared_residuals()):
+            norm, distance, norm_applied = float(mean.norm()), _distance(one, mean), float(one.double().norm())
             if norm > 0 and all(map(math.isfinite, (norm, error, distance))):
-                self._recorder.errors.append({"gradient": gradient.name, "step": step, "error": error / norm,
-                                              "error_with_residual": distance / norm, "norm": norm})
+                row = {"gradient": gradient.name, "step": step, "error": error / norm, "error_with_residual": distance / norm,
+                       "norm": norm}
+                residual = {"residual": math.sqrt(held) / norm_applied} if held >= 0 and norm_applied > 0 else {}
+                self._recorder.errors.append({**row, **residual})
 
 
 def _distance(one: torch.Tensor, mean: torch.Tensor) -> float:
@@ -210,7 +214,7 @@ def _squared(tensors: List[torch.Tensor]) -> float:
 
 
 class _Training:
-    """The common part of both ways of training: the losses of a step, and the optimizers that step together."""
+    """Common base of training in turns and in processes: the losses of a step, and the optimizers that step together."""
 
     def __init__(self, job: Dict[str, Any], recorder: Recorder) -> None:
         self.job, self.recorder = job, recorder
@@ -232,7 +236,7 @@ class _Training:
             self.step_losses.append(loss)
 
     def begin(self) -> None:
-        """A pass of the loop begins."""
+        """Begins a pass of the loop."""
         raise NotImplementedError
 
     def mean_loss(self) -> Optional[float]:
@@ -240,7 +244,7 @@ class _Training:
 
     @property
     def at_point(self) -> bool:
-        """Errors are measured in this step."""
+        """True if errors are measured in this step."""
         return self.plan != "none" and self.recorder.taken + 1 in self.recorder.points
 
 
@@ -251,7 +255,7 @@ class Turns(_Training):
         super().__init__(job, recorder)
         self._watch = watch
         self._turn = self._passes = self._passes_per_turn = 0
-        self.ended = 0  #: turns so far, of all steps
+        self.ended = 0  #: number of turns so far, in all steps
         self._averaged = self._applied = False
         self._parameters: Optional[List[torch.nn.Parameter]] = None
         self._present: set = set()
@@ -266,7 +270,7 @@ class Turns(_Training):
 
     @property
     def is_last(self) -> bool:
-        """This is the turn of the last rank."""
+        """True in the turn of the last rank."""
         return self._turn == self.ranks - 1
 
     def after_backward(self) -> None:
@@ -300,7 +304,7 @@ class Turns(_Training):
         self._sampler = Sampler(gradients, self.ranks, self.plan, self.job["seed"], self.recorder)
 
     def _average(self) -> None:
-        """Puts into the parameters' gradients what the ranks apply."""
+        """Averages the ranks' gradients, and writes the means to the parameters' gradients."""
         if {id(one) for one in _trained.held_by(self._watch.alive())} != self._ids:
             raise Refusal("the optimizers' parameters are not those of the first step: pilot each phase of the training by "
                           "itself")
@@ -312,7 +316,7 @@ class Turns(_Training):
         self._averager.discard_infinite()
         applied = self._buffers[0]
         if sampled:
-            self._sampler.after(applied, self.recorder.taken + 1)
+            self._sampler.after(applied, self._averager.first, self.recorder.taken + 1)
         if self.plan == "none":
             self.recorder.norms.append([small, _squared(applied)])
         with torch.no_grad():
@@ -323,7 +327,7 @@ class Turns(_Training):
                 parameter.grad.copy_(applied[number])
 
     def on_step(self, optimizer: Any, step: Any, closure: Any, arguments: Any, options: Any) -> Any:
-        """An optimizer's step(), of which all but those of the last turn are left out."""
+        """Replaces an optimizer's step(): only the last turn's is executed."""
         result = None
         if closure is not None:
             with torch.enable_grad():
@@ -342,12 +346,12 @@ class Turns(_Training):
 
 
 class Processes(_Training):
-    """Ranks that are processes, and train with DistributedDataParallel."""
+    """Ranks in processes, which train with DistributedDataParallel."""
 
     def __init__(self, job: Dict[str, Any], recorder: Recorder) -> None:
         super().__init__(job, recorder)
         self.hook: Optional["PilotedHook"] = None
-        self._own = self._mean = 0.0  #: squared norms of this rank's gradients and of what is applied
+        self._own = self._mean = 0.0  #: squared norms of this rank's gradients and of the applied mean
 
     def begin(self) -> None:
         self.recorder.close()
@@ -379,10 +383,10 @@ class Processes(_Training):
         if dist.get_rank() == 0:
             sampler = self.hook.sampler(self.ranks, self.plan, self.job["seed"], self.recorder)
             sampler.before([list(of_rank) for of_rank in zip(*gathered)])
-            sampler.after([one.detach().cpu() for one in applied], self.recorder.taken + 1)
+            sampler.after([one.detach().cpu() for one in applied], self.hook.engine, self.recorder.taken + 1)
 
     def on_step(self, optimizer: Any, step: Any, closure: Any, arguments: Any, options: Any) -> Any:
-        """An optimizer's step(), after which the ranks tell each other their losses."""
+        """Executes an optimizer's step(); then the ranks average their losses."""
         result = step(*arguments, **options) if closure is None else step(closure, *arguments, **options)
         first, loss = not self.stepping, self.mean_loss()
         self.stepping.append(optimizer)
@@ -398,10 +402,10 @@ class Processes(_Training):
 
 
 class PilotedHook(_ddp.Hook):
-    """The hook of a DistributedDataParallel that notes each rank's own gradients before they are averaged."""
+    """Hook of a DistributedDataParallel that records this rank's own gradients before they are averaged."""
 
     def begin_notes(self, training: Processes, ddp: torch.nn.Module) -> None:
-        """Begins to note gradients for the training."""
+        """Begins to record gradients for the training."""
         named = _ddp._parameters_of(_ddp.unwrapped(ddp))
         self.parameters = [named[one.name] for one in self.engine.gradients]
         self.noted: Dict[int, torch.Tensor] = {}
@@ -434,8 +438,8 @@ class _Watch:
         self.called.append(module)
 
     def named_parameters(self) -> List[Any]:
-        """The tensors that optimizers train, by the names that attach() gives them, from the last to the first. Ends the search for
-        modules."""
+        """Parameters that optimizers train, with the names that attach() gives them, from the last to the first. Ends the search
+        for modules."""
         self._handle.remove()
         held = _trained.held_by(self.alive())
         if not held:
@@ -456,7 +460,7 @@ class _Watch:
 
 
 class Run:
-    """A run: its job, and what it watches of the script."""
+    """Run of a script under a plan: its job, and the hooks that watch the script."""
 
     def __init__(self, job: Dict[str, Any]) -> None:
         self.job, self.folder = job, pathlib.Path(job["folder"])
@@ -503,7 +507,7 @@ class Run:
 
         @functools.wraps(backward)
         def watched(tensors: Any, *arguments: Any, **options: Any) -> Any:
-            if self._inside:  # as of checkpointed modules
+            if self._inside:  # a nested call, such as that of a checkpointed module
                 return backward(tensors, *arguments, **options)
             training, one = self._require_training(), tensors if isinstance(tensors, torch.Tensor) else None
             if one is not None and one is self._unscaled[0]:
@@ -556,8 +560,8 @@ class Run:
         torch.optim.Optimizer.__init__ = create
 
     def _watch_schedules(self) -> None:
-        """Lets a schedule that advances in every turn do so in the last turn of a step alone. One that
-        advances after several turns, as after an epoch, is left alone."""
+        """Makes a schedule that advances in every turn advance in the last turn of a step alone. A schedule that advances after
+        several turns, for example after an epoch, is left alone."""
         seen: Any = weakref.WeakKeyDictionary()  # turns that had ended at a schedule's last call
         inside = [False]
 
@@ -602,7 +606,7 @@ class Run:
         _ddp.attach_ddp = lambda ddp, **_: self._attach(_ddp.unwrapped(ddp))
 
     def _attach(self, ddp: Any) -> Any:
-        """The hook of the run's plan, also for a script that attaches one of its own."""
+        """Attaches the hook of the run's plan, also for a script that attaches one of its own."""
         training = self._require_training()
         if not isinstance(training, Processes) or training.hook is not None and training.hook._ddp() is ddp:
             return getattr(training, "hook", None)
@@ -619,7 +623,7 @@ class Run:
         return hook
 
     def _seed(self) -> None:
-        """Seeds all generators, and shifts the script's own seeds, unless its arguments have the seed."""
+        """Seeds all generators. Unless the script's arguments have the seed, shifts the script's own seeds, too."""
         shift = 0 if self.job["seed_in_arguments"] else (self.job["seed"] - 1) * _SEED_SHIFT
         first = self.job["seed"] + _RANK_SHIFT * self.rank
 
@@ -646,7 +650,7 @@ class Run:
             torch.Generator = Generator
 
     def finish(self) -> Dict[str, Any]:
-        """The result of the run. Refusal if it is not of all steps."""
+        """Result of the run. Raises Refusal if the script ended before all steps."""
         training, recorder = self.training, self.recorder
         if training is None:
             raise Refusal("no loss was found: backward() was not called in the script's own process. Processes that it starts "
@@ -671,7 +675,7 @@ def _die_with_parent() -> None:
 
 
 def main() -> int:
-    """Runs the job of the first argument, and leaves its result in the job's folder."""
+    """Runs the job of the first argument, and writes its result to the job's folder."""
     _die_with_parent()
     job = json.loads(sys.argv[1])
     _library.library()

@@ -1,4 +1,4 @@
-"""Results as matplotlib draws them."""
+"""Plots of results by matplotlib."""
 
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
 
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 
 def figure_of(axes: "matplotlib.axes.Axes") -> "matplotlib.figure.Figure":
-    """The whole figure that axes are in, also in a part of it."""
+    """Whole figure of axes, also of axes in a subfigure."""
     figure: "matplotlib.figure.Figure" = axes.figure.figure
     return figure
 
 
 def plan(result: "Plan", ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.axes.Axes":
-    """Iteration times of the plan and its baselines; of a broadcast, of its choices; curves of required bandwidths."""
+    """Draws iteration times of the plan and its baselines; for a broadcast, times of its choices; for required bandwidths, their
+    curves."""
     document = result.to_dict()
     if "required_bandwidth" in document:
         return _time_pictures.required({"": document}, "", ax).axes
@@ -31,7 +32,7 @@ def plan(result: "Plan", ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.ax
 
 
 def break_even(result: "Plan", ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.axes.Axes":
-    """What compression is worth over the quantity that a break-even varies."""
+    """Draws the speed-up by compression over the quantity that a break-even varies."""
     return _break_even_picture.break_even(result.to_dict(), "", ax).axes
 
 
@@ -47,13 +48,13 @@ def _broadcast(result: "Plan", ax: Any) -> "matplotlib.axes.Axes":
 
 def beside(result: "Simulation", others: Mapping[str, "Simulation"],
            ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.axes.Axes":
-    """Where the iterations go."""
+    """Draws the parts of the iterations of several plans beside each other."""
     documents = {**{name: other.to_dict() for name, other in others.items()}, "this plan": result.to_dict()}
     return _time_pictures.breakdown(documents, "", ax).axes
 
 
 def simulation(result: "Simulation", ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.axes.Axes":
-    """The critical path by kind of task."""
+    """Draws the critical path by kind of task."""
     ax = own_axes(ax)
     shares: Dict[str, float] = result.critical_path_share
     kinds = sorted((kind for kind, share in shares.items() if share > 0), key=lambda kind: -shares[kind])
@@ -65,7 +66,7 @@ def simulation(result: "Simulation", ax: Optional["matplotlib.axes.Axes"]) -> "m
 
 
 def _numeric_axis(result: "Sweep") -> str:
-    """The axis of numbers that has most values, the last of equals."""
+    """Name of the numeric axis with the most values, the last of equals. ValueError if no numeric axis varies."""
     counts: Dict[str, int] = {}
     for name in result.varying():
         values = {row[name] for row in result}
@@ -77,7 +78,7 @@ def _numeric_axis(result: "Sweep") -> str:
 
 
 def sweep(result: "Sweep", x: Optional[str], y: str, ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.axes.Axes":
-    """One column over another, a line for each combination of the other axes."""
+    """Draws one column over another, with a line for each combination of the other axes. ValueError for an unknown column."""
     over = x if x is not None else _numeric_axis(result)
     for name in (over, y):
         if name not in result.columns:
@@ -101,7 +102,7 @@ def sweep(result: "Sweep", x: Optional[str], y: str, ax: Optional["matplotlib.ax
 
 
 def sweep_picture(result: "Sweep", kind: str) -> "matplotlib.axes.Axes":
-    """A kind of picture of sweeps."""
+    """Draws a kind of picture of a sweep. ValueError for an unknown kind."""
     drawn = KINDS[kind].of_sweep if kind in KINDS else None
     if drawn is None:
         known = ", ".join(name for name, row in KINDS.items() if row.of_sweep is not None)
@@ -110,7 +111,7 @@ def sweep_picture(result: "Sweep", kind: str) -> "matplotlib.axes.Axes":
 
 
 def trace(result: "Trace", ax: Optional["matplotlib.axes.Axes"]) -> "matplotlib.axes.Axes":
-    """Where the time of each step went."""
+    """Draws the time of each step as computation, exposed communication and idle time."""
     ax = own_axes(ax)
     rows = [row for row in result.records() if row["step_s"] is not None]
     left = [0.0] * len(rows)

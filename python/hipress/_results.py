@@ -1,4 +1,4 @@
-"""What requests are answered with: the keys of `--json` as attributes."""
+"""Results of requests: the keys of `--json` as attributes."""
 
 import copy
 import html
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def duration(seconds: Optional[float]) -> str:
-    """"12.3 ms"; "unknown" of None."""
+    """Formats a duration with a fitting unit, such as "12.3 ms"; "unknown" for None."""
     if seconds is None:
         return "unknown"
     for unit, length in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
@@ -35,7 +35,7 @@ def _frame(rows: Any, **options: Any) -> "pandas.DataFrame":
 
 
 class Result:
-    """An answer: a document whose keys are attributes. docs/ says of each tool what the keys of its `--json` mean."""
+    """Answer to a request: a document whose keys are attributes. docs/ describes the keys of each tool's `--json`."""
 
     def __init__(self, document: Dict[str, Any]) -> None:
         self._document = document
@@ -61,7 +61,7 @@ class Result:
     __hash__ = None  # type: ignore[assignment]
 
     def to_dict(self) -> Dict[str, Any]:
-        """A copy of the document: what the tool prints with --json."""
+        """Copy of the document, which the tool prints with --json."""
         return copy.deepcopy(self._document)
 
     def _lines(self) -> Sequence[str]:
@@ -69,7 +69,7 @@ class Result:
 
 
 class Plan(Result):
-    """What plan() answers: the verdict, the predicted time, and those of baselines."""
+    """Result of plan(): the verdict, and the predicted times of the plan and the baselines."""
 
     verdict: str
     predicted_iteration_s: Optional[float]
@@ -80,15 +80,18 @@ class Plan(Result):
 
     def save_html(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the plan's report, as argument `report` of plan() does: one HTML file with the verdict, the predicted timeline
-        and the plan, which a browser opens without a network. ValueError for what has none: broadcasts, and schedules compared.
-        OSError where it cannot be written; then there is no half file."""
+        and the plan, which a browser opens without a network. ValueError for broadcasts and compared schedules, which have no
+        report. OSError if the file cannot be written; no partial file is left."""
         if self._page is None:
             raise ValueError("there is no report of broadcasts and of schedules that are compared: save one of a plan that averages "
                              "gradients under schedule ddp")
         write_whole(path, self._page)
 
     def _lines(self) -> Sequence[str]:
-        if "verdict" not in self._document:  # of a broadcast
+        if "sentence" in self._document:  # a comparison of numbers of hosts
+            return [self.sentence, *(f"{row['hosts']} hosts: {duration(row['iteration_s'])} a step, {row['units_per_s']:.4g} "
+                                     f"{self.unit}/s, efficiency {row['efficiency']:.0%}" for row in self.hosts)]
+        if "verdict" not in self._document:  # a broadcast
             return [f"broadcast by {self.topology}, codec {self.algorithm}, {self.chunks} chunks",
                     f"predicted {duration(self.predicted_s)}, {self.nodes} nodes"]
         lines = [self.verdict, f"{self.compressed} of {self.gradients} gradients compressed, by {self.topology}"]
@@ -98,8 +101,10 @@ class Plan(Result):
         return lines
 
     def records(self) -> List[Dict[str, Any]]:
-        """Iteration times with their 10th and 90th percentiles, a dictionary a plan: each baseline, and "this plan". Of a
-        broadcast: its choices."""
+        """Iteration times in seconds with their 10th and 90th percentiles, a dictionary for each baseline and for "this plan". For
+        a broadcast, a dictionary for each choice; for several numbers of hosts, one for each number."""
+        if "sentence" in self._document:
+            return [dict(row) for row in self.hosts]
         if "verdict" not in self._document:
             return [dict(choice) for choice in self.choices]
         rows = [{"plan": name, "iteration_s": time, "p10_s": self.baselines_p10[name], "p90_s": self.baselines_p90[name],
@@ -112,11 +117,11 @@ class Plan(Result):
         return _frame(self.records())
 
     def plot(self, ax: Optional["matplotlib.axes.Axes"] = None, kind: Optional[str] = None) -> "matplotlib.figure.Figure":
-        """Draws the times of records() with their intervals, or how busy computation is over bandwidths that are required, into
+        """Draws the times of records() with their intervals, or for required bandwidths the utilisation over the bandwidth, into
         `ax` or axes of their own, and returns their figure. ImportError without matplotlib.
 
-        kind  "break_even", of a plan with break_even: what compression is worth over the quantity that is varied, and where the
-              verdict turns. ValueError for another kind or plan"""
+        kind  "break_even", for a plan with break_even: draws the speed-up by compression over the varied quantity, and the values
+              at which the verdict turns. ValueError for another kind or plan"""
         from hipress import _plots
 
         if kind not in (None, "break_even"):
@@ -125,14 +130,14 @@ class Plan(Result):
 
 
 class Simulation(Result):
-    """What simulate() answers: times with their intervals, where they go, how busy everything is."""
+    """Result of simulate(): times with their intervals, their parts, and the utilisation of resources."""
 
     iteration_s: float
     compute_s: float
     exposed_communication_s: float
     synchronisation_s: float
 
-    #: What has an interval.
+    #: Times that have an interval.
     TIMES = ("iteration", "synchronisation", "compute", "exposed_communication")
 
     def _lines(self) -> Sequence[str]:
@@ -142,23 +147,23 @@ class Simulation(Result):
         return [*times, self.machines]
 
     def records(self) -> List[Dict[str, Any]]:
-        """Times with their 10th and 90th percentiles, a dictionary each."""
+        """Times in seconds with their 10th and 90th percentiles, a dictionary each."""
         said = self._document
         return [{"time": name, "s": said[name + "_s"], "p10_s": said[name + "_s_p10"], "p90_s": said[name + "_s_p90"]}
                 for name in self.TIMES]
 
     def to_frame(self, key: Optional[str] = None) -> "pandas.DataFrame":
-        """records() as a pandas frame; with a key, the list of that name, such as "critical_path" or "links". ImportError without
+        """Pandas frame of records(); with a key, of the list of that name, such as "critical_path" or "links". ImportError without
         pandas."""
         return _frame(self.records() if key is None else getattr(self, key))
 
     def plot(self, ax: Optional["matplotlib.axes.Axes"] = None,
              beside: Optional[Mapping[str, "Simulation"]] = None) -> "matplotlib.figure.Figure":
-        """Draws what the critical path consists of, by kind of task, into `ax` or axes of their own, and returns their figure.
-        ImportError without matplotlib.
+        """Draws the critical path by kind of task into `ax` or axes of their own, and returns their figure. ImportError without
+        matplotlib.
 
-        beside  simulations of other plans on the same machines by name, among them "ddp" and "ddp_fp16": draws where the
-                iterations go instead, as computation, what codecs and transfers slow it by, and exposed communication. ValueError
+        beside  simulations of other plans on the same machines by name, among them "ddp" and "ddp_fp16": draws the parts of each
+                iteration instead: computation, its slowdown by codecs and by transfers, and exposed communication. ValueError
                 without these two"""
         from hipress import _plots
 
@@ -166,7 +171,7 @@ class Simulation(Result):
 
 
 class Sweep(Result):
-    """What sweep() answers: `columns`, and `rows` of values in their order. Iterating gives a dictionary a row."""
+    """Result of sweep(): `columns`, and `rows` of values in their order. Iteration yields a dictionary for each row."""
 
     columns: List[str]
     axes: List[str]
@@ -185,32 +190,34 @@ class Sweep(Result):
         return (dict(zip(self.columns, row)) for row in self.rows)
 
     def records(self) -> List[Dict[str, Any]]:
-        """The rows as dictionaries."""
+        """Rows as dictionaries."""
         return list(self)
 
     def varying(self) -> List[str]:
-        """The columns of axes that have several values."""
+        """Names of the axes that have several values."""
         return [name for place, name in enumerate(self.columns)
                 if name in self.axes and len({row[place] for row in self.rows}) > 1]
 
     def to_frame(self) -> "pandas.DataFrame":
-        """The rows as a pandas frame. ImportError without pandas."""
+        """Pandas frame of the rows. ImportError without pandas."""
         return _frame(self.rows, columns=self.columns)
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes the rows, with what they were made of: CSV, after the lines of a head that begin with #, or where the name ends
-        in .parquet a table whose metadata have it as "hipress". ValueError for other endings, ImportError where pyarrow is needed
-        and not there."""
+        """Writes the rows with their provenance. A name that ends in .csv selects CSV, with the provenance in lines that begin with
+        #; one that ends in .parquet a Parquet table, with the provenance in its metadata as "hipress". ValueError for another
+        ending, ImportError for Parquet without pyarrow, OSError if the file cannot be written."""
         _tables.save(os.fspath(path), self.columns, self.rows, self.provenance)
 
     def plot(self, x: Optional[str] = None, y: str = "iteration_s",
              ax: Optional["matplotlib.axes.Axes"] = None, kind: Optional[str] = None) -> "matplotlib.figure.Figure":
         """Draws column `y` over column `x`, a line for each combination of the other axes, into `ax` or axes of their own, and
-        returns their figure. x: the axis of numbers that has most values, the last of equals. ImportError without matplotlib.
+        returns their figure. ImportError without matplotlib.
 
-        kind  a picture of the whole sweep instead, whose plans must have `ddp` and `ddp_fp16` among them: "speedup" over both, by
-              bandwidth and nodes, with the break-even; "efficiency" of scaling over nodes; "breakdown" of iterations, a panel for
-              each point. ValueError for what cannot be drawn"""
+        x     column; None: the numeric axis with the most values, the last of equals
+        kind  picture of the whole sweep instead, for sweeps with the plans `ddp` and `ddp_fp16`: "speedup" over both, by bandwidth
+              and nodes, with the break-even; "efficiency" of scaling over nodes; "breakdown" of iterations, a panel for each point
+
+        ValueError for unknown columns and kinds, and for sweeps that cannot be drawn."""
         from hipress import _plots
 
         if kind is None:
@@ -221,7 +228,7 @@ class Sweep(Result):
 
 
 class Replay(Result):
-    """What replay() answers: measured times beside predicted ones. Ranks other than 0 of a job have no prediction."""
+    """Result of replay(): measured times beside predicted ones. Ranks other than 0 of a job have no prediction."""
 
     verified: bool
     measured_iteration_s: Dict[str, float]
@@ -237,7 +244,7 @@ class Replay(Result):
         return [*lines, "verified" if self.verified else "not verified", *self.notes]
 
     def records(self) -> List[Dict[str, Any]]:
-        """Tasks by kind, predicted and measured, a dictionary each; none without a prediction."""
+        """Times of tasks by kind, predicted and measured, a dictionary each; empty without a prediction."""
         return [dict(kind) for kind in self.kinds]
 
     def to_frame(self) -> "pandas.DataFrame":
@@ -246,7 +253,7 @@ class Replay(Result):
 
 
 class Profile(Result):
-    """What profile() answers: the rates of codecs and links that were measured."""
+    """Result of profile(): the measured rates of codecs and links."""
 
     hardware: str
     codecs: Dict[str, Dict[str, Any]]
@@ -257,7 +264,7 @@ class Profile(Result):
         return [self.hardware, *rates, f"one flow {8 * self.link['bandwidth_Bps'] / 1e9:.2f} Gbit/s", *self.notes]
 
     def records(self) -> List[Dict[str, Any]]:
-        """The codecs, a dictionary each."""
+        """Codecs, a dictionary each."""
         return [{"codec": name, **costs} for name, costs in self.codecs.items()]
 
     def to_frame(self) -> "pandas.DataFrame":
@@ -266,7 +273,7 @@ class Profile(Result):
 
 
 class Trace(Result):
-    """What import_trace() answers: the steps of a trace, and where their time went."""
+    """Result of import_trace(): the steps of a trace, and the parts of their times."""
 
     steps: List[Dict[str, Any]]
     diagnostics: List[str]
@@ -282,7 +289,7 @@ class Trace(Result):
         return [*lines, *(f"not told: {sentence}" for sentence in self.not_told)]
 
     def records(self) -> List[Dict[str, Any]]:
-        """The steps, a dictionary each."""
+        """Steps, a dictionary each."""
         return [dict(step) for step in self.steps]
 
     def to_frame(self) -> "pandas.DataFrame":

@@ -1,4 +1,4 @@
-"""Schedules of local updates: which part of a model the ranks average, and at the end of which step."""
+"""Schedules of local updates: the fragment of a model that ranks average at the end of each step."""
 
 import dataclasses
 import re
@@ -7,7 +7,7 @@ from typing import Dict, List, Optional, Sequence, Tuple
 from hipress._engine import InvalidRequest
 
 PATTERNS = ("strided", "sequential")
-#: The parameters of "local(…)", as refusals list them.
+#: Parameters of "local(…)", as error messages list them.
 _PARAMETERS = ("steps, a whole number, from 1 (default 100); fragments, a whole number, from 1 (default 1); every, a whole number, "
                "from 1 (default steps / fragments, rounded down, at least 1); pattern, strided or sequential (default strided); "
                "overlap, a whole number, from 0 to steps - 1 (default 0)")
@@ -16,13 +16,13 @@ _LEAST = {"steps": 1, "fragments": 1, "every": 1, "overlap": 0}
 
 @dataclasses.dataclass(frozen=True)
 class LocalSchedule:
-    """Every rank trains on its own; in each *period*, each *fragment* of the model is averaged once.
+    """Schedule of local updates. Every rank trains alone; in each *period*, each *fragment* of the model is averaged once.
 
-    steps      H: a fragment is averaged once in so many, and in more only where fragments · every is more
-    fragments  P: parts of the model, each of some of its layers
-    every      E: steps between the end of one fragment's turn and that of the next
-    pattern    strided: fragment p has the layers p, p + P, p + 2P …; sequential: blocks of layers that follow one another
-    overlap    T: steps that go on while a fragment is on its way; 0: none"""
+    steps      H: steps between two averages of a fragment, unless fragments · every is larger
+    fragments  P: number of parts of the model, each of which has some of its layers
+    every      E: steps from one fragment's turn to the next fragment's
+    pattern    strided: fragment p has the layers p, p + P, p + 2P …; sequential: blocks of consecutive layers
+    overlap    T: steps that training continues while a fragment is being averaged; 0: it waits for the mean"""
 
     steps: int
     fragments: int
@@ -40,22 +40,22 @@ class LocalSchedule:
         return max(self.steps, self.fragments * self.every)
 
     def due(self, step: int) -> Optional[int]:
-        """The fragment whose turn is at the end of a step, counted from 1; None: no fragment's."""
+        """Fragment whose turn is at the end of a step; steps count from 1. None if no fragment's is."""
         turns, rest = divmod((step - 1) % self.period + 1, self.every)
         return turns - 1 if rest == 0 and turns <= self.fragments else None
 
     def last_turn(self, fragment: int, step: int) -> int:
-        """The last step, up to this one, at the end of which the fragment had its turn; 0: it had none."""
+        """Last step, up to and including this one, at whose end the fragment had its turn; 0 if it had none."""
         first = (fragment + 1) * self.every
         return step - (step - first) % self.period if step >= first else 0
 
     def turns_before(self, step: int) -> int:
-        """How many fragments have had their turn at the end of a step, since its period began; at the end of a period, none."""
+        """Number of fragments that have had their turn by the end of a step in its period; 0 at the end of a period."""
         return min(step % self.period // self.every, self.fragments)
 
     def fragments_of(self, names: Sequence[str]) -> List[List[str]]:
-        """The names of each fragment's parameters. `names` are all, in the order of the model. InvalidRequest for more fragments
-        than layers."""
+        """Names of each fragment's parameters. `names` are those of all parameters, in the order of the model. InvalidRequest for
+        more fragments than layers."""
         layers = layers_of(names)
         if self.fragments > len(layers):
             raise InvalidRequest(f"schedule '{self}': the model has {len(layers)} layers, and a fragment has at least one: take "
@@ -69,8 +69,8 @@ class LocalSchedule:
 
 
 def layers_of(names: Sequence[str]) -> List[List[str]]:
-    """The parameters of each layer, in the order of the model. A *layer* is what a name says up to its first number that something
-    follows, such as `blocks.3` of `blocks.3.attention.weight`; a parameter without one is a layer of its own."""
+    """Names of each layer's parameters, in the order of the model. A *layer* is the part of a name up to its first number that is
+    not at the end, such as `blocks.3` of `blocks.3.attention.weight`; a parameter without such a number is a layer of its own."""
     layers: Dict[str, List[str]] = {}
     for name in names:
         parts = name.split(".")
@@ -80,8 +80,8 @@ def layers_of(names: Sequence[str]) -> List[List[str]]:
 
 
 def parse_schedule(text: str) -> LocalSchedule:
-    """What "local(steps=100, fragments=4, every=25, pattern=strided, overlap=1)" says; what is left out has its default.
-    InvalidRequest for what is none."""
+    """Parses a schedule such as "local(steps=100, fragments=4, every=25, pattern=strided, overlap=1)"; parameters that are left out
+    have their defaults. InvalidRequest for any other text."""
     found = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
     if found is None or found[1] != "local":
         raise InvalidRequest(f"schedule '{text}' is none: give local(steps=100, fragments=4, overlap=1); parameters of local: "

@@ -1,4 +1,4 @@
-"""Runs a training script and captures what it trains, in this process and in those that it starts with multiprocessing."""
+"""Runs a training script and captures its models, in this process and in those that it starts with multiprocessing."""
 
 import contextlib
 import functools
@@ -11,9 +11,9 @@ import tempfile
 import types
 import weakref
 
-#: A process's Script. A forked child has its parent's.
+#: Script of this process. A forked child begins with its parent's.
 _current = None
-#: Calls of one module after which others are not looked for, where no optimizer says that a step is over.
+#: Calls of one module after which the search for modules ends, if no optimizer marks the end of a step.
 _LOOKED_FOR = 16
 
 
@@ -22,16 +22,16 @@ def _say(text: str) -> None:
 
 
 class _Candidate:
-    """A module that the script trains as one: one that it called, or the smallest that has all parameters of its optimizers."""
+    """Module that the script trains as a whole: one that it called, or the smallest that has all parameters of its optimizers."""
 
     def __init__(self, module, capture):
         self.module, self.capture = module, capture
         self.called_variable = self.variable = _variable_of(module)
         self.calls = 0
-        self.wanted = {}  # by id: parameters that its optimizers have, or that got a gradient with its own, and their variables
-        self.found = []  # of those, what got a gradient in the last backward pass and is not sought yet
-        self.passes_with = {}  # other candidates that had backward passes with its own, and how many
-        self.refused = ""  # why it is not of the whole
+        self.wanted = {}  # parameters that its optimizers have, or that got a gradient with its own, and their variables, by id
+        self.found = []  # parameters that got a gradient in the last backward pass and are not yet in `wanted`
+        self.passes_with = {}  # number of shared backward passes, by other candidate
+        self.refused = ""  # reason why it does not cover all wanted parameters
 
     @property
     def names(self) -> set:
@@ -46,12 +46,12 @@ class _Candidate:
         return {id(parameter) for parameter in self.capture.parameters.values()}
 
     def missing(self) -> list:
-        """Wanted parameters that it does not have, and their variables."""
+        """Wanted parameters that it lacks, and their variables."""
         own = self.parameters()
         return [one for number, one in self.wanted.items() if number not in own]
 
     def want(self, parameters: list) -> None:
-        """Becomes the smallest module that has these parameters, too."""
+        """Grows to the smallest module that also has these parameters."""
         from hipress import _trained
         from hipress._capture import unwrapped
 
@@ -63,23 +63,24 @@ class _Candidate:
         try:
             self.capture.widen(whole)
             self.variable = _variable_of(whole)
-        except ValueError as error:  # of a type that models do not have
+        except ValueError as error:  # a parameter's type is not one of models
             self.refused = f": {error}"
 
     def is_trained_with(self, other, passes: int) -> bool:
-        """True if both have a loss together: all of their passes, `passes`, were of both, and optimizers stepped both."""
+        """True if the two share a loss: all backward passes of both, `passes` in number, were shared, and optimizers stepped
+        both."""
         both = (self.capture, other.capture)
         return all(one.backward_passes == passes and one.optimizers and one.seen_steps for one in both)
 
     def is_together(self) -> str:
-        """The purpose of a model of several modules; empty for one module."""
+        """Sentence about the use of a model of several modules; empty for one module."""
         from hipress._trained import Together
 
         return (f"It is of {self.capture.name}, which are trained as one: a plan of it is for a DistributedDataParallel of one "
                 "module that has them") if isinstance(self.capture.model, Together) else ""
 
     def lacks(self) -> str:
-        """The parameters that its optimizers also train; empty if there are none."""
+        """Sentence about parameters that its optimizers also train but it lacks; empty if there are none."""
         from hipress import _trained
 
         missing = self.missing()
@@ -90,11 +91,11 @@ class _Candidate:
 
 
 class _NoSuchModule(ValueError):
-    """The module that was asked for is none of those trained."""
+    """Error: the requested module is not a trained one."""
 
 
 class Script:
-    """What a script trains: modules that it calls itself, in training mode, and the optimizers that hold their parameters."""
+    """Trained models of a script: modules that it calls itself, in training mode, and the optimizers that hold their parameters."""
 
     def __init__(self, settings: dict):
         self.settings = settings
@@ -102,14 +103,14 @@ class Script:
         self.forget()
 
     def forget(self) -> None:
-        """What was seen so far is another process's."""
+        """Drops all candidates and optimizers, which belong to the parent process."""
         for candidate in getattr(self, "candidates", []):
             candidate.capture.stop()
         self.optimizers = []
         self.candidates, self.refused = [], []
-        self.rank = None  # of the last model that was found
-        self.written = None  # the candidate whose model file was written before the script's end
-        self.claimed = False  # this process writes
+        self.rank = None  # rank of this process, as of the last model that was found
+        self.written = None  # candidate whose model file was written before the script's end
+        self.claimed = False  # true if this process writes the file
         self.seen = weakref.WeakSet()
         if self.handle is not None:
             self.handle.remove()
@@ -151,7 +152,7 @@ class Script:
         self._look()
 
     def _compile_seen(self, compile_it):
-        """torch.compile, of which functions have their modules watched before they are compiled. The hooks break their graphs."""
+        """Wraps torch.compile, to watch the modules of a function before it is compiled. The hooks break the function's graph."""
         import torch
 
         @functools.wraps(compile_it)
@@ -220,14 +221,14 @@ class Script:
         self.candidates.append(candidate)
 
     def _held(self) -> list:
-        """Optimizers, and the parameters of each."""
+        """Optimizers that are alive, with the parameters of each."""
         from hipress._trained import held_by
 
         alive = [optimizer for reference in self.optimizers if (optimizer := reference()) is not None]
         return [(optimizer, held_by([optimizer])) for optimizer in alive]
 
     def _on_pass(self, candidate) -> None:
-        """Notes parameters with gradients that optimizers hold and no called module has. Counts the passes shared with other
+        """Records parameters with gradients that optimizers hold and no called module has. Counts the passes shared with other
         candidates."""
         if self.looking:
             owned = set().union(*(one.parameters() for one in self.candidates))
@@ -237,7 +238,7 @@ class Script:
                     candidate.passes_with[other] = candidate.passes_with.get(other, 0) + 1
 
     def _watch_optimizers(self) -> None:
-        """Gives candidates the optimizers that hold their parameters, and grows them to all that these train."""
+        """Gives candidates the optimizers that hold their parameters, and grows them to all parameters of these optimizers."""
         for candidate in self.candidates:
             candidate.want(candidate.found)
             candidate.found = []
@@ -255,7 +256,7 @@ class Script:
         self._merge()
 
     def _merge(self) -> None:
-        """Removes candidates that share an optimizer with another and have no parameters of their own: they are parts of it."""
+        """Removes candidates that are parts of another: they share an optimizer with it and have no parameters of their own."""
         for part in reversed(list(self.candidates)):
             for whole in self.candidates:
                 if whole is not part and part.parameters() <= whole.parameters() and \
@@ -267,7 +268,7 @@ class Script:
                     break
 
     def _count(self, module) -> None:
-        """Ends the search for modules: hooks of all modules take time."""
+        """Counts a call of a module. Ends the search for modules after enough calls, since hooks of all modules take time."""
         for candidate in self.candidates:
             if any(called is module for called in candidate.capture.called):
                 candidate.calls += 1
@@ -283,14 +284,14 @@ class Script:
         self.handle.remove()
 
     def trained(self) -> list:
-        """Candidates with backward passes, whose parameters are not all another's too."""
+        """Candidates with backward passes, except those whose parameters are a part of another's."""
         ran = [candidate for candidate in self.candidates if candidate.capture.backward_passes]
         return [candidate for candidate in ran
                 if not any(other is not candidate and candidate.parameters() < other.parameters() for other in ran)]
 
     def finish(self) -> str:
-        """Writes the model file. Returns "written", "part" (of the model was written), "failed", "wrong" (request), "nothing" (was
-        trained), or "other" (rank writes)."""
+        """Writes the model file. Returns "written", "part" (a part of the model was written), "failed", "wrong" (the request names
+        no trained module), "nothing" (no model was trained) or "other" (another process writes)."""
         for candidate in self.candidates:
             candidate.capture.stop()
         self._end_search()
@@ -309,19 +310,19 @@ class Script:
         return "part" if chosen.lacks() else "written"
 
     def _write_early(self) -> None:
-        """Writes the model file as soon as the requested steps of every trained model were measured, so that a script which is ended
-        afterwards keeps its capture. If it cannot be written, finish() says why."""
+        """Writes the model file once the requested steps of every trained model are measured, so that a script which is killed
+        afterwards keeps its capture. If it cannot be written, finish() reports the error."""
         trained = self.trained()
         if self.rank != 0 or not trained or not all(candidate.capture.is_complete for candidate in trained):
             return
-        self._end_search()  # what is measured now calls modules of its own
+        self._end_search()  # text() measures by modules of its own
         try:
             chosen = self._chosen(trained)
             text = chosen.capture.text()
         except ValueError:
             return
         if self._claim():
-            with contextlib.suppress(OSError):  # which the end says, unless it can be written then
+            with contextlib.suppress(OSError):  # finish() tries again, and reports the error
                 self._write(chosen, text, trained)
                 self.written = chosen
 
@@ -337,7 +338,8 @@ class Script:
         _say(". ".join(said))
 
     def _claim(self) -> bool:
-        """Of processes that are no ranks of a group, the first that ends writes."""
+        """Claims the file for this process. Returns true for the first that claims it: processes without a group all have rank
+        0."""
         with contextlib.suppress(FileExistsError):
             if not self.claimed:
                 os.close(os.open(os.path.join(self.settings["reports"], "claimed"), os.O_CREAT | os.O_EXCL))
@@ -364,7 +366,7 @@ class Script:
 
 
 class Child:
-    """A process's function, whose training is captured as the script's."""
+    """Function of a child process whose training is captured, too."""
 
     def __init__(self, function, settings: dict):
         self.function, self.settings = function, settings
@@ -384,7 +386,7 @@ class Child:
 
 
 def execute(name: str, arguments: list, is_module: bool) -> None:
-    """Runs a script, or the module of that name, as python does. SystemExit if it ends with an exit status other than 0."""
+    """Runs a script, or the module of that name, as python does. SystemExit if its exit status is not 0."""
     sys.argv = [name, *arguments]
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.realpath(name))
@@ -399,7 +401,8 @@ def execute(name: str, arguments: list, is_module: bool) -> None:
 
 
 def run(name: str, arguments: list, is_module: bool, settings: dict) -> int:
-    """Captures what a script, or the module of that name, trains; the exit status."""
+    """Captures the model that a script, or the module of that name, trains. Returns the exit status: 0 if the model was written, 2
+    for a wrong request, 1 for any other failure."""
     with tempfile.TemporaryDirectory(prefix="hipress-capture-") as reports:
         script = Script({**settings, "reports": reports})
         script.install()
@@ -415,19 +418,19 @@ def run(name: str, arguments: list, is_module: bool, settings: dict) -> int:
     return 1
 
 
-#: How deep functions that functions call are looked into for modules.
+#: Depth of nested calls to which functions are searched for modules.
 _CALLS = 4
 
 
 def _modules_of(function, arguments, depth: int = _CALLS):
-    """The modules that a function has in its arguments, its closure, the globals that it names, or the object of which it is a
-    method; also those of the functions that it calls so."""
+    """Yields the modules in a function's arguments, its closure, the globals that it names and the object of which it is a method,
+    and those of the functions in the same places."""
     import torch
 
     code = getattr(function, "__code__", None)
     cells = []
     for cell in getattr(function, "__closure__", None) or ():
-        with contextlib.suppress(ValueError):  # nothing was put into it yet
+        with contextlib.suppress(ValueError):  # the cell is still empty
             cells.append(cell.cell_contents)
     names = getattr(function, "__globals__", {})
     held = [names[name] for name in code.co_names if name in names] if code else []
@@ -446,7 +449,7 @@ def _is_compiling() -> bool:
 
 
 def rank() -> int:
-    """Of the process group, or else as launchers say."""
+    """Rank in the process group; without one, the launcher's RANK, or 0."""
     import torch.distributed as dist
 
     if dist.is_available() and dist.is_initialized():
@@ -459,7 +462,7 @@ def _nothing(_text: str) -> None:
 
 
 def _variable_of(value):
-    """The calling code's name for a module or parameter; None if it has none."""
+    """Name of a module or parameter in the calling code; None if it has none."""
     frame = sys._getframe(1)
     while frame is not None:
         if not frame.f_globals.get("__name__", "").startswith(("torch.", "hipress.")):

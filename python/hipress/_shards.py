@@ -1,4 +1,4 @@
-"""Collectives of shards: a process group's own, on encoded messages."""
+"""Collectives of shards: those of a process group, on encoded messages."""
 
 import contextlib
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
@@ -11,47 +11,48 @@ from hipress import _states
 from hipress._codec import TYPES, Codec, Draws, aligned
 from hipress._engine import Error, InvalidRequest
 
-#: Roles of encoders, as in task graphs: of a rank's own gradient, of a partial sum, of what is gathered.
+#: Roles of encoders, as in task graphs: for a rank's own gradient, for a partial sum, and for a gathered shard.
 _OWN, _PARTIAL, _GATHERED = range(3)
 
 
 class Unit:
-    """What travels as one: the parameters of a parameter group, and how they are gathered and reduced (None: as PyTorch does)."""
+    """Parameters of a parameter group, which are sent as one message, with the algorithms of their gather and reduction (None: raw,
+    by PyTorch)."""
 
     def __init__(self, number: int, name: str, parameters: List[Tuple[str, int]]) -> None:
         self.number, self.name, self.parameters = number, name, parameters
         self.gather: Optional[str] = None
         self.reduction: Optional[str] = None
-        self.gathers = self.reductions = 0  #: that were encoded so far
-        self.reduced: Optional[int] = None  #: elements of a reduction of all that are trained; None: every reduction has them
-        self.missing: List[str] = []  #: trained parameters without a gradient in this step, where this torch tells
+        self.gathers = self.reductions = 0  #: numbers of encoded gathers and reductions so far
+        self.reduced: Optional[int] = None  #: elements of a reduction of all trained parameters; None: every reduction has all
+        self.missing: List[str] = []  #: trained parameters without a gradient in this step, if this torch reports them
 
     def described(self) -> List[Any]:
-        """What ranks, and states, must have in common."""
+        """Description that must be the same on all ranks and in states."""
         return [self.name, [list(parameter) for parameter in self.parameters], self.gather, self.reduction]
 
 
 class Messages:
-    """What the collectives of all units of a job share: codecs, random draws, the process groups of an exchange in two steps, and
-    the failure, if there was one. `shard` is the number of ranks that hold all shards together."""
+    """State that the collectives of all units of a job share: codecs, the seed of random draws, the process groups of an exchange
+    in two steps, and the failure, if any. `shard` is the number of ranks that hold all shards together."""
 
     def __init__(self, seed: int, shard: int) -> None:
         self.seed, self.shard = seed, shard
         self._codecs: Dict[str, Codec] = {}
         self.node = dist.get_rank()
         self.failure: Optional[Error] = None
-        self.within: Any = None  #: neighbours that exchange first; None: all ranks of a group exchange at once
-        self.between: Any = None  #: those that exchange what these have added
+        self.within: Any = None  #: group of neighbours that exchange first; None: all ranks of a group exchange at once
+        self.between: Any = None  #: group that then exchanges the neighbours' sums
 
     def codec(self, algorithm: str) -> Codec:
-        """The codec of an algorithm, one for all units."""
+        """Returns the codec of an algorithm, one for all units."""
         if algorithm not in self._codecs:
             self._codecs[algorithm] = Codec(algorithm, self.seed)
         return self._codecs[algorithm]
 
     def restore(self, states: Mapping[str, torch.Tensor]) -> None:
-        """Goes on from what Codec.saved() of all codecs returned, by algorithm. InvalidRequest unless these are states of the
-        codecs that are in use; nothing has changed then."""
+        """Restores the states that Codec.saved() returned, by algorithm. InvalidRequest unless they are states of the codecs in
+        use; an error changes nothing."""
         if states.keys() != self._codecs.keys():
             _states.refuse(f"the state is of the algorithms {sorted(map(str, states))}, and here are {sorted(self._codecs)}")
         restored = {algorithm: Codec(algorithm, self.seed) for algorithm in states}
@@ -61,12 +62,12 @@ class Messages:
 
     @property
     def codecs(self) -> Dict[str, Codec]:
-        """Those that are in use, by algorithm."""
+        """Codecs in use, by algorithm."""
         return self._codecs
 
     @contextlib.contextmanager
     def ending(self) -> Iterator[None]:
-        """Keeps the first that is raised within as the failure, which every later call raises again."""
+        """Keeps the first exception within the block as the failure, which every later call raises again."""
         if self.failure is not None:
             raise self.failure
         try:
@@ -76,7 +77,8 @@ class Messages:
             raise
 
     def encode(self, algorithm: str, values: torch.Tensor, parts: int, draws: Draws, keep: bool) -> Tuple[torch.Tensor, List[int]]:
-        """Messages of equal parts of the values, as rows of bytes on the host, and the bytes that each takes."""
+        """Encodes equal parts of the values. Returns a tensor on the host, of shape (parts, bytes), with a message in each row, and
+        the messages' sizes in bytes."""
         _require_type(values)
         codec = self.codec(algorithm)
         slots = torch.empty((parts, aligned(codec.size(values.numel() // parts))), dtype=torch.uint8)
@@ -91,7 +93,8 @@ def _require_type(values: torch.Tensor) -> None:
 
 @contextlib.contextmanager
 def _on_host(output: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Where the values are written that it shall have: itself, or memory of the host, from which it is copied."""
+    """Yields a contiguous tensor on the host to write the output's values to: the output itself, or one that is then copied to
+    it."""
     if output.device.type == "cpu" and output.is_contiguous():
         yield output
         return
@@ -101,7 +104,7 @@ def _on_host(output: torch.Tensor) -> Iterator[torch.Tensor]:
 
 
 class DecodingWork(Work):
-    """A collective under way, what it sends, and what is done when it has ended."""
+    """Collective in progress, with the tensor that it sends and a function to call at its end."""
 
     def __init__(self, messages: Messages, work: Any, sent: torch.Tensor, then: Callable[[], None]) -> None:
         super().__init__()
@@ -109,7 +112,7 @@ class DecodingWork(Work):
         self._then: Optional[Callable[[], None]] = then
 
     def wait(self, *timeout: Any) -> bool:
-        """Returns when the output is there."""
+        """Waits until the output is complete."""
         with self._messages.ending():
             ended = bool(self._work.wait(*timeout))
             if self._then is not None:
@@ -119,13 +122,13 @@ class DecodingWork(Work):
 
 
 class _Collective:
-    """In place of a module's own collective, which is asked for memory, and for what goes raw."""
+    """Replacement of a module's own collective. It uses the module's own to allocate memory and for raw messages."""
 
     def __init__(self, messages: Messages, unit: Unit, plain: Any) -> None:
         self._messages, self._unit, self.plain = messages, unit, plain
 
     def allocate(self, *size: Any, **named: Any) -> torch.Tensor:
-        """As the module's own."""
+        """Allocates by the module's own collective."""
         found: torch.Tensor = self.plain.allocate(*size, **named)
         return found
 
@@ -135,7 +138,7 @@ class Gather(_Collective):
 
     def __call__(self, output_tensor: torch.Tensor, input_tensor: torch.Tensor, group: Any, async_op: bool = False) -> Any:
         algorithm = self._unit.gather
-        # What neighbours keep between forward and backward was decoded before.
+        # A second gather, among neighbours that keep parts between forward and backward, is of decoded values.
         again = group.size() != self._messages.shard
         half = self._messages.codec(algorithm).half if algorithm is not None else None
         if algorithm is None or input_tensor.dtype == half or (again and half is None):
@@ -178,7 +181,7 @@ class Gather(_Collective):
 
 
 class Reduction(_Collective):
-    """Reduces a unit's gradients to shards: an encoded message to each rank, which adds in fp32."""
+    """Reduce-scatters a unit's gradients: sends an encoded message to each rank, which adds in fp32."""
 
     def __call__(self, output_tensor: torch.Tensor, input_tensor: torch.Tensor, group: Any, op: Any, async_op: bool = False) -> Any:
         algorithm = self._unit.reduction
@@ -195,7 +198,7 @@ class Reduction(_Collective):
 
     @staticmethod
     def _cast(output: torch.Tensor, gradient: torch.Tensor, group: Any, half: torch.dtype, divisor: float) -> None:
-        """Divided before it is added, so that sums stay in range."""
+        """Reduces in half precision. Values are divided before they are added, so that sums stay in range."""
         mean = torch.empty(output.shape, dtype=half, device=output.device)
         dist.reduce_scatter_tensor(mean, gradient.div(divisor).to(half), op=dist.ReduceOp.SUM, group=group)
         output.copy_(mean)
@@ -206,7 +209,8 @@ class Reduction(_Collective):
         self._unit.reductions += 1
         if messages.within is None:
             return self._exchange(algorithm, output, gradient, group, divisor, _OWN, step)
-        # A neighbour adds what is for its namesakes of all other neighbourhoods, and then sends each of these its own.
+        # Neighbours first add the shards of all ranks with the same place in their neighbourhoods; then each sends the sums to
+        # these.
         size, shard = messages.within.size(), output.numel()
         ordered = gradient.view(-1, size, shard).transpose(0, 1).reshape(-1)
         partial = torch.empty(gradient.numel() // size, dtype=torch.float32, device=output.device)
@@ -214,7 +218,8 @@ class Reduction(_Collective):
         return self._exchange(algorithm, output, partial, messages.between, divisor, _PARTIAL, step)
 
     def _require_all(self, algorithm: str, gradient: torch.Tensor) -> None:
-        """Residuals lie where their gradients do, which move where a parameter has none."""
+        """Raises InvalidRequest if a parameter without a gradient has moved the others in the message: residuals do not move with
+        them."""
         whole = self._unit.reduced
         if whole is None or gradient.numel() == whole or not self._messages.codec(algorithm).keeps:
             return
@@ -226,7 +231,8 @@ class Reduction(_Collective):
 
     def _exchange(self, algorithm: str, output: torch.Tensor, gradient: torch.Tensor, group: Any, divisor: float, role: int,
                   step: int) -> None:
-        """Sends each rank of the group its part of the gradient, and leaves the sum of what arrives, divided."""
+        """Sends each rank of the group its part of the gradient, and writes the sum of the parts that arrive, divided by the
+        divisor, to the output."""
         messages, ranks = self._messages, group.size()
         codec = messages.codec(algorithm)
         draws = Draws(self._unit.number, messages.node, role, step)
@@ -237,21 +243,21 @@ class Reduction(_Collective):
 
 
 def _named(names: List[str]) -> str:
-    """The first of the names and the number of the others; "some" for none."""
+    """Formats the first name and the number of the others; "some" without names."""
     if not names:
         return "some"
     return f"'{names[0]}'" + (f" and {len(names) - 1} more" if names[1:] else "")
 
 
 def _all_lengths(length: int, device: torch.device, group: Any) -> List[int]:
-    """Of every rank's message."""
+    """Length of every rank's message in bytes, by rank."""
     found = torch.empty(group.size(), dtype=torch.int64, device=device)
     dist.all_gather_into_tensor(found, torch.tensor([length], device=device), group=group)
     return [int(one) for one in found.tolist()]
 
 
 def _exchanged(slots: torch.Tensor, sizes: List[int], device: torch.device, group: Any, varies: bool) -> List[torch.Tensor]:
-    """Row r of bytes goes to rank r of the group; what arrives by rank."""
+    """Sends row r of bytes to rank r of the group. Returns the messages that arrive, by rank."""
     if not varies:
         arrived = torch.empty(slots.shape, dtype=torch.uint8, device=device)
         dist.all_to_all_single(arrived, slots.to(device), group=group)
@@ -267,12 +273,13 @@ def _exchanged(slots: torch.Tensor, sizes: List[int], device: torch.device, grou
 
 
 def _divisor_of(op: Any, ranks: int) -> float:
-    """By what a sum is divided: FSDP asks for means, sums, and sums of products with a factor (set_gradient_divide_factor)."""
+    """Divisor of a sum. FSDP requests means, sums, and sums of products with a factor (set_gradient_divide_factor). InvalidRequest
+    for any other operation."""
     if op == dist.ReduceOp.AVG:
         return float(ranks)
     if op == dist.ReduceOp.SUM:
         return 1.0
-    state = op.__getstate__() if isinstance(op, dist.ReduceOp) else None  # of a sum of products: that, and the factor
+    state = op.__getstate__() if isinstance(op, dist.ReduceOp) else None  # operation and factor, for a sum of products
     if isinstance(state, tuple) and state[0] == dist.ReduceOp.PREMUL_SUM and state[1] is not None:
         return 1.0 / float(state[1])
     raise InvalidRequest(f"gradients are reduced by {op}, and a plan averages or sums: leave it to fully_shard()")

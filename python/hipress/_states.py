@@ -1,4 +1,4 @@
-"""Checks of states before anything of them is loaded: a checkpoint may have changed what state_dict() returned."""
+"""Checks of states before any part of them is loaded: a checkpoint may have changed what state_dict() returned."""
 
 import collections.abc
 import contextlib
@@ -17,7 +17,7 @@ _REMEDY = "load what its state_dict() returned on this rank, or nothing, and beg
 
 
 def saved(save: Callable[[str], object]) -> torch.Tensor:
-    """The bytes that the library writes to a file."""
+    """Returns the bytes that the library writes to a file, as a tensor of uint8."""
     with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
         path = os.path.join(folder, "state")
         save(path)
@@ -25,13 +25,13 @@ def saved(save: Callable[[str], object]) -> torch.Tensor:
 
 
 def restore(state: torch.Tensor, load: Callable[[str], object]) -> None:
-    """Has the library read the bytes that saved() returned. Raises InvalidRequest for anything else; nothing has changed then."""
+    """Has the library read the bytes that saved() returned. Raises InvalidRequest for any others, which change nothing."""
     with tempfile.TemporaryDirectory(prefix="hipress-state-") as folder:
         path = os.path.join(folder, "state")
         pathlib.Path(path).write_bytes(state.cpu().numpy().tobytes())
         try:
             load(path)
-        except InvalidRequest as error:  # of a file that nobody knows
+        except InvalidRequest as error:  # names the temporary file, which the user does not know
             raise InvalidRequest(f"the state {str(error).replace(path, '').lstrip(': ')}") from None
 
 
@@ -54,13 +54,13 @@ def require(state: Any, owner: str, kinds: Mapping[str, Type[Any]]) -> None:
 
 
 def require_bytes(owner: str, key: str, value: Any) -> None:
-    """Raises InvalidRequest unless it is a tensor of bytes."""
+    """Raises InvalidRequest unless the value is a tensor of bytes with one dimension."""
     if not isinstance(value, torch.Tensor) or value.dtype != torch.uint8 or value.dim() != 1:
         refuse(f"'{key}' of a state of {owner} is a tensor of bytes, and here it is {_short(value)}")
 
 
 def require_numbers(owner: str, name: str, values: Any, like: torch.Tensor) -> None:
-    """Raises InvalidRequest unless it is a tensor of finite numbers, of the type and shape of another."""
+    """Raises InvalidRequest unless the values are a tensor of finite numbers with the type and shape of `like`."""
     if not isinstance(values, torch.Tensor) or values.dtype != like.dtype or values.shape != like.shape:
         refuse(f"the state of {owner} has for '{name}' {_short(values)}, where {_short(like)} belongs")
     if not bool(torch.isfinite(values).all()):
@@ -69,8 +69,8 @@ def require_numbers(owner: str, name: str, values: Any, like: torch.Tensor) -> N
 
 @torch.no_grad()
 def require_of_optimizer(optimizer: torch.optim.Optimizer, state: Any) -> Dict[str, Any]:
-    """Returns a copy of the state. Raises InvalidRequest unless a copy of the optimizer takes the state, and then a step without
-    gradients that leaves finite numbers."""
+    """Returns a copy of the state. Raises InvalidRequest unless a copy of the optimizer loads the state, and then takes a step with
+    zero gradients that leaves finite numbers."""
     with _explained(optimizer):
         taken: Dict[str, Any] = copy.deepcopy(state)
         trial = copy.deepcopy(optimizer)
@@ -93,7 +93,7 @@ def require_of_optimizer(optimizer: torch.optim.Optimizer, state: Any) -> Dict[s
 def _explained(optimizer: torch.optim.Optimizer) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # whatever an optimizer makes of a wrong state
+    except Exception as error:  # optimizers raise any kind for a wrong state
         refuse(f"the state of the outer optimizer is none of {type(optimizer).__name__} for these weights "
                f"({type(error).__name__}: {error})")
 

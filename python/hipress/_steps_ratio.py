@@ -1,28 +1,27 @@
-"""Steps that a plan needs for the loss which plain DDP reaches, as a multiple of DDP's steps."""
+"""Steps that a plan needs to reach the loss of plain DDP, as a multiple of DDP's steps."""
 
 import dataclasses
 import math
 import statistics
 from typing import Callable, List, Optional, Sequence
 
-#: Share of the steps on either side of a step whose losses its smoothed loss is fitted to.
+#: Half width of the window of smoothed(), as a share of the steps.
 HALF_WINDOW = 0.1
-#: Share of the fall of DDP's loss above its lowest at which its steps end.
+#: Level above DDP's lowest loss at which its steps end, as a share of the loss's whole fall.
 LEVEL = 0.02
-#: Largest ratio that is given: a plan that needs more steps never gets there.
+#: Largest ratio; a plan that needs more steps counts as never reaching the loss.
 MOST = 10.0
-#: Smallest ratio, and points between it and the largest that are tried first.
+#: Smallest ratio, and number of intervals between it and the largest in the first search.
 _LEAST, _GRID = 0.2, 160
-#: Quantiles of Student's distribution at 0.9, for 1 to 10 degrees of freedom; then that of the normal distribution.
+#: Quantiles of Student's distribution at 0.9 for 1 to 10 degrees of freedom, and of the normal distribution for more.
 _STUDENT = (3.078, 1.886, 1.638, 1.533, 1.476, 1.440, 1.415, 1.397, 1.383, 1.372)
 _NORMAL = 1.2816
 
 
 @dataclasses.dataclass(frozen=True)
 class Ratio:
-    """Steps of a plan over steps of DDP for the same loss. `ratio` is None if the plan never reaches it within the pilot. `p10`
-    and `p90` bound the interval of a further run; None for what is not known to be bounded. `after` is DDP's number of
-    steps."""
+    """Steps of a plan over steps of DDP for the same loss. `ratio` is None if the plan never reaches the loss within the pilot.
+    `p10` and `p90` bound the interval of a further run; None if there is no such bound. `after` is DDP's number of steps."""
 
     ratio: Optional[float]
     p10: Optional[float]
@@ -31,13 +30,12 @@ class Ratio:
 
 
 def smoothed(loss: Sequence[float], share: float = HALF_WINDOW) -> List[float]:
-    """The losses by step, without noise: at each step the value of the straight line that fits the losses around it best, in a
-    window of a share of the steps on either side. At the ends the window moves inwards and keeps its width, so that the curve
-    lags nowhere."""
+    """Smooths losses by step: the value at each step of the least-squares line through the losses in a window, `share` of the steps
+    on either side. At the ends the window moves inwards and keeps its width, so that the curve has no lag."""
     count = len(loss)
     half = max(1, round(share * count))
     width = min(count, 2 * half + 1)
-    # Sums of the window that begins at each step: 1, x, x^2 are those of 0 to width - 1.
+    # Sums over the window of x and x^2 for x = 0 … width - 1.
     sum_x, sum_xx = width * (width - 1) / 2, (width - 1) * width * (2 * width - 1) / 6
     spread = width * sum_xx - sum_x * sum_x
     found = []
@@ -51,7 +49,8 @@ def smoothed(loss: Sequence[float], share: float = HALF_WINDOW) -> List[float]:
 
 
 def steps_to(curve: Sequence[float], level: float) -> Optional[float]:
-    """Number of steps after which a smoothed curve is first at or below a level, interpolated between steps; None: never."""
+    """Number of steps after which a smoothed curve is first at or below a level, interpolated between steps; None if it never
+    is."""
     for step, value in enumerate(curve):
         if value <= level:
             if step == 0:
@@ -62,13 +61,13 @@ def steps_to(curve: Sequence[float], level: float) -> Optional[float]:
 
 
 def of_curves(ddp: Sequence[float], plan: Sequence[float]) -> Ratio:
-    """The ratio of two runs' losses by step.
+    """Ratio of two runs, from their losses by step.
 
     DDP's smoothed curve is stretched along the steps until it fits the plan's best, by least squares over the second half of
     the steps that both have; the stretch is the ratio. It is fitted twice: the second time DDP's window is that of the plan
-    before the stretch, so that smoothing bends both curves alike. DDP's steps end where its loss is within `LEVEL` of its whole
-    fall above its lowest, as what comes after has no slope that would tell steps. p10 and p90 are quantiles of what single
-    losses of that half say."""
+    before the stretch, so that smoothing bends both curves alike. DDP's steps end once its loss is within `LEVEL` of its lowest:
+    later losses are flat and carry no information about steps. p10 and p90 are quantiles of the ratios at single losses of that
+    half."""
     never = Ratio(None, None, None, None)
     if min(len(ddp), len(plan)) < 2:
         return never
@@ -93,13 +92,13 @@ def of_curves(ddp: Sequence[float], plan: Sequence[float]) -> Ratio:
 
 
 def _end(reference: Sequence[float]) -> float:
-    """Steps after which the loss hardly falls any more."""
+    """Number of steps after which the loss is within LEVEL of its lowest."""
     lowest = min(reference)
     return steps_to(reference, lowest + LEVEL * max(0.0, reference[0] - lowest)) or float(len(reference))
 
 
 def _stretch(reference: Sequence[float], curve: Sequence[float]) -> Optional[float]:
-    """The factor by which a curve has the steps of the reference; None if it is `MOST` or more."""
+    """Factor between the steps of a curve and those of the reference; None if it is `MOST` or more."""
     end = _end(reference)
 
     def misfit(logarithm: float) -> float:
@@ -117,14 +116,14 @@ def _stretch(reference: Sequence[float], curve: Sequence[float]) -> Optional[flo
 
 
 def _at(curve: Sequence[float], steps: float) -> float:
-    """A curve's value after so many steps, between two of which it is a line; beyond its ends the value there."""
+    """Value of a curve after a number of steps, interpolated linearly between steps and constant beyond the ends."""
     place = min(max(steps - 1, 0.0), len(curve) - 1.0)
     below = min(int(place), len(curve) - 2)
     return curve[below] + (place - below) * (curve[below + 1] - curve[below])
 
 
 def _minimum(function: Callable[[float], float], low: float, high: float) -> float:
-    """The minimum of a function that has one in the interval, by golden sections."""
+    """Finds the place of the minimum of a function that has one in the interval, by golden-section search."""
     for _ in range(30):
         one, other = low + 0.382 * (high - low), low + 0.618 * (high - low)
         low, high = (low, other) if function(one) < function(other) else (one, high)
@@ -132,9 +131,9 @@ def _minimum(function: Callable[[float], float], low: float, high: float) -> flo
 
 
 def over_seeds(found: Sequence[Ratio]) -> Ratio:
-    """The ratio of several runs that differ in their seed: the geometric mean. The interval is Student's for a further run, on
-    logarithms, joined with the mean of the runs' own. None as ratio if half of the runs or more never get there, as p90 if one
-    does not."""
+    """Ratio of several runs that differ in their seed: the geometric mean. The interval is Student's for a further run, on
+    logarithms, joined with the mean of the runs' own. The ratio is None if half of the runs or more never reach the loss, and p90
+    is None if one does not."""
     reached = [one for one in found if one.ratio is not None]
     if len(found) == 1 and reached:
         return found[0]
@@ -153,14 +152,14 @@ def over_seeds(found: Sequence[Ratio]) -> Ratio:
                  statistics.fmean(one.after or 0.0 for one in reached))
 
 
-#: Shares of a run's steps: of the losses that a loss is compared with, and of the steps that it has to stay above them.
+#: Shares of a run's steps: the first and last losses that are compared, and the steps for which the last must stay above the first.
 _START, _LONG = 0.05, 0.2
 _LEAST_START, _LEAST_LONG = 5, 20
 
 
 class Divergence:
-    """Tells from the losses by step, one after the other, whether a run of so many steps has diverged: a loss is not finite, or
-    the mean of the last losses stays above that of the first ones for a fifth of the steps, by a tenth of it."""
+    """Detector of divergence in a run of that many steps, from its losses one by one. A run has diverged if a loss is not finite,
+    or if the mean of the last losses is above that of the first by more than a tenth for a fifth of the steps."""
 
     def __init__(self, steps: int) -> None:
         self._width = max(_LEAST_START, round(_START * steps))
@@ -169,7 +168,7 @@ class Divergence:
         self._above = 0
 
     def add(self, loss: float) -> bool:
-        """Takes the next loss. True if the run has diverged."""
+        """Adds the next loss. True if the run has diverged."""
         if not math.isfinite(loss):
             return True
         self._losses.append(loss)

@@ -1,29 +1,33 @@
-"""What pictures have in common: how plans look, panels, titles. Lines differ in marker and dash and bars in hatch as well as in
-colour, so that a copy in black and white, or a colour-blind reader, loses nothing."""
+"""Common parts of pictures: styles of plans, panels and titles. Lines differ in marker and dash, and bars in hatch, as well as in
+colour, so that pictures are legible in black and white and to colour-blind readers."""
 
 import dataclasses
 import math
+import os
+import pathlib
 import textwrap
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
-#: What everything is compared with.
+from hipress._output import replacing
+
+#: Plans that all others are compared with.
 BASELINES = ("ddp", "ddp_fp16")
-#: Okabe and Ito's colours, which colour-blind people tell apart, without those of BASELINES.
+#: Okabe and Ito's colours, which colour-blind people can distinguish, without those of BASELINES.
 COLOURS = ("#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = "oDvP*X"
 DASHES = ("-", (0, (5, 1)), (0, (3, 1, 1, 1)))
-#: A band around the line of the same colour.
+#: Style of a band around the line of the same colour.
 BAND = {"alpha": 0.18, "linewidth": 0}
 MS = 1e3
 
 
 class PictureError(ValueError):
-    """What cannot be drawn, and the remedy."""
+    """Failure to draw a picture, with the remedy."""
 
 
 @dataclasses.dataclass
 class Picture:
-    """A drawn figure of matplotlib, the axes of its first panel, and what it says in words, a sentence each."""
+    """Drawn figure of matplotlib, the axes of its first panel, and its statements in words, a sentence each."""
 
     figure: Any
     axes: Any
@@ -31,7 +35,7 @@ class Picture:
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot. ImportError, which says what to install, without it."""
+    """Imports matplotlib.pyplot. ImportError without it; the message says what to install."""
     try:
         import matplotlib.pyplot
     except ImportError as error:
@@ -40,14 +44,42 @@ def pyplot() -> Any:
     return matplotlib.pyplot
 
 
+def into_files() -> None:
+    """Draws without a display from now on. ImportError as pyplot()."""
+    pyplot().switch_backend("Agg")
+
+
+def form_of(path: Union[str, "os.PathLike[str]"]) -> str:
+    """The form that the suffix of a picture's name says, as "png". PictureError if matplotlib writes no such; ImportError without
+    matplotlib."""
+    pyplot()
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    form = pathlib.Path(path).suffix[1:].lower()
+    if form not in FigureCanvasBase.get_supported_filetypes():
+        raise PictureError(f"{path}: its suffix says no form of a picture; give a name that ends in .png, .svg or .pdf")
+    return form
+
+
+def save(figure: Any, path: Union[str, "os.PathLike[str]"], dpi: int = 120) -> None:
+    """Writes the figure whole or not at all, and closes it. PictureError as form_of(), OSError if it cannot be written."""
+    import matplotlib
+
+    form = form_of(path)
+    # Texts of an SVG stay texts, and equal pictures are equal files.
+    with replacing(path) as temporary, matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "hipress"}):
+        figure.savefig(temporary, dpi=dpi, format=form, **({"metadata": {"Date": None}} if form == "svg" else {}))
+    pyplot().close(figure)
+
+
 def own_axes(axes: Optional[Any]) -> Any:
-    """The axes, or those of a new figure."""
+    """Returns the axes, or those of a new figure for None."""
     return pyplot().subplots(layout="constrained")[1] if axes is None else axes
 
 
 def styles(names: Sequence[str]) -> Dict[str, Dict[str, Any]]:
-    """How the line of each name is drawn. `ddp` is always black and dashed, `ddp_fp16` blue and dotted, and both lie in front. Others
-    follow in turn, each thinner than the one before, so that all lines in one place can be seen."""
+    """Style of the line of each name. `ddp` is always black and dashed, `ddp_fp16` blue and dotted, and both lie in front. The
+    others follow in turn, each thinner than the one before, so that coinciding lines are all visible."""
     found: Dict[str, Dict[str, Any]] = {
         "ddp": {"color": "#000000", "marker": "s", "linestyle": "--", "linewidth": 1.6, "markersize": 5, "zorder": 4},
         "ddp_fp16": {"color": "#0072b2", "marker": "^", "linestyle": ":", "linewidth": 1.8, "markersize": 5, "zorder": 4}}
@@ -60,13 +92,13 @@ def styles(names: Sequence[str]) -> Dict[str, Dict[str, Any]]:
 
 
 def across(panels: int) -> int:
-    """How many panels stand beside each other: 4 to 2, so that rows are full where they can be."""
+    """Number of panels in a row: the largest from 4 to 2 that divides the number of panels; if none does, at most 4."""
     most = min(panels, 4)
     return next((count for count in range(most, 1, -1) if panels % count == 0), most)
 
 
 def grid(panels: int, width: float, height: float, columns: Optional[int] = None, **options: Any) -> Tuple[Any, Any]:
-    """A figure, and a table of axes for so many panels, each that many inches wide and high; axes beyond them are empty."""
+    """Makes a figure and a table of axes for a number of panels, each `width` by `height` inches; axes beyond them are empty."""
     columns = columns or across(panels)
     rows = math.ceil(panels / columns)
     figure, axes = pyplot().subplots(rows, columns, squeeze=False, layout="constrained",
@@ -77,14 +109,14 @@ def grid(panels: int, width: float, height: float, columns: Optional[int] = None
 
 
 def set_title(figure: Any, title: str) -> None:
-    """Above all panels: what was planned."""
+    """Sets a title above all panels, with line breaks; "": no title."""
     if title:
         lines = textwrap.wrap(title, int(11 * figure.get_size_inches()[0]))
         figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=11)
 
 
 def legend_below(figure: Any, handles: Sequence[Any], columns: int = 4) -> None:
-    """One legend for all panels, in room of its own."""
+    """Adds one legend for all panels below them, and makes the figure higher for it."""
     columns = max(1, min(columns, len(handles)))
     inches = 0.1 + 0.22 * math.ceil(len(handles) / columns)
     width, height = figure.get_size_inches()
@@ -95,7 +127,7 @@ def legend_below(figure: Any, handles: Sequence[Any], columns: int = 4) -> None:
 
 
 def require_baselines(names: Sequence[str], remedy: str) -> None:
-    """PictureError unless the baselines are among the plans; the remedy has a place for those that are missing."""
+    """Raises PictureError unless the baselines are among the plans. `{missing}` in the remedy is replaced by the missing ones."""
     missing = [f"`{name}`" for name in BASELINES if name not in names]
     if missing:
         raise PictureError(f"there is no plan {' and no '.join(missing)} to compare with: "

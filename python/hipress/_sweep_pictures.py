@@ -7,27 +7,27 @@ from hipress._style import BAND, BASELINES, Picture, PictureError, grid, legend_
 from hipress._sweep_rows import (LINE_AXES, PAYS, SERIES, Row, Value, axis_of_lines, describe_break_even, finite_log2,
                                  has_intervals, labels_of, panels_of, require_few, seconds_of, speedups, title_of, varying)
 
-#: Bandwidth (bytes/s) and nodes.
+#: Cell of a map: bandwidth in bytes/s, and number of nodes.
 Place = Tuple[float, int]
 
 REMEDY = "add {missing} to axis `plan` of the sweep and sweep again"
-#: Orange is slower, purple faster, white in between; each side is darker the farther it is from 1.
+#: Colour map: orange for slower, purple for faster, white for 1; darker farther from 1.
 TWO_SIDED = "PuOr"
-#: Each side of the scale reaches at least this factor, so that rounding does not look like a loss.
+#: Least factor that each side of the scale reaches, so that rounding does not look like a loss.
 LEAST_FACTOR = 1.1
-#: The axes of a map.
+#: Axes of a map.
 MAP_AXES = ("bandwidth_bytes_per_s", "nodes")
-#: Dots over what is slower than what it is compared with.
+#: Dots over cells in which the plan is slower.
 SLOWER: Dict[str, Any] = {"facecolor": "none", "edgecolor": "black", "hatch": "..", "linewidth": 0}
-#: More columns than this have no room for numbers in cells.
+#: Largest number of columns whose cells have room for numbers.
 MOST_NUMBERS = 12
-#: How finely a map is interpolated for its contour: parts of a cell.
+#: Points per cell and direction at which a map is interpolated for its contour.
 FINE = 12
 
 
 def speedup(rows: Sequence[Row], title: str = "") -> Picture:
-    """The speed-up of every plan over `ddp` and over `ddp_fp16`: maps over bandwidth and nodes with the break-even and its band,
-    or lines where only one axis of numbers varies. PictureError without these two plans, or any other."""
+    """Draws the speed-up of every plan over `ddp` and over `ddp_fp16`: maps over bandwidth and nodes with the break-even and its
+    band, or lines if only one numeric axis varies. PictureError without these two plans, or without any other."""
     require_baselines([row["plan"] for row in rows], REMEDY)
     if all(row["plan"] in BASELINES for row in rows):
         raise PictureError("there is no plan beside ddp and ddp_fp16: add `best` to axis `plan` of the sweep and sweep again")
@@ -37,7 +37,7 @@ def speedup(rows: Sequence[Row], title: str = "") -> Picture:
 
 
 def speedup_over(rows: Sequence[Row], over: Sequence[str], title: str = "") -> Picture:
-    """The same over the plans that are asked for; `none` is every gradient alone."""
+    """Draws the speed-up over the plans `over`; `none` is every gradient alone, uncompressed."""
     axis = axis_of_lines(rows)
     planned = [row for row in rows if row["plan"] not in (*BASELINES, *over)] or rows
     title = title or f"Speed-up: {title_of(planned)}"
@@ -48,13 +48,14 @@ def speedup_over(rows: Sequence[Row], over: Sequence[str], title: str = "") -> P
 
 
 def describe(over: str) -> str:
-    """What the speed-up is over, in words."""
+    """Names in words the plan that the speed-up is over."""
     return {"none": "every gradient alone, uncompressed", "ddp": "PyTorch DDP",
             "ddp_fp16": "PyTorch DDP with fp16"}.get(over, f"plan {over}")
 
 
 def maps_of(rows: Sequence[Row], over: Sequence[str]) -> Dict[str, Dict[Place, Value]]:
-    """{title: {(bandwidth, nodes): speed-up}}: panels beside each other for what is compared with, below for what else varies."""
+    """Panels of maps, {title: {(bandwidth, nodes): speed-up}}. Plans compared with are beside each other; other axes that vary go
+    downwards."""
     several = len(over) > 1
     compared = [(base, [(row, value) for row, value in speedups(rows, base) if not several or row["plan"] not in BASELINES])
                 for base in over]
@@ -70,7 +71,7 @@ def maps_of(rows: Sequence[Row], over: Sequence[str]) -> Dict[str, Dict[Place, V
 
 
 def two_sided(maps: Mapping[str, Mapping[Place, Value]]) -> Any:
-    """A scale of log2(speed-up) that is centred at 1 and spends each half of the colours on its side's own range."""
+    """Scale of log2(speed-up) with its centre at a speed-up of 1, and half of the colours for the range of each side."""
     from matplotlib.colors import TwoSlopeNorm
 
     powers = [finite_log2(value.middle) for panel in maps.values() for value in panel.values() if value.middle > 0]
@@ -79,8 +80,8 @@ def two_sided(maps: Mapping[str, Mapping[Place, Value]]) -> Any:
 
 
 def refined(field: Any) -> Any:
-    """The rows and columns of a table of numbers, interpolated FINE-fold between the middles of its cells, with its edges as far as
-    its cells go; and where they are."""
+    """Interpolates a table of numbers FINE-fold between the centres of its cells, up to the outer edges. Returns the x and y places
+    and the table."""
     import numpy
 
     def places(count: int) -> Any:
@@ -93,7 +94,7 @@ def refined(field: Any) -> Any:
 
 
 def draw_break_even(axes: Any, tables: Mapping[str, Any]) -> None:
-    """The contour where a plan begins to pay, in black, and hatched the band in which it may lie."""
+    """Draws the contour at which a plan begins to pay, in black, and hatches the band in which it may lie."""
     import numpy
 
     threshold = math.log2(PAYS)
@@ -109,14 +110,14 @@ def draw_break_even(axes: Any, tables: Mapping[str, Any]) -> None:
 
 
 def where_it_pays(panel: Mapping[Place, Value]) -> str:
-    """"" where a contour says it."""
+    """Describes a panel without a break-even contour; empty for one with a contour."""
     pays = [value.middle > PAYS for value in panel.values()]
     return "pays everywhere" if all(pays) else "" if any(pays) else "pays nowhere"
 
 
 def draw_map(axes: Any, title: str, panel: Mapping[Place, Value], scale: Any) -> Any:
-    """One panel: a cell per point with its number, and the break-even. What is slower has dots, so that dark cells of both sides
-    are told apart without colours. Returns the image."""
+    """Draws one panel: a cell per point with its number, and the break-even. Cells that are slower have dots, to distinguish dark
+    cells of both sides without colours. Returns the image."""
     import numpy
 
     bandwidths, nodes = sorted({place[0] for place in panel}), sorted({place[1] for place in panel})
@@ -137,25 +138,25 @@ def draw_map(axes: Any, title: str, panel: Mapping[Place, Value], scale: Any) ->
 
 
 def mark_cell(axes: Any, x: int, y: int, power: float, image: Any, numbers: bool) -> None:
-    """Dots over what is slower by more than the planner's tolerance, and the speed-up as a number where there is room."""
+    """Draws dots over a cell that is slower by more than the planner's tolerance, and with `numbers` the speed-up."""
     from matplotlib.patches import Rectangle
 
     ink = "white" if abs(image.norm(power) - 0.5) > 0.3 else "black"
     if power < -math.log2(PAYS):
         axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, **{**SLOWER, "edgecolor": ink}))
     if numbers:
-        # Before a patch of the cell's colour, so that lines and dots that cross it leave it legible.
+        # A patch of the cell's colour behind the number keeps it legible over lines and dots.
         axes.text(x, y, factor(2 ** power), ha="center", va="center", fontsize=8, color=ink,
                   bbox={"boxstyle": "square,pad=0.04", "facecolor": image.cmap(image.norm(power)), "edgecolor": "none"})
 
 
 def factor(value: float) -> str:
-    """A speed-up in three digits at most."""
+    """Formats a speed-up with three digits at most."""
     return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
 
 
 def map_picture(maps: Mapping[str, Mapping[Place, Value]], title: str = "", abreast: int = 1, label: str = "speed-up") -> Picture:
-    """All panels on one scale of colours; so many of them belong beside each other."""
+    """Draws all panels on one scale of colours, `abreast` of them in a row."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -185,7 +186,7 @@ def map_picture(maps: Mapping[str, Mapping[Place, Value]], title: str = "", abre
 
 
 def scale_ticks(scale: Any) -> List[float]:
-    """1, and round factors on both sides of it that do not overlap: the scale may run differently there."""
+    """Ticks of the scale as log2: 1, and round factors on both sides that do not overlap."""
     up = [digit * 10.0 ** power for power in range(4) for digit in (1.1, 1.2, 1.5, 2, 3, 5, 7)]
     down = [digit * 10.0 ** -power for power in range(1, 5) for digit in (9.5, 9, 8, 7, 6, 5, 4, 3, 2, 1.5, 1)]
     ticks = [0.0]
@@ -198,7 +199,8 @@ def scale_ticks(scale: Any) -> List[float]:
 
 
 def lines_of(rows: Sequence[Row], axis: str, over: str) -> Dict[str, Dict[str, List[Tuple[float, Value]]]]:
-    """{title: {label: [(number, speed-up)]}}: a panel for each combination of what neither lines nor the axis vary."""
+    """Panels of lines, {title: {label: [(number, speed-up)]}}: one for each combination of the axes other than SERIES and
+    `axis`."""
     pairs = speedups(rows, over)
     kept = [row for row, _ in pairs]
     labels = labels_of(kept)
@@ -208,14 +210,14 @@ def lines_of(rows: Sequence[Row], axis: str, over: str) -> Dict[str, Dict[str, L
         lines = found.setdefault(title, {})
         for row in panel:
             label, value = values[id(row)]
-            if row[axis]:  # else it is the model's or the cluster's, whatever that is
+            if row[axis]:  # empty: the model's or the cluster's own value, which the row does not have
                 lines.setdefault(label, []).append((float(row[axis]), value))
     return {title: {label: sorted(points, key=lambda point: point[0]) for label, points in lines.items()}
             for title, lines in found.items()}
 
 
 def draw_points(axes: Any, points: Sequence[Tuple[float, Value]], style: Mapping[str, Any], label: str) -> None:
-    """One line with its band."""
+    """Draws one line with its band."""
     x = [place for place, _ in points]
     axes.plot(x, [value.middle for _, value in points], label=label, **style)
     if any(value.low != value.high for _, value in points):
@@ -223,7 +225,8 @@ def draw_points(axes: Any, points: Sequence[Tuple[float, Value]], style: Mapping
 
 
 def set_number_ticks(axes: Any, places: Sequence[float], logarithmic: bool) -> None:
-    """The values themselves as ticks, on a logarithmic scale where they span a factor of 4, without those that would overlap."""
+    """Sets ticks at the values, except those that would overlap. With `logarithmic`, the scale is logarithmic if they span a factor
+    of 4."""
     if logarithmic and places[0] > 0 and places[-1] >= 4 * places[0]:
         axes.set_xscale("log")
         if len(places) > 1:
@@ -235,7 +238,7 @@ def set_number_ticks(axes: Any, places: Sequence[float], logarithmic: bool) -> N
 
 def draw_lines(axes: Any, title: str, lines: Mapping[str, Sequence[Tuple[float, Value]]], axis: str, over: str,
                look: Mapping[str, Mapping[str, Any]]) -> None:
-    """One panel of speed-ups."""
+    """Draws one panel of speed-ups."""
     scale = LINE_AXES[axis][1]
     for label, points in lines.items():
         said = describe_break_even([(x, value.middle) for x, value in points], axis)
@@ -249,13 +252,13 @@ def draw_lines(axes: Any, title: str, lines: Mapping[str, Sequence[Tuple[float, 
     axes.set_xlabel(LINE_AXES[axis][0])
     axes.set_title(title, loc="left", fontsize=10)
     axes.grid(alpha=0.25)
-    # Below the panel, whose lines may be anywhere: labels say where each ceases to pay.
+    # The legend is below the panel, in which lines may be anywhere; its labels say where each plan ceases to pay.
     axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.17))
 
 
 def lines_picture(panels: Mapping[str, Mapping[str, Sequence[Tuple[float, Value]]]], axis: str, over: str, title: str = "",
                   intervals: bool = False) -> Picture:
-    """Lines and where each of them pays, which is also said in words."""
+    """Draws lines, and says in words where each plan pays."""
     figure, axes = grid(len(panels), 5.2, 3.6, sharey=True)
     look = styles(list(dict.fromkeys(label for lines in panels.values() for label in lines)))
     for panel_axes, (name, lines) in zip(axes.flat, panels.items()):
@@ -269,13 +272,14 @@ def lines_picture(panels: Mapping[str, Mapping[str, Sequence[Tuple[float, Value]
 
 
 def alone_s(rows: Sequence[Row]) -> float:
-    """The iteration of one node alone: that of such a row, else computation where it is slowed least."""
+    """Iteration time of one node alone in seconds: that of a row with one node, else the least computation time of all rows."""
     single = [float(row["iteration_s"]) for row in rows if row["nodes"] == "1"]
     return min(single or [float(row["compute_s"]) for row in rows])
 
 
 def few_bandwidths(rows: Sequence[Row]) -> Tuple[List[Row], List[str]]:
-    """The rows at the least, middle and greatest bandwidth where there are more, and a sentence that says so."""
+    """Selects the rows at the lowest, middle and highest bandwidth if there are more than three. Returns them with a sentence about
+    the selection."""
     bandwidths = sorted({row["bandwidth_bytes_per_s"] for row in rows}, key=float)
     if len(bandwidths) <= 3:
         return list(rows), []
@@ -285,7 +289,8 @@ def few_bandwidths(rows: Sequence[Row]) -> Tuple[List[Row], List[str]]:
 
 
 def efficiency(rows: Sequence[Row], title: str = "") -> Picture:
-    """Scaling efficiency of every plan over the number of nodes, with the ideal. PictureError without `ddp` and `ddp_fp16`."""
+    """Draws the scaling efficiency of every plan over the number of nodes, with the ideal. PictureError without `ddp` and
+    `ddp_fp16`."""
     require_baselines([row["plan"] for row in rows], REMEDY)
     rows, said = few_bandwidths(rows)
     found = panels_of(rows, (*SERIES, "nodes"))
@@ -305,7 +310,7 @@ def efficiency(rows: Sequence[Row], title: str = "") -> Picture:
 
 def draw_efficiency(axes: Any, title: str, panel: Sequence[Row], labels: Mapping[int, str],
                     look: Mapping[str, Mapping[str, Any]]) -> None:
-    """One panel: lines of one job."""
+    """Draws one panel: the lines of one job."""
     alone = alone_s(panel)
     lines: Dict[str, Dict[int, Value]] = {}
     for row in panel:

@@ -1,4 +1,4 @@
-"""Rows of sweeps for pictures: which columns are axes, speed-ups over a plan with their intervals, what differs between panels."""
+"""Rows of sweeps for pictures: axes among the columns, speed-ups over a plan with their intervals, and division into panels."""
 
 import dataclasses
 import math
@@ -8,30 +8,31 @@ from hipress._style import BASELINES, PictureError
 
 Row = Mapping[str, str]
 
-#: Columns that are no axes.
+#: Columns that are not axes.
 RESULTS = ("iteration_s", "synchronisation_s", "compute_s", "exposed_communication_s", "speedup", "tasks", "speedup_over_ddp",
            "iteration_s_p10", "iteration_s_p90", "speedup_over_ddp_p10", "speedup_over_ddp_p90")
-#: What is planned, which the lines of one panel differ in. Baselines are the same whatever these are.
+#: Axes of plans, in which the lines of one panel differ. Baselines do not depend on them.
 SERIES = ("plan", "algorithm", "rank", "ratio", "partitions", "schedule", "steps", "fragments", "reshard")
-#: Axes whose values speak for themselves.
+#: Axes whose values need no name in titles and labels.
 PLAIN = ("model", "topology", "algorithm", "plan")
-#: Values that go without saying.
+#: Default values, which titles leave out.
 USUAL = {"schedule": "ddp"}
-#: Axes that a line may go over, the first that varies: its name and how many of its units one of the column's is.
+#: Possible x axes of lines, of which the first that varies is taken: label, and factor from the column's unit to the label's.
 LINE_AXES = {"bandwidth_bytes_per_s": ("bandwidth, Gbit/s", 8e-9), "nodes": ("nodes", 1.0),
              "latency_s": ("latency, us", 1e6), "overhead_s": ("overhead, us", 1e6),
              "compute_speed": ("speed of computation", 1.0), "compute_time_s": ("computation, ms", 1e3),
              "gpus_per_node": ("GPUs per node", 1.0), "hosts_per_rack": ("hosts per rack", 1.0),
              "oversubscription": ("oversubscription of racks", 1.0), "stragglers": ("stragglers, nodes", 1.0),
-             "straggler_speed": ("speed of stragglers", 1.0), "slow_link": ("bandwidth of the slow link, share of the others'", 1.0)}
-#: A plan pays that is faster by more than this; the planner's tolerance.
+             "straggler_speed": ("speed of stragglers", 1.0), "cards": ("cards of a host", 1.0),
+             "slow_link": ("bandwidth of the slow link, share of the others'", 1.0)}
+#: Speed-up above which a plan pays: the planner's tolerance.
 PAYS = 1.005
 MOST_PANELS = 36
 
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """A number with its 10–90 % interval, which is the number itself where none is told."""
+    """A number with its 10–90 % interval; without an interval, both ends are the number."""
 
     middle: float
     low: float
@@ -39,23 +40,23 @@ class Value:
 
 
 def as_text(row: Mapping[str, Any]) -> Dict[str, str]:
-    """A row of an answer with the values that its CSV would have."""
+    """Converts a row of a result to the texts of its CSV."""
     return {name: "" if value is None else f"{value:.15g}" if isinstance(value, float) else str(value)
             for name, value in row.items()}
 
 
 def axes_of(rows: Sequence[Row]) -> List[str]:
-    """The columns that are axes, in their order."""
+    """Names of the columns that are axes, in their order."""
     return [name for name in rows[0] if name not in RESULTS]
 
 
 def varying(rows: Sequence[Row]) -> List[str]:
-    """The axes that have several values."""
+    """Axes that have several values."""
     return [name for name in axes_of(rows) if len({row[name] for row in rows}) > 1]
 
 
 def name_of(row: Row, axis: str) -> str:
-    """What a panel or a line calls the row's value of an axis."""
+    """Text for the row's value of an axis in titles and labels."""
     value = row[axis] or "as the model's"
     if axis in PLAIN:
         return value
@@ -65,13 +66,13 @@ def name_of(row: Row, axis: str) -> str:
 
 
 def of_averages(rows: Sequence[Row], axes: Sequence[str]) -> List[str]:
-    """The axes that say something of the rows: plans of a schedule have that instead of the topology and algorithm of averages."""
+    """Axes that apply to the rows: for schedules other than ddp, `schedule` replaces `topology` and `algorithm`."""
     scheduled = any(row.get("schedule") not in (None, "", USUAL["schedule"]) for row in rows)
     return [axis for axis in axes if axis not in ("topology", "algorithm")] + ["schedule"] if scheduled else list(axes)
 
 
 def title_of(rows: Sequence[Row], beside: Sequence[str] = ()) -> str:
-    """What was planned: the value of each axis that has one and says something, but of those beside."""
+    """Title: the value of each axis that has a single one, except default values and the axes `beside`."""
     shown = ("model", "plan", "topology", "algorithm", "nodes", "bandwidth_bytes_per_s", "profile", "cluster", "schedule")
     one = [axis for axis in dict.fromkeys(of_averages(rows, shown))
            if axis in rows[0] and axis not in beside and rows[0][axis] not in ("", USUAL.get(axis)) and
@@ -80,14 +81,15 @@ def title_of(rows: Sequence[Row], beside: Sequence[str] = ()) -> str:
 
 
 def require_few(panels: Mapping[str, Any], axes: Iterable[str]) -> None:
-    """PictureError for more panels than fit."""
+    """Raises PictureError for more panels than fit."""
     if len(panels) > MOST_PANELS:
         raise PictureError(f"{len(panels)} panels (over {', '.join(axes)}) are more than the {MOST_PANELS} that fit; "
                            "choose, such as model=vgg19")
 
 
 def panels_of(rows: Sequence[Row], within: Sequence[str], always: Sequence[str] = ()) -> Dict[str, List[Row]]:
-    """{title: rows}: a panel for each combination of the axes that vary, but of those that vary within a panel."""
+    """Panels, {title: rows}: one for each combination of the axes that vary, except those `within` a panel. Titles have the axes
+    `always`, too."""
     apart = [axis for axis in varying(rows) if axis not in within]
     named = [axis for axis in of_averages(rows, always) if axis not in within]
     shown = [axis for axis in axes_of(rows) if axis in apart or axis in named]
@@ -99,18 +101,18 @@ def panels_of(rows: Sequence[Row], within: Sequence[str], always: Sequence[str] 
 
 
 def labels_of(rows: Sequence[Row]) -> List[str]:
-    """What each row's line is called: whatever varies of SERIES, or the plan. Baselines are plans alone."""
+    """Label of each row's line: the axes of SERIES that vary, or the plan. Baselines have the plan's name alone."""
     found = [axis for axis in varying(rows) if axis in SERIES] or ["plan"]
     return [row["plan"] if row["plan"] in BASELINES else ", ".join(name_of(row, axis) for axis in found) for row in rows]
 
 
 def number(row: Row, column: str) -> Optional[float]:
-    """None where the row has none."""
+    """Value of a column; None if the row has none."""
     return float(row[column]) if row.get(column) else None
 
 
 def seconds_of(row: Row) -> Value:
-    """The iteration, with its interval."""
+    """Iteration time in seconds, with its interval."""
     middle = float(row["iteration_s"])
     low, high = number(row, "iteration_s_p10"), number(row, "iteration_s_p90")
     return Value(middle, middle if low is None else low, middle if high is None else high)
@@ -121,25 +123,25 @@ def has_intervals(rows: Iterable[Row]) -> bool:
 
 
 def point_of(row: Row) -> Tuple[str, ...]:
-    """What a plan and the one that it is compared with have in common."""
+    """Values of the axes that a plan shares with the one that it is compared with."""
     return tuple(value for axis, value in row.items() if axis not in RESULTS and axis not in SERIES)
 
 
 def half_width(value: Value) -> float:
-    """Of the interval, as the logarithm of a factor."""
+    """Half width of the interval, as the logarithm of a factor."""
     return math.log(value.high / value.low) / 2
 
 
 def own_share(row: Row) -> float:
-    """How much of a prediction's interval is its plan's own, by which predictions on one machine err apart: of a row of `ddp`,
-    whose speed-up over itself has an interval by two such errors."""
+    """Share of a prediction's interval that is due to its plan alone: the independent errors of predictions on one machine. Takes
+    a row of `ddp`, whose speed-up over itself has an interval of two such errors."""
     own, all_of_it = half_width(over_ddp(row)) if row.get("speedup_over_ddp") else 0.0, half_width(seconds_of(row))
     return own / math.sqrt(2) / all_of_it if all_of_it else 0.0
 
 
 def ratio(base: Value, other: Value, share: float) -> Value:
-    """How much faster the other is. Both meet the same machine, fast or slow, so low is over low and high over high; the share of
-    their intervals that is their own comes on top, as errors that know nothing of each other."""
+    """Speed-up of `other` over `base`. Both run on the same machine, fast or slow, so low is divided by low and high by high. The
+    share of their intervals that is due to each plan alone is added as independent errors."""
     three = (base.low / other.low, base.middle / other.middle, base.high / other.high)
     own = share * math.hypot(half_width(base), half_width(other))
     down, up = (math.hypot(math.log(part / three[1]), own) for part in (min(three), max(three)))
@@ -147,8 +149,8 @@ def ratio(base: Value, other: Value, share: float) -> Value:
 
 
 def speedups(rows: Sequence[Row], over: str) -> List[Tuple[Row, Value]]:
-    """The rows with their speed-up over a plan at the same point, `none` being every gradient alone, whose own rows are left out
-    as those of any other plan. PictureError where the sweep does not have it."""
+    """Rows with their speed-up over a plan at the same point, without that plan's own rows. `none` is every gradient alone, and
+    keeps all rows. PictureError if the sweep lacks the plan, or has it not at every point."""
     if over == "none":
         return [(row, Value(*[float(row["speedup"])] * 3)) for row in rows]
     if over == "ddp" and all(row.get("speedup_over_ddp") for row in rows):
@@ -170,26 +172,26 @@ def speedups(rows: Sequence[Row], over: str) -> List[Tuple[Row, Value]]:
 
 
 def over_ddp(row: Row) -> Value:
-    """The speed-up that the sweep itself tells."""
+    """Speed-up over `ddp` from the sweep's own columns."""
     middle = float(row["speedup_over_ddp"])
     low, high = number(row, "speedup_over_ddp_p10"), number(row, "speedup_over_ddp_p90")
     return Value(middle, middle if low is None else low, middle if high is None else high)
 
 
 def axis_of_lines(rows: Sequence[Row]) -> Optional[str]:
-    """What lines go over, where bandwidth and nodes do not both vary."""
+    """Axis of numbers for lines; None if bandwidth and nodes both vary, which maps show."""
     found = [axis for axis in LINE_AXES if axis in varying(rows)]
     return None if {"bandwidth_bytes_per_s", "nodes"} <= set(found) else (found or list(LINE_AXES))[0]
 
 
 def break_even(points: Sequence[Tuple[float, float]]) -> Optional[Tuple[float, float]]:
-    """The places between which a line ceases to pay, or begins to; None where that is not exactly once."""
+    """Places between which a line ceases or begins to pay; None unless it does so exactly once."""
     found = [(x, next_x) for (x, y), (next_x, next_y) in zip(points, points[1:]) if (y > PAYS) != (next_y > PAYS)]
     return found[0] if len(found) == 1 else None
 
 
 def describe_break_even(points: Sequence[Tuple[float, float]], axis: str) -> str:
-    """"pays at 16, no longer at 32 Gbit/s", or how else the line lies."""
+    """Describes a line, such as "pays at 16, no longer at 32 Gbit/s" or "pays nowhere"."""
     between = break_even(points)
     if between is None:
         pays = [y > PAYS for _, y in points]

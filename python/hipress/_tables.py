@@ -1,4 +1,4 @@
-"""Rows of columns as files."""
+"""Writing of tables as CSV and Parquet."""
 
 import os
 import pathlib
@@ -8,12 +8,12 @@ from typing import Any, List
 from hipress import _output
 
 
-#: What spreadsheets run as a formula where a cell begins with it, as in sweep/csv.cpp.
+#: Characters at the beginning of a cell that make spreadsheets run it as a formula, as in sweep/csv.cpp.
 _FORMULA = r"[=+\-@\t\r]"
 
 
 def _field(value: Any) -> str:
-    """A value as a field, as field() of sweep/csv.cpp writes it."""
+    """Formats a value as a CSV field, as field() of sweep/csv.cpp does."""
     if value is None:
         return ""
     text = re.sub(f"^('*{_FORMULA})", r"'\1", value) if isinstance(value, str) else str(value)
@@ -21,12 +21,12 @@ def _field(value: Any) -> str:
 
 
 def _comment(line: str) -> str:
-    """A line of provenance, as comment() of sweep/csv.cpp writes it."""
+    """Formats a line of provenance, as comment() of sweep/csv.cpp does."""
     return "# " + re.sub(rf"""[,;\t\r\n](?=[ "']*{_FORMULA})""", lambda found: f"\\x{ord(found[0]):02x}", line)
 
 
 def text_of(field: str) -> str:
-    """The text that a field of such a CSV was: without the apostrophe that keeps spreadsheets from running it as a formula."""
+    """Recovers the text of a field of such a CSV: removes the apostrophe that keeps spreadsheets from running it as a formula."""
     return re.sub(f"^'('*{_FORMULA})", r"\1", field)
 
 
@@ -41,7 +41,7 @@ def _write_parquet(path: pathlib.Path, columns: List[str], rows: List[List[Any]]
     from pyarrow import parquet
 
     def column(values: List[Any]) -> "pyarrow.Array":
-        # Words and numbers in one column ("plan", 4) are words.
+        # A column with both words and numbers is written as words.
         mixed = len({isinstance(value, str) for value in values if value is not None}) > 1
         return pyarrow.array([str(value) if mixed and value is not None else value for value in values])
 
@@ -50,7 +50,8 @@ def _write_parquet(path: pathlib.Path, columns: List[str], rows: List[List[Any]]
 
 
 def save(path: str, columns: List[str], rows: List[List[Any]], provenance: List[str]) -> None:
-    """Writes CSV or Parquet, by the name's ending; see Sweep.save()."""
+    """Writes CSV or Parquet, by the name's ending; see Sweep.save(). ValueError for another ending, ImportError for Parquet without
+    pyarrow."""
     ending = os.path.splitext(path)[1].lower()
     writers = {".csv": _write_csv, ".parquet": _write_parquet}
     if ending not in writers:

@@ -1,4 +1,4 @@
-"""Pictures of times: where an iteration goes, plans beside each other, required bandwidths, predictions beside measurements."""
+"""Pictures of times: parts of an iteration, plans beside each other, required bandwidths, and predictions beside measurements."""
 
 import dataclasses
 import pathlib
@@ -11,7 +11,7 @@ from hipress._sweep_rows import SERIES, Row, Value, labels_of, panels_of, title_
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A part of an iteration: how it is called and drawn."""
+    """Part of an iteration: its label, colour and hatch."""
 
     label: str
     colour: str
@@ -27,7 +27,7 @@ PARTS = {"compute": Part("computation", "#bbbbbb", ""), "by_codecs_s": Part("slo
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """An iteration of a plan, with its interval and its parts, in seconds."""
+    """Iteration of a plan, with its interval and its parts, in seconds."""
 
     plan: str
     iteration: Value
@@ -35,7 +35,7 @@ class Split:
 
 
 def split_of(plan: str, document: Mapping[str, Any]) -> Split:
-    """Of a document of hipress-sim, or a row of a sweep, which does not tell slowdown. PictureError for another document."""
+    """Split of a document of hipress-sim, or of a row of a sweep, which lacks the slowdown. PictureError for another document."""
     try:
         slowdown = document.get("slowdown") or {}
         slowed = {key: float(slowdown.get(key, 0.0)) for key in PARTS if key.endswith("_s")}
@@ -48,13 +48,14 @@ def split_of(plan: str, document: Mapping[str, Any]) -> Split:
 
 
 def breakdown_of_rows(rows: Sequence[Row], title: str = "") -> Picture:
-    """Of a sweep: a panel for each point. What codecs slow is part of computation, since rows do not tell it."""
+    """Draws the parts of iterations of a sweep, with a panel for each point. Slowdown is a part of computation, since rows lack
+    it."""
     panels: Dict[str, List[Split]] = {}
     require_baselines([row["plan"] for row in rows], "add {missing} to axis `plan` of the sweep and sweep again")
     labels = dict(zip(map(id, rows), labels_of(rows)))
     for name, panel in panels_of(rows, SERIES).items():
         splits: Dict[str, Split] = {}
-        for row in panel:  # a baseline has a row for each algorithm, all alike
+        for row in panel:  # a baseline has an equal row for each algorithm
             splits.setdefault(labels[id(row)], split_of(labels[id(row)], row))
         panels[name] = list(splits.values())
     planned = [row for row in rows if row["plan"] not in BASELINES] or rows
@@ -62,25 +63,25 @@ def breakdown_of_rows(rows: Sequence[Row], title: str = "") -> Picture:
 
 
 def breakdown(documents: Mapping[str, Mapping[str, Any]], title: str = "", axes: Optional[Any] = None) -> Picture:
-    """Of simulations, by the name of their plans."""
+    """Draws the parts of iterations of simulations, given by the names of their plans. PictureError without the baselines."""
     require_baselines(list(documents), "simulate {missing} on the same machines, and give what that answers under its name")
     splits = [split_of(plan, document) for plan, document in documents.items()]
     return breakdown_picture({"": splits}, title or f"Iteration: {machines_of(documents)}", axes)
 
 
 def machines_of(documents: Mapping[str, Mapping[str, Any]]) -> str:
-    """What was simulated, as the documents say."""
+    """Description of the simulated job, from the first document that is not a baseline's."""
     return next((", ".join(told(document)) for name, document in documents.items() if name not in BASELINES), "")
 
 
 def told(document: Mapping[str, Any]) -> List[str]:
-    """Of what a document is: its model, topology, algorithms and machines, as far as it says."""
+    """Model, topology, algorithms and machines of a document, where available."""
     algorithms = ", ".join(document.get("algorithms") or [])
     return [str(one) for one in (document.get("model"), document.get("topology"), algorithms, document.get("machines")) if one]
 
 
 def in_order(splits: Sequence[Split]) -> List[Split]:
-    """Baselines first, others as they are."""
+    """Sorts baselines first; the others keep their order."""
     place = {name: number for number, name in enumerate(BASELINES)}
     return sorted(splits, key=lambda split: place.get(split.plan, len(place)))
 
@@ -109,7 +110,7 @@ def breakdown_picture(panels: Mapping[str, Sequence[Split]], title: str, given: 
 
 
 def draw_breakdown(axes: Any, name: str, splits: Sequence[Split]) -> None:
-    """A stacked bar for each plan, with the interval of the iteration at its end and its length in words."""
+    """Draws a stacked bar for each plan, with the interval of the iteration at its end and its length as a number."""
     most = max(max(split.iteration.high, split.iteration.middle) for split in splits) * MS
     for y, split in enumerate(splits):
         left = 0.0
@@ -133,7 +134,7 @@ def draw_breakdown(axes: Any, name: str, splits: Sequence[Split]) -> None:
 
 
 def times(records: Sequence[Mapping[str, Any]], title: str = "", axes: Optional[Any] = None) -> Picture:
-    """Predicted iterations of plans with their intervals, as Plan.records() has them; those without a time are left out."""
+    """Draws predicted iterations of plans with their intervals, from rows of Plan.records(); those without a time are left out."""
     given = axes
     axes = own_axes(axes)
     rows = [row for row in records if row["iteration_s"] is not None]
@@ -154,12 +155,12 @@ def times(records: Sequence[Mapping[str, Any]], title: str = "", axes: Optional[
 
 
 def look_of_bar(plan: str) -> Tuple[str, str]:
-    """Colour and hatch: the plan itself stands out, and so do the baselines."""
+    """Colour and hatch of a bar: the plan itself and the baselines stand out."""
     return {"this plan": ("#d55e00", "////"), "ddp": ("#777777", ""), "ddp_fp16": ("#0072b2", "....")}.get(plan, ("#dddddd", ""))
 
 
 def times_of_plan(document: Mapping[str, Any], title: str = "") -> Picture:
-    """Of what hipress-plan prints as JSON. PictureError for another document, or one without the baselines."""
+    """Draws the times in the JSON of hipress-plan. PictureError for another document, or one without the baselines."""
     try:
         rows = [{"plan": name, "iteration_s": time, "p10_s": document["baselines_p10"][name],
                  "p90_s": document["baselines_p90"][name]} for name, time in (document["baselines"] or {}).items()]
@@ -173,17 +174,18 @@ def times_of_plan(document: Mapping[str, Any], title: str = "") -> Picture:
 
 
 def planned(document: Mapping[str, Any]) -> str:
-    """What a document of a plan says of it: "vgg19, ring, 3 of 38 gradients compressed"."""
+    """Description of a planned job, such as "vgg19, ring, 3 of 38 gradients compressed"."""
     nodes = [f"{document['nodes']} nodes"] if document.get("nodes") else []
     return ", ".join([*told(document), *nodes, f"{document.get('compressed')} of {document.get('gradients')} gradients compressed"])
 
 
-#: (utilisation, bits/s, its p10 and p90), the last three None where no bandwidth is enough.
+#: Utilisation, and the required bandwidth in bits/s with its p10 and p90; these are None if no bandwidth is enough.
 Required = Tuple[float, Optional[float], Optional[float], Optional[float]]
 
 
 def curves_of(document: Mapping[str, Any]) -> Dict[Tuple[str, str], List[Required]]:
-    """The rows of each (schedule, algorithm), in the order asked. PictureError for a document of something else."""
+    """Points of the curve of each (schedule, algorithm), in the order of the request. PictureError for another document, and if no
+    bandwidth is enough for any point."""
     curves: Dict[Tuple[str, str], List[Required]] = {}
     try:
         for row in document["required_bandwidth"]:
@@ -197,14 +199,14 @@ def curves_of(document: Mapping[str, Any]) -> Dict[Tuple[str, str], List[Require
 
 
 def curve_name(schedule: str, algorithm: str) -> str:
-    """`ddp` and `ddp_fp16` for what these plans are."""
+    """Name of a curve: `ddp` or `ddp_fp16` for those plans, else schedule and algorithm."""
     plain = {("ddp", "none"): "ddp", ("ddp", "fp16"): "ddp_fp16"}.get((schedule, algorithm))
     return plain or (schedule if algorithm == "none" else f"{schedule}, {algorithm}")
 
 
 def required(documents: Mapping[str, Mapping[str, Any]], title: str = "", axes: Optional[Any] = None) -> Picture:
-    """How busy computation is over the bandwidth of the links: a panel for each document, a curve with its band for each schedule
-    and algorithm. What no bandwidth reaches, and baselines that are missing, are said in words."""
+    """Draws utilisation over the bandwidth of the links: a panel for each document, and a curve with its band for each schedule and
+    algorithm. Sentences list utilisations that no bandwidth reaches, and missing baselines."""
     panels: Dict[str, Dict[str, List[Required]]] = {}
     for name, document in documents.items():
         try:
@@ -226,7 +228,7 @@ def required(documents: Mapping[str, Mapping[str, Any]], title: str = "", axes: 
 
 
 def topologies_of(documents: Mapping[str, Mapping[str, Any]]) -> str:
-    """Those of all rows."""
+    """Topologies of all rows."""
     return " and ".join(dict.fromkeys(str(row.get("topology", "")) for document in documents.values()
                                       for row in document["required_bandwidth"]))
 
@@ -236,7 +238,7 @@ def table(made: Tuple[Any, Any]) -> Tuple[Any, List[Any]]:
 
 
 def unreached(panels: Mapping[str, Mapping[str, Sequence[Required]]]) -> List[str]:
-    """What a picture of required bandwidths does not show."""
+    """Sentences about utilisations and baselines that a picture of required bandwidths does not show."""
     said = []
     for name, curves in panels.items():
         for label, points in curves.items():
@@ -250,7 +252,7 @@ def unreached(panels: Mapping[str, Mapping[str, Sequence[Required]]]) -> List[st
 
 
 def draw_required(axes: Any, title: str, curves: Mapping[str, Sequence[Required]], look: Mapping[str, Mapping[str, Any]]) -> None:
-    """One panel, over a logarithmic axis."""
+    """Draws one panel of required bandwidths, over a logarithmic axis."""
     for label, points in curves.items():
         reached = sorted((utilisation, bits) for utilisation, bits, *_ in points if bits)
         if not reached:
@@ -269,22 +271,22 @@ def draw_required(axes: Any, title: str, curves: Mapping[str, Sequence[Required]
 
 @dataclasses.dataclass(frozen=True)
 class Compared:
-    """A time that was predicted and measured, in seconds, each with its interval, and what it is of."""
+    """Measured and predicted time in seconds, each with its interval, and a label."""
 
     label: str
     measured: Value
     predicted: Value
-    too_uncertain: bool = False  #: the predicted interval is so wide that it tells nothing
+    too_uncertain: bool = False  #: true if the predicted interval is too wide to be informative
 
     @property
     def within(self) -> bool:
-        """True if the predicted interval contains the measured time, and is narrow enough to tell something."""
+        """True if the predicted interval contains the measured time, and is narrow enough to be informative."""
         return not self.too_uncertain and self.predicted.low <= self.measured.middle <= self.predicted.high
 
 
 def compared(case: Mapping[str, Any]) -> Compared:
-    """A case of the demo's results.json, a row of a validation's cases.csv or one of its JSON, or a report of hipress-exec.
-    PictureError for something else."""
+    """Reads a case of the demo's results.json, a row of a validation's cases.csv or of its JSON, or a report of hipress-exec.
+    PictureError for anything else."""
     try:
         if "measured_iteration_s" in case:
             measured = case["measured_iteration_s"]
@@ -304,13 +306,21 @@ def compared(case: Mapping[str, Any]) -> Compared:
     return Compared(label_of_case(case), Value(middle, low, high), Value(first, *bounds), case.get("too_uncertain") is True)
 
 
+def exposed_of(case: Mapping[str, Any]) -> Optional[Compared]:
+    """The exposed communication of a case of a validation; None where it tells none, or nothing showed."""
+    measured_s, predicted_s = (float(case.get(f"exposed_{kind}_s") or 0) for kind in ("measured", "predicted"))
+    if min(measured_s, predicted_s) <= 0:
+        return None
+    return Compared(label_of_case(case), Value(measured_s, measured_s, measured_s), Value(predicted_s, predicted_s, predicted_s))
+
+
 def label_of_case(case: Mapping[str, Any]) -> str:
-    """Its plan, by which points differ."""
+    """Plan of a case, or its algorithm, as the label of its point."""
     return str(case.get("plan") or case.get("algorithm") or "this plan")
 
 
 def title_of_cases(cases: Sequence[Mapping[str, Any]]) -> str:
-    """What was measured: models, nodes and networks, where there are few."""
+    """Title: the models, nodes, networks and rates of the cases, each if there are at most four."""
     parts = []
     for key, unit in (("model", ""), ("nnodes", " nodes"), ("network", ""), ("rate", " Mbit/s")):
         values = list(dict.fromkeys(str(case[key]) for case in cases if case.get(key)))
@@ -323,22 +333,25 @@ def title_of_cases(cases: Sequence[Mapping[str, Any]]) -> str:
 
 def measured(cases: Sequence[Mapping[str, Any]], title: str = "") -> Picture:
     """Predicted over measured iterations with their intervals, a panel for each topology: hollow where the interval does not hold
-    what was measured, or is too uncertain."""
+    what was measured, or is too uncertain. Of a validation, a panel for exposed communication, whose interval nothing tells."""
     points = [compared(case) for case in cases]
     if not points:
         raise PictureError("there are no cases")
-    topologies = list(dict.fromkeys(str(case.get("topology") or "") for case in cases))
-    figure, axes = grid(len(topologies), 4.8, 4.4)
-    for panel, topology in zip(axes.flat, topologies):
-        chosen = [point for point, case in zip(points, cases) if str(case.get("topology") or "") == topology]
+    panels = {topology: [point for point, case in zip(points, cases) if str(case.get("topology") or "") == topology]
+              for topology in dict.fromkeys(str(case.get("topology") or "") for case in cases)}
+    exposed = [found for found in map(exposed_of, cases) if found]
+    figure, axes = grid(len(panels) + bool(exposed), 4.8, 4.4)
+    for panel, (topology, chosen) in zip(axes.flat, panels.items()):
         scatter(panel, chosen, topology, points)
+    if exposed:
+        scatter(axes.flat[len(panels)], exposed, "exposed communication", exposed)
     finish_comparison(figure, axes, points)
     set_title(figure, title or title_of_cases(cases))
     return Picture(figure, axes[0, 0], coverage(points))
 
 
 def coverage(points: Sequence[Compared]) -> List[str]:
-    """How many intervals hold what was measured."""
+    """Sentence about the number of intervals that contain the measured time; empty without intervals."""
     told = [point for point in points if point.predicted.low < point.predicted.high]
     if not told:
         return []
@@ -348,7 +361,7 @@ def coverage(points: Sequence[Compared]) -> List[str]:
 
 
 def finish_comparison(figure: Any, axes: Any, points: Sequence[Compared]) -> None:
-    """The legend of panels that scatter() drew."""
+    """Adds the legend of panels that scatter() drew."""
     from matplotlib.lines import Line2D
 
     found = {label: handle for panel in axes.flat for handle, label in zip(*panel.get_legend_handles_labels())}
@@ -362,7 +375,7 @@ def finish_comparison(figure: Any, axes: Any, points: Sequence[Compared]) -> Non
 
 
 def scatter(axes: Any, points: Sequence[Compared], title: str, all_points: Sequence[Compared]) -> None:
-    """One panel, on logarithmic axes as long as all points need, with the line on which predictions are right and 10 % around it."""
+    """Draws one panel, on logarithmic axes that fit all points, with the diagonal of exact predictions and a band of 10 %."""
     look = styles(list(dict.fromkeys(point.label for point in all_points)))
     told = any(point.predicted.low < point.predicted.high for point in all_points)
     if all_points:
@@ -377,7 +390,7 @@ def scatter(axes: Any, points: Sequence[Compared], title: str, all_points: Seque
 
 
 def draw_compared(axes: Any, points: Sequence[Compared], style: Mapping[str, Any], label: str) -> None:
-    """Points of one label; hollow without a label."""
+    """Draws the points of one label; hollow for the label "_", which legends leave out."""
     if not points:
         return
 
@@ -393,7 +406,7 @@ def draw_compared(axes: Any, points: Sequence[Compared], style: Mapping[str, Any
 
 
 def draw_diagonal(axes: Any, points: Sequence[Compared], intervals: bool) -> None:
-    """Where predictions are right, and the axes' limits."""
+    """Draws the diagonal of exact predictions, and sets the axes' limits."""
     ends_of = [value * MS for point in points for part in (point.measured, point.predicted)
                for value in ((part.low, part.middle, part.high) if intervals else (part.middle,)) if value > 0]
     ends = (min(ends_of) / 1.2, max(ends_of) * 1.2)

@@ -1,4 +1,4 @@
-"""Modules that have the parameters which optimizers train."""
+"""Search for the modules that have the parameters of optimizers."""
 
 import collections.abc
 import gc
@@ -9,7 +9,7 @@ import torch
 
 
 def held_by(optimizers: Iterable[Any]) -> List[torch.nn.Parameter]:
-    """The parameters that optimizers, of PyTorch or like them, train. Each is listed once."""
+    """Parameters that optimizers of PyTorch, or with the same `param_groups`, train. Each is listed once."""
     found: Dict[int, torch.nn.Parameter] = {}
     for optimizer in optimizers:
         for group in getattr(optimizer, "param_groups", None) or ():
@@ -19,18 +19,19 @@ def held_by(optimizers: Iterable[Any]) -> List[torch.nn.Parameter]:
     return list(found.values())
 
 
-#: What is wrong with optimizers that step in hooks of parameters, within backward.
+#: Remedy for optimizers that step in hooks of parameters, within backward.
 STEPS_IN_HOOKS = "DistributedDataParallel averages after such hooks, so to train with it, step after backward"
 
 
 def hooked(parameters: Iterable[torch.Tensor]) -> int:
-    """Number of the parameters with hooks of the user's that run when their gradient is accumulated, where this torch has them."""
+    """Number of parameters with hooks of the user's that run after their gradient is accumulated; 0 if this torch has no such
+    hooks."""
     return sum(any(not str(getattr(hook, "__module__", "")).startswith("hipress.") for hook in hooks.values())
                for hooks in (getattr(one, "_post_accumulate_grad_hooks", None) or {} for one in parameters))
 
 
 def described(parameters: Sequence[torch.Tensor], names: Optional[Sequence[Optional[str]]] = None) -> str:
-    """The number of parameters, their elements, and the first few by name and shape."""
+    """Describes parameters: their number, their elements, and the first four by name and shape."""
     listed = [f"{name or 'without a name'} {list(one.shape)}" for name, one in zip(names or [None] * len(parameters), parameters)]
     more = [f"{len(listed) - 4} more"] if len(listed) > 4 else []
     return (f"{len(parameters)} parameter{'s' if len(parameters) > 1 else ''} ({sum(one.numel() for one in parameters)} elements: "
@@ -38,7 +39,7 @@ def described(parameters: Sequence[torch.Tensor], names: Optional[Sequence[Optio
 
 
 class Together(torch.nn.Module):
-    """Several modules without a common parent, by the script's names for them."""
+    """Container of several modules without a common parent, under the script's names for them."""
 
     def __init__(self, parts: Sequence[torch.nn.Module], name_of: Callable[[torch.nn.Module], Optional[str]]) -> None:
         super().__init__()
@@ -48,14 +49,14 @@ class Together(torch.nn.Module):
 
     @property
     def label(self) -> str:
-        """Its name in a model file."""
+        """Name in a model file."""
         return " + ".join(self._modules)
 
 
 def holder(called: torch.nn.Module, wanted: Sequence[torch.Tensor],
            name_of: Callable[[torch.nn.Module], Optional[str]]) -> torch.nn.Module:
-    """The smallest module that has all wanted parameters and the called module's. If there is none: the called module together with
-    disjoint modules, each chosen for the most wanted parameters that are still missing."""
+    """Finds the smallest module that has all wanted parameters and the called module's. Without such a module, returns the called
+    one together with disjoint modules, each chosen for the most wanted parameters that are still missing."""
     ids = {id(one) for one in wanted}
     own = {id(one) for one in called.parameters()}
     if ids <= own:
@@ -78,7 +79,7 @@ def holder(called: torch.nn.Module, wanted: Sequence[torch.Tensor],
 
 
 def _size(module: Tuple[torch.nn.Module, Any]) -> Tuple[int, int]:
-    """Order by the number of parameters, then of modules: the innermost of wrappers of the same parameters comes first."""
+    """Sort key: number of parameters, then of modules, so that the innermost of several wrappers comes first."""
     return len(module[1]), sum(1 for _ in module[0].modules())
 
 
@@ -89,7 +90,8 @@ def _modules() -> Iterator[torch.nn.Module]:
 
 
 def lightning_module_of(module: torch.nn.Module) -> Optional[torch.nn.Module]:
-    """The LightningModule that contains a called part; None if there is none. DistributedDataParallel will be given the whole."""
+    """Finds the LightningModule that contains a called module; None without one. Lightning wraps the whole in
+    DistributedDataParallel."""
     kinds = tuple(kind for name in ("lightning.pytorch", "pytorch_lightning")
                   if (kind := getattr(sys.modules.get(name), "LightningModule", None)) is not None)
     if not kinds or isinstance(module, kinds):

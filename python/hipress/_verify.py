@@ -1,4 +1,4 @@
-"""One step beside plain DDP."""
+"""Comparison of one step with plain DDP."""
 
 import contextlib
 import ctypes
@@ -17,14 +17,14 @@ from hipress._library import CTensor
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One gradient.
+    """Comparison of one gradient.
 
-    name        as in the model
-    elements    of it
-    difference  from DDP's mean, the largest absolute one
-    relative    the norm of all differences over that of DDP's mean
-    equal       to DDP's mean, bit for bit
-    agreed      all ranks have the same bits"""
+    name        name in the model
+    elements    number of elements
+    difference  largest absolute difference from DDP's mean
+    relative    norm of the differences over the norm of DDP's mean
+    equal       true if all bits are those of DDP's mean
+    agreed      true if all ranks have the same bits"""
 
     name: str
     elements: int
@@ -36,18 +36,18 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Verification:
-    """What verify() found, a row for every gradient; print it for a table."""
+    """Result of verify(), with a row for every gradient; str() is a table."""
 
     rows: List[Row]
 
     @property
     def agreed(self) -> bool:
-        """All ranks have the same bits of every gradient."""
+        """True if all ranks have the same bits of every gradient."""
         return all(row.agreed for row in self.rows)
 
     @property
     def equal(self) -> bool:
-        """Every gradient has the bits of DDP's."""
+        """True if every gradient has the same bits as DDP's."""
         return all(row.equal for row in self.rows)
 
     def __str__(self) -> str:
@@ -61,16 +61,15 @@ class Verification:
 
 
 def verify(ddp: torch.nn.Module, step: Optional[Callable[[], object]] = None, *, seed: int = 0) -> Verification:
-    """Synchronises one step's gradients with the plan and as plain DDP does (each divided by the number of ranks, then an
-    all-reduce of the process group), and compares them. Every rank calls it, between steps.
+    """Synchronises one step's gradients by the plan and as plain DDP does (each divided by the number of ranks, then an all-reduce
+    of the process group), and compares them. Every rank calls it, between steps.
 
-    ddp   a model that attach() was called for, or what torch.compile made of it
-    step  computes this rank's loss and calls backward; None: gradients are drawn, others on each rank
-    seed  of these draws
+    ddp   model that attach() was called for, or the result of torch.compile for it
+    step  function that computes this rank's loss and calls backward; None: gradients are random, and differ between ranks
+    seed  seed of these random gradients
 
-    Afterwards gradients, buffers such as the statistics of batch normalisation, the state of the random generators of torch, Python
-    and numpy, and what compression keeps are as before. InvalidRequest if the model has no hook, or the step computes no gradient;
-    RankLost if another rank fails."""
+    Restores gradients, buffers such as the statistics of batch normalisation, the random generators of torch, Python and numpy, and the
+    state of compression. InvalidRequest if the model has no hook, or the step computes no gradient; RankLost if another rank fails."""
     model = _ddp.unwrapped(ddp, "hipress.verify")
     _arguments.whole("seed", seed, least=0, most=(1 << 32) - 1)
     hook = _ddp.hook_of(model)
@@ -99,7 +98,7 @@ def verify(ddp: torch.nn.Module, step: Optional[Callable[[], object]] = None, *,
 
 @contextlib.contextmanager
 def _undone(ddp: torch.nn.parallel.DistributedDataParallel) -> Iterator[None]:
-    """What a step changes beside gradients is as before afterwards: buffers, whether DDP is to send these in the next forward pass,
+    """Restores what a step within the block changes besides gradients: buffers, DDP's flag to send these in the next forward pass,
     and random generators."""
     buffers = [(buffer, buffer.detach().clone()) for buffer in ddp.module.buffers()]
     sends = ddp.require_forward_param_sync
@@ -121,7 +120,7 @@ def _undone(ddp: torch.nn.parallel.DistributedDataParallel) -> Iterator[None]:
 
 def _local_gradients(ddp: torch.nn.parallel.DistributedDataParallel, parameters: Dict[str, torch.nn.Parameter],
                      gradients: List[Any], step: Optional[Callable[[], object]], seed: int) -> List[torch.Tensor]:
-    """This rank's, in the engine's order, each in memory of its own."""
+    """Gradients of this rank in the engine's order, each in its own memory. InvalidRequest if the step computes none."""
     if step is None:
         generator = torch.Generator().manual_seed(seed * 1_000_003 + dist.get_rank(ddp.process_group))
         return [torch.randn(gradient.shape, generator=generator).to(parameters[gradient.name]) for gradient in gradients]

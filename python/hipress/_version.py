@@ -1,4 +1,4 @@
-"""The version of this package."""
+"""Version of this package."""
 
 import importlib.metadata
 import pathlib
@@ -6,7 +6,7 @@ import re
 
 
 def version() -> str:
-    """That of the source tree that this package lies in, or of the installed package; "0+unknown" of a copy that is neither."""
+    """Version of the source tree that contains this package, or of the installed package; "0+unknown" for any other copy."""
     project = pathlib.Path(__file__).resolve().parents[2] / "pyproject.toml"
     try:
         found = re.search(r'^name = "hipress"\nversion = "([^"]+)"', project.read_text(), re.MULTILINE)

@@ -1,13 +1,13 @@
 """python -m hipress.capture [--output model.yaml] [--steps 20] train.py ARGUMENTS…
 python -m hipress.capture [--output model.yaml] [--steps 20] -m MODULE ARGUMENTS…
 
-Runs a training script as it is, and writes a model YAML of what it trains: shapes, ready times, forward and optimizer times, and
-the micro-steps of a step. Of several models that optimizers train, it takes the one with the most elements, and names the others.
-Of the ranks of a launcher or of torch.multiprocessing, the first writes it. With --steps the file is written as soon as these
-steps were measured: a script that is ended after that keeps it. See hipress.capture for what is measured.
+Runs an unmodified training script, and writes a model YAML of the model that it trains: shapes, ready times, forward and optimizer
+times, and the micro-steps of a step. If optimizers train several models, it takes the one with the most elements, and names the
+others. Rank 0 of a launcher or of torch.multiprocessing writes the file. With --steps the file is written once these steps are
+measured, so that a script which is killed after that keeps it. hipress.capture documents the measurement.
 
-The run is a measurement: ranks of a DistributedDataParallel do not average, but train each for itself. Do not use what it
-trains."""
+The run is a measurement: the ranks of a DistributedDataParallel do not average, but each trains alone. Do not use the trained
+model."""
 
 import argparse
 import os
@@ -39,7 +39,7 @@ def main() -> int:
         _arguments.whole("--warmup", options.warmup, least=0)
         if options.steps is not None:
             _arguments.whole("--steps", options.steps, least=1)
-        if os.environ.get("RANK", "0") == "0":  # which writes
+        if os.environ.get("RANK", "0") == "0":  # only rank 0 writes
             _model_file.require_writable(options.output, *([] if options.is_module else [options.script]))
     except ValueError as error:
         parser.error(str(error).replace("output ", "--output ", 1) if str(error).startswith("output ") else str(error))
@@ -48,10 +48,10 @@ def main() -> int:
 
 
 class _CallableModule(types.ModuleType):
-    """Importing this module puts it in the place of the function hipress.capture, which it then does the work of."""
+    """Module that can be called: an import of it replaces the function hipress.capture, whose work it then does."""
 
     def __call__(self, model, output="model.yaml", **options):
-        """Measures when a model's gradients are ready, and writes it as a model YAML; see hipress._capture.Capture."""
+        """Measures the ready times of a model's gradients, and writes them as a model YAML; see hipress._capture.Capture."""
         from hipress import _require_torch
 
         _require_torch()

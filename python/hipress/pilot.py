@@ -1,17 +1,16 @@
 """python -m hipress.pilot --ranks 8 --steps 400 --plans none,int8block,plan.yaml [--output pilot.yaml] train.py ARGUMENTS…
 python -m hipress.pilot --ranks 8 --steps 400 --plans none,int8block,plan.yaml [--output pilot.yaml] -m MODULE ARGUMENTS…
 
-Trains a script as it is, once under each plan and seed, and writes how many steps each plan needs for the loss that plain DDP
-(none) reaches. Data and initial weights are the same under all plans. No network is needed: what is learnt per step does not
-depend on it.
+Trains an unmodified script once under each plan and seed, and writes the number of steps that each plan needs for the loss of plain
+DDP (none). Data and initial weights are the same under all plans. No network is needed: the progress per step does not depend on
+it.
 
-A script with DistributedDataParallel runs as processes, as torchrun starts it. In a script without, the ranks take turns: each
-optimizer step has the gradients of as many passes of the script's loop as there are ranks, and the script's step counts are
-those of its passes. A loss is what backward() is called for, or what the script gives hipress.pilot.report(loss); report(loss,
-held_out=True) adds losses of other data.
+A script with DistributedDataParallel runs as processes, as under torchrun. In a script without it, the ranks take turns: each
+optimizer step has the gradients of one pass of the script's loop for each rank, and the script counts passes as steps. The loss is
+the tensor that backward() is called for, or the argument of hipress.pilot.report(loss) if the script calls it; report(loss,
+held_out=True) adds losses of data that are not trained on.
 
-The output has the runs that have finished: started again, a pilot goes on from there. docs/learning.md says what is
-measured."""
+The output has the finished runs, which the same command does not repeat. docs/learning.md describes the measurements."""
 
 import argparse
 import sys
@@ -57,6 +56,6 @@ def main() -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
-else:  # `import hipress.pilot` finds what `hipress.pilot` is
+else:  # makes `import hipress.pilot` return the function hipress.pilot
     from hipress._pilot_report import pilot
     sys.modules[__name__] = pilot  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""The command-line tools of an installed package."""
+"""Entry point of the command-line tools of an installed package."""
 
 import os
 import pathlib
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Becomes the tool of the name by which it was called."""
+    """Executes the tool of the name under which it was called. SystemExit if the tool is missing."""
     name = pathlib.Path(sys.argv[0]).name
     tool = pathlib.Path(__file__).resolve().parent / "bin" / name
     if not tool.exists():

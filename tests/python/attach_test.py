@@ -1,4 +1,4 @@
-"""hipress.attach tells apart what a model may be trained by, and says of each what it takes. Nothing here needs PyTorch 2."""
+"""hipress.attach distinguishes models by their wrapper, and refuses with a remedy for each kind. No test here needs PyTorch 2."""
 
 import os
 import pathlib
@@ -45,7 +45,7 @@ def refused(call) -> str:
 
 
 def refusals(_rank, path):
-    """What is said of each kind of model, by its kind."""
+    """Messages of refusals by kind of model; "accepted" without one."""
     sharded = type("FSDPLinear", (type("FSDPModule", (), {"__module__": "torch.distributed.fsdp"}), torch.nn.Linear), {})
     whole = type("FullyShardedDataParallel", (torch.nn.Sequential,), {"__module__": "torch.distributed.fsdp"})
     ddp = wrapped(network())
@@ -60,14 +60,14 @@ def refusals(_rank, path):
     return {kind: refused(call) for kind, call in calls.items()}
 
 
-#: Rules of bulk groups; whether a model file is given, and with ready times; and how many warnings that brings.
+#: Cases: rule of buckets, ready time in the model file (None: no file), and number of warnings.
 BULK = {"rule": ("bulk: {threshold: 64KiB, wait: 4ms}\n", None, 1), "lines": ("bulk:\n  limit: 4MiB\n  threshold: 64KiB\n", None, 1),
         "untimed": ("bulk: {threshold: 64KiB}\n", 0, 1), "timed": ("bulk: {threshold: 64KiB, wait: 4ms}\n", 1, 0),
         "by hand": ("bulk: {groups: [[0.bias, 0.weight]]}\n", None, 0), "none": ("", None, 0)}
 
 
 def write_grouped(folder) -> None:
-    """A plan for each row of BULK, and its model file, if it has one."""
+    """Writes a plan for each row of BULK, and its model file, if it has one."""
     sizes = {name: value.numel() for name, value in reversed(list(network().named_parameters()))}
     for kind, (bulk, ready_ms, _) in BULK.items():
         for name, head, rest in (("plan", f"schema: hipress.plan/1\nmodel: small\ntopology: ps\nnodes: 2\n{bulk}",
@@ -78,7 +78,7 @@ def write_grouped(folder) -> None:
 
 
 def warned_of_times(_rank, folder):
-    """What attach() warns of with each of the plans."""
+    """Warnings of attach() by plan."""
     texts = {}
     for kind, (_, ready_ms, _) in BULK.items():
         with warnings.catch_warnings(record=True) as caught:
@@ -90,7 +90,7 @@ def warned_of_times(_rank, folder):
 
 
 def warned_of_hooks(_rank):
-    """What attach() warns of where two parameters have hooks of the user's, and where a capture has its own."""
+    """Warnings of attach(): for two parameters with hooks of the user's, and for hooks of a capture."""
     said = []
     for hooked in (True, False):
         model = wrapped(network())
@@ -98,7 +98,7 @@ def warned_of_hooks(_rank):
             parameter.register_post_accumulate_grad_hook(lambda one: None)
         with warnings.catch_warnings(record=True) as caught, hipress.capture(network(), None):
             warnings.simplefilter("always")
-            hipress.attach(model).close()
+            hipress.attach(model, "none").close()
         said.append([str(warning.message) for warning in caught])
     return said
 
@@ -140,7 +140,7 @@ class Attach(unittest.TestCase):
 
 
 class Plans(unittest.TestCase):
-    """What is read of a plan, and which of its parameters may be one group."""
+    """Parser of sharded plans, and decisions for groups of parameters."""
 
     def read(self, text, module=None, ranks_=2, name="plan.yaml"):
         module = module or network()
@@ -186,8 +186,8 @@ class Plans(unittest.TestCase):
                                ({"schedule": "ddp"}, "is for schedule ddp, and here parameters are in shards: plan for schedule "
                                                      "fsdp or hsdp"),
                                ({"schedule": "fsdq"}, "plan.yaml:5: schedule: unknown schedule 'fsdq'"),
-                               ({"gradients": gradients_of(network(), "none", "onebit")}, "gathered as onebit, and nothing feeds "
-                                                                                          "back"),
+                               ({"gradients": gradients_of(network(), "none", "onebit")}, "gathered as onebit, and no error "
+                                                                                          "feedback"),
                                ({"gradients": gradients_of(network()[0])}, "plan.yaml")):
             with self.subTest(changed=changed):
                 self.assertIn(words, refused(lambda: self.read(PLAN.format(**{**of, **changed}))))

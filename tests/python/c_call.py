@@ -1,4 +1,4 @@
-"""hipress_call() of the C library, for tests that lay its answers beside others."""
+"""hipress_call() of the C library, for tests that compare its answers with others."""
 
 import ctypes
 import json
@@ -8,7 +8,7 @@ import hipress
 
 
 def of_c(request: Dict[str, Any]) -> Dict[str, Any]:
-    """The document that hipress_call() answers."""
+    """Calls hipress_call(), and returns its document."""
     library = ctypes.CDLL(str(hipress.library_path()))
     result = ctypes.c_void_p()
     library.hipress_call(json.dumps(request).encode(), ctypes.byref(result))

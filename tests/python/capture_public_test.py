@@ -1,4 +1,4 @@
-"""Captures of the scripts in public/, by one rank and by two; their figures are printed beside what the scripts measured."""
+"""Captures of the scripts in public/, by one rank and by two. Figures are printed beside those that the scripts measured."""
 
 import importlib.util
 import os
@@ -13,7 +13,7 @@ import unittest
 import ranks
 
 FOLDER = pathlib.Path(__file__).parent / "public"
-#: Script, the package that it needs beside torch, micro-steps, the layer of a gradient that must be there, gradients.
+#: Script, package that it needs besides torch, micro-steps, name of a required gradient, number of gradients.
 SCRIPTS = (("gpt_accumulation", None, 4, "blocks.0.attention.qkv.weight", 52), ("trainer_class", None, 1, "0.weight", 6),
            ("resnet", None, 1, "3.first_norm.bias", 38), ("gan", None, 1, "9.weight", 10), ("embedding_gru", None, 1, "bag.weight", 12),
            ("accelerate_loop", "accelerate", 3, "2.bias", 6), ("trainer", "transformers", 2, "transformer.wte.weight", 40),
@@ -36,7 +36,8 @@ def seconds(text: str, key: str) -> float:
 
 
 def captured(script: pathlib.Path, folder: pathlib.Path, count: int) -> tuple:
-    """The model file, the length of a step by the script's own clock, and the messages, of a capture by so many ranks."""
+    """Captures a script under `count` ranks. Returns the model file, the time of a step by the script's own clock in seconds, and
+    the messages."""
     output = folder / f"{count}.yaml"
     port = free_port()
     jobs = []

@@ -1,4 +1,4 @@
-"""python -m hipress.capture: scripts run as python runs them, and what they train is found."""
+"""python -m hipress.capture runs scripts as python does, and finds the models that they train."""
 
 import json
 import os
@@ -52,7 +52,7 @@ for number in range(12):
     if number == 4:
         follower = copy.deepcopy(model)
 """
-#: Modules whose parts are called, and what their optimizers train: the parameters that a capture has, and its exit status.
+#: Modules of which only parts are called: script, parameters in the capture, and exit status.
 PARTS = {
     "a head that a function uses, and an optimizer of its own": (("body.weight", "head.weight", "head.bias"), 0, """
 class Model(torch.nn.Module):
@@ -216,7 +216,7 @@ class Script(unittest.TestCase):
                 self.assertEqual(sorted(name for name, _ in self.shapes()), sorted(names))
                 said = "It is not of the whole: optimizers also train 1 parameter (3 elements: spread [3])"
                 self.assertEqual(said in done.stderr, status == 1, done.stderr)
-                self.assertRegex(self.output.read_text(), "Captured from [678] steps")  # of 10, without two and perhaps the last
+                self.assertRegex(self.output.read_text(), "Captured from [678] steps")  # 10 without 2 of warm-up, perhaps without the last
                 self.assertNotIn("without a gradient", self.output.read_text())
 
     def test_compiled_functions_that_call_the_model(self):
@@ -268,7 +268,7 @@ for _ in range(6):
                     self.assertIn("batch: 2\n", self.output.read_text())  # rank 0's
 
     def test_ranks_that_have_a_communication_hook_are_captured(self):
-        """Which is met within a forward pass, too late for a hook of capture's own."""
+        """The module is first met within a forward pass, too late for a hook of capture's own."""
         path = self.script(WORKER.replace("        model = DistributedDataParallel(model)\n", """        model = DistributedDataParallel(model)
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
         model.register_comm_hook(None, fp16_compress_hook)
@@ -306,14 +306,14 @@ for _ in range(6):
         self.assertTrue(self.output.exists())
 
     def killed(self, text: str, *arguments):
-        """What a capture says of a script that kills its own process, as nobody can catch."""
+        """Output of a capture whose script kills its own process by a signal that cannot be caught."""
         done = subprocess.run([sys.executable, "-B", "-W", "ignore", "-m", "hipress.capture", "--output", self.output, *arguments,
                                self.script(text)], capture_output=True, text=True, check=False, cwd=self.folder)
         self.assertEqual(done.returncode, -signal.SIGKILL, done.stderr)
         return done.stderr
 
     def test_a_script_that_is_killed_after_its_steps_keeps_its_capture(self):
-        # Of 2 steps of warm-up, 3 that are measured, and one more, which ends the last of these.
+        # 2 steps of warm-up, 3 measured ones, and one more, which ends the last of these.
         kill = "\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
         long = TRAIN.replace("range(6)", "range(12)")
         said = self.killed(long + kill, "--steps", "3")
@@ -330,7 +330,7 @@ for _ in range(6):
         self.assertEqual(self.output.read_text(), "before")
 
     def test_what_is_written_early_is_what_the_end_would_write(self):
-        """Once, of the largest model, by the first process; and the script draws the same random numbers as without."""
+        """The first process writes once, for the largest model, and the script draws the same random numbers as without."""
         path = self.script(GAN.replace("range(8)", "range(20)"))
         done = self.capture("--steps", "2", path)
         self.assertEqual(done.stderr.count("wrote"), 1)

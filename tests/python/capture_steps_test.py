@@ -1,4 +1,4 @@
-"""What a step is to a capture: micro-steps, several calls, several backward passes. Time stands still but where a test moves it."""
+"""Steps as a capture finds them: micro-steps, several calls, several backward passes. Only tests advance the clock."""
 
 import contextlib
 import json
@@ -41,7 +41,7 @@ class Clock:
 
 
 class CoreClock(Clock):
-    """Two threads are busy for three quarters of the time, and wait for cores as long again."""
+    """Clock of two threads that are busy for three quarters of the time, and wait for cores as long again."""
 
     on_cores = True
 
@@ -53,7 +53,7 @@ class CoreClock(Clock):
 
 
 class Passing(torch.autograd.Function if ranks.MISSING is None else object):
-    """Its backward takes so long."""
+    """Identity whose backward takes a given time."""
 
     @staticmethod
     def forward(ctx, values, clock, seconds):
@@ -67,7 +67,7 @@ class Passing(torch.autograd.Function if ranks.MISSING is None else object):
 
 
 class Timed(torch.nn.Module if ranks.MISSING is None else object):
-    """Forward and backward between its two layers take time."""
+    """Two layers between which forward and backward take given times."""
 
     def __init__(self, clock, forward=FORWARD, backward=BACKWARD):
         super().__init__()
@@ -106,7 +106,7 @@ class Steps(unittest.TestCase):
         self.optimizer = timed_sgd(self.clock, self.model.parameters())
 
     def captured(self, train, module=None, **options):
-        """train() is called within a capture."""
+        """Calls train() within a capture, and returns the facts of the model file."""
         module = self.model if module is None else module
         capture = hipress.capture(module, None, **options)
         capture._clock = self.clock
@@ -236,7 +236,7 @@ class Steps(unittest.TestCase):
     def test_steps_that_are_skipped_count_for_nothing(self):
         def train():
             for _ in range(5):
-                for applied in (False, True):  # as a loss scaler
+                for applied in (False, True):  # scales the gradients, as a loss scaler does
                     self.optimizer.zero_grad()
                     self.micro_step()
                     if applied:
@@ -389,7 +389,7 @@ class Steps(unittest.TestCase):
 
         def train(first):
             for number in range(36):
-                part = int(number % (first + 1) == first)  # so many steps of the first, then one of the second
+                part = int(number % (first + 1) == first)  # steps of the first optimizer, then one of the second
                 optimizers[part].zero_grad()
                 both[part](torch.randn(8, 4)).sum().backward()
                 optimizers[part].step()
@@ -414,7 +414,7 @@ class Steps(unittest.TestCase):
                 optimizers[1].step() if number >= 8 else None
 
         found = self.captured(train, both, called=list(both), optimizer=optimizers)
-        # Of 24 passes each ends a step, but for those at the two changes, two of which may be taken for one.
+        # Each of 24 passes ends a step, except at the two changes, where two passes may count as one step.
         self.assertEqual(found["micro_steps"], 1)
         self.assertGreaterEqual(found["steps"], 20)
 
@@ -424,7 +424,7 @@ class Steps(unittest.TestCase):
                 for _ in range(3):
                     self.micro_step()
                 for parameter in self.model.parameters():
-                    parameter.data.sub_(0.01 * parameter.grad.data)  # which no version tells
+                    parameter.data.sub_(0.01 * parameter.grad.data)  # the parameters' version does not show this change
                 drop()
 
         for drop in (lambda: self.model.zero_grad(set_to_none=True),
@@ -518,7 +518,8 @@ class Steps(unittest.TestCase):
 
 
 def accumulating(rank, micro_steps):
-    """With no_sync(), as DistributedDataParallel wants it; each collective takes 7 s, which are not of the model."""
+    """Accumulates gradients within no_sync() of DistributedDataParallel. Each collective takes 7 s, which do not count for the
+    model."""
     clock = Clock()
     all_reduce, met = torch.distributed.all_reduce, []
 
@@ -543,7 +544,8 @@ def accumulating(rank, micro_steps):
 
 
 def apart(rank, hooked):
-    """What of each rank's own gradients comes in and after a capture, and how often buffers were sent; of a model with a buffer."""
+    """Trains a model with a buffer before, in and after a capture. Returns a gradient and a flag for sent buffers of each step, the
+    messages, and DDP's flags afterwards."""
     module = torch.nn.Sequential(torch.nn.Linear(3, 2, bias=False), torch.nn.BatchNorm1d(2))
     ddp = DistributedDataParallel(module)
     if hooked:
@@ -594,7 +596,7 @@ class Ranks(unittest.TestCase):
 class Waits(unittest.TestCase):
     def test_a_gradient_is_later_by_the_waits_before_it_alone(self):
         # Waits from 10 to 14 and from 20 to 26: a gradient at 5 has none behind it, one at 15 the 4 of the first, one at 30
-        # both, which are 10. From the last, at 30, to the next call at 45 there is none.
+        # both, which are 10. From the last, at 30, to the next call at 45 there are no waits.
         done = _passes.Pass(0.0, 1, 0, 0)
         done.backward, done.waits = 0.0, [(10.0, 14.0), (20.0, 26.0)]
         done.ready, done.waits_before = {1: 5.0, 2: 15.0, 3: 30.0}, {1: 0, 2: 1, 3: 2}

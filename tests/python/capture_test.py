@@ -1,8 +1,9 @@
-"""A captured model, as file and by its readers."""
+"""Captured models: their files, and the tools that read them."""
 
 import collections
 import copy
 import dataclasses
+import gc
 import os
 import pathlib
 import pickle
@@ -37,14 +38,14 @@ for step in range(int(sys.argv[1])):
 
 
 def wide_model():
-    """Gradients of 0.7 and 1.4 MiB, and a few bytes."""
+    """Makes a model with gradients of 0.7 and 1.4 MiB, and of a few bytes."""
     torch.manual_seed(0)
     return torch.nn.Sequential(torch.nn.Linear(600, 300), torch.nn.ReLU(), torch.nn.Linear(300, 600), torch.nn.ReLU(),
                                torch.nn.Linear(600, 600), torch.nn.ReLU(), torch.nn.Linear(600, 4))
 
 
 def bucket_bytes(_rank, bucket_mb: float) -> list:
-    """Of the buckets that DDP has rebuilt after its first step."""
+    """Sizes in bytes of the buckets that DDP has rebuilt after its first step."""
     ddp = DistributedDataParallel(wide_model(), bucket_cap_mb=bucket_mb)
     ddp._set_ddp_runtime_logging_sample_rate(1)
     for _ in range(3):
@@ -53,7 +54,7 @@ def bucket_bytes(_rank, bucket_mb: float) -> list:
 
 
 def names_of(_rank, compiled_inside: bool, compiled_outside: bool = False):
-    """As captured, and as attach() has them."""
+    """Parameters' names in a captured model, and the names that attach() uses."""
     module = torch.nn.Linear(3, 3)
     ddp = DistributedDataParallel(torch.compile(module, backend="eager") if compiled_inside else module)
     called = torch.compile(ddp, backend="eager") if compiled_outside and hasattr(torch, "compile") else ddp
@@ -69,7 +70,7 @@ def setUpModule() -> None:
 
 
 class Slow(torch.autograd.Function if ranks.MISSING is None else object):
-    """Its backward takes 20 ms at least."""
+    """Identity whose backward takes at least 20 ms."""
 
     @staticmethod
     def forward(ctx, values):
@@ -276,6 +277,16 @@ class Captured(unittest.TestCase):
                 self.assertEqual((found, expected), (names, names))
         self.assertEqual(ranks.run(1, names_of, False, True)[0][0], {"weight", "bias"})
 
+    def test_forked_workers_may_collect_garbage_after_a_capture(self):
+        gc.disable()
+        self.addCleanup(gc.enable)
+        model = torch.nn.Linear(3, 3)
+        with hipress.capture(model, self.path):
+            for _ in range(3):
+                model(torch.ones(1, 3)).sum().backward()
+        # A process group among the garbage would wait in the worker for threads that it does not have.
+        self.assertEqual(ranks.run(1, lambda _rank: gc.collect() >= 0), [True])
+
     def test_a_compiled_function_that_calls_the_model(self):
         if not hasattr(torch, "compile"):
             self.skipTest("this PyTorch does not compile")
@@ -369,7 +380,7 @@ class Captured(unittest.TestCase):
 
 
 class Host(unittest.TestCase):
-    """What a capture says of the host's cores and memory."""
+    """Lines of a capture about the host's cores and memory."""
 
     @staticmethod
     def text(**options):
@@ -413,7 +424,7 @@ class Host(unittest.TestCase):
         with mock.patch("os.sched_getaffinity", return_value=set(range(cores))), mock.patch.object(_memory, "_ALONE_S", 0.01):
             text = self.text(memory=True)
         self.assertRegex(text, r"\n(memory_traffic: [\d.]+GB/s  )?# beside a copy a step takes [\d.]+ times as long")
-        self.assertEqual(text.count("Captured from 3 steps"), 1)  # of six, every second one
+        self.assertEqual(text.count("Captured from 3 steps"), 1)  # every second one of six
 
     def test_the_traffic_of_computation_beside_a_copy(self):
         probe = _memory.MemoryProbe.__new__(_memory.MemoryProbe)

@@ -1,5 +1,5 @@
-"""Gradients that nobody applies: of layers that no rank uses in a step, and of steps that are skipped. What compression saves up for
-later must not be spent on them."""
+"""Gradients that are not applied: those of layers that no rank uses in a step, and of skipped steps. They must leave residuals
+unchanged."""
 
 import itertools
 import unittest
@@ -12,7 +12,7 @@ if ranks.MISSING is None:
     import hipress
     import torch
 
-#: With residuals, with random draws, and in stages, of which one takes turns.
+#: Algorithms with residuals, with random draws, and in stages, one of which alternates between them.
 ALGORITHMS = ("onebit", "tbq(tau=0.1)", "terngrad", "dgc", "graddrop", "int8block", "int4block", "fp4block", "powersgd(rank=2)",
               "acpsgd(rank=2)", "rsketch(rank=2)")
 
@@ -35,12 +35,12 @@ if ranks.MISSING is None:
 
 
 def factors(rank, step):
-    """What a step's gradients are: another on every rank."""
+    """Gradients of a step, different on every rank."""
     return torch.randn(24, 24, generator=torch.Generator().manual_seed(100 * step + rank))
 
 
 def applied(rank, plan, uses, options, set_to_none=True):
-    """The gradients of the second layer that a training with these uses of it applies."""
+    """Applied gradients of the second layer in a training that uses it in some steps. `uses` are pairs of step and use."""
     torch.manual_seed(0)
     ddp = wrapped(Two(), find_unused_parameters=True, **options)
     hook = hipress.attach(ddp, plan)
@@ -57,7 +57,7 @@ def applied(rank, plan, uses, options, set_to_none=True):
 
 
 def after_overflow(rank, plan, steps, by_hand):
-    """Gradients of the last of these steps. Step -1 overflows on rank 1, and is skipped, as is step -2, by hand."""
+    """Gradients of the last of the steps. Step -1 overflows on rank 1 and is skipped; step -2 is skipped by hand."""
     torch.manual_seed(0)
     ddp = wrapped(torch.nn.Sequential(torch.nn.Linear(24, 24), torch.nn.Linear(24, 16)), bucket_cap_mb=0.001)
     hook = hipress.attach(ddp, plan)
@@ -66,7 +66,7 @@ def after_overflow(rank, plan, steps, by_hand):
         loss = (ddp(torch.eye(24)) * factors(rank, step + 10)[:, :16]).sum()
         (loss * float("inf") if step == -1 and rank == 1 else loss).backward()
         if step == -1:
-            # Of several buckets, one that is finite everywhere is taken back, too.
+            # A bucket that is finite everywhere is discarded with the others, too.
             assert not all(torch.isfinite(parameter.grad).all() for parameter in ddp.parameters())
         if step == -2 and by_hand:
             hook.discard()
@@ -75,7 +75,7 @@ def after_overflow(rank, plan, steps, by_hand):
 
 
 def announced(rank):
-    """The warnings of an algorithm that does not average, and of one that does."""
+    """Warnings of an algorithm that does not average, and of one that does."""
     texts = []
     for plan in ("dgc(momentum=0.9)", "dgc"):
         ddp = wrapped(torch.nn.Linear(24, 24))

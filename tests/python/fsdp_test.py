@@ -1,4 +1,4 @@
-"""Sharded models train with plans: fully_shard() of PyTorch 2, and FullyShardedDataParallel."""
+"""Training of sharded models with plans: fully_shard() of PyTorch 2, and FullyShardedDataParallel."""
 
 import os
 import pathlib
@@ -49,7 +49,7 @@ def sharded(**options):
 
 
 def of_mesh(sizes):
-    """fully_shard()'s mesh of so many groups of so many ranks; None: all ranks are one."""
+    """Argument of fully_shard(): a mesh of (groups, ranks of each); None: all ranks are one group."""
     return {"mesh": init_device_mesh("cpu", sizes, mesh_dim_names=("replicate", "shard"))} if sizes else {}
 
 
@@ -58,7 +58,7 @@ def whole(model):
 
 
 def trained(rank, plan, mesh=None, options=None, accumulate=False):
-    """Weights after some steps, and the last loss; of `plan` None without attach()."""
+    """Weights after several steps, and the last loss; `plan` None: without attach()."""
     model = sharded(**of_mesh(mesh), **(options or {}))
     if plan is not None:
         hipress.attach(model, plan)
@@ -118,7 +118,7 @@ class Equal(unittest.TestCase):
                 self.require_equal(run(count, trained, path), run(count, trained, None))
 
     def test_a_job_in_bf16_sends_it_as_it_is(self):
-        """The plan's bf16 is then what PyTorch sends."""
+        """PyTorch then sends the plan's bf16."""
         options = {"mp_policy": MixedPrecisionPolicy(torch.bfloat16, torch.bfloat16)}
         with Folder() as folder:
             path = folder.plan(2, algorithm="bf16", gather="bf16")
@@ -156,7 +156,7 @@ class Equal(unittest.TestCase):
 
 
 def varied(rank, plan, how):
-    """As trained(), of a model that is compiled, or of which a layer is frozen."""
+    """Last loss of a training as by trained(), with a compiled model or a frozen layer."""
     model = plain()
     if how == "frozen":
         model[2].requires_grad_(False)
@@ -244,7 +244,7 @@ class Jobs(unittest.TestCase):
             path = folder.plan(2)
             for how in ("compiled", "frozen"):
                 plan = path
-                if how == "frozen":  # which a captured model lacks
+                if how == "frozen":  # a captured model lacks the frozen layer
                     text = pathlib.Path(path).read_text()
                     plan = path.replace("plan", "frozen")
                     pathlib.Path(plan).write_text("".join(line for line in text.splitlines(True) if "name: 2." not in line))
@@ -254,7 +254,7 @@ class Jobs(unittest.TestCase):
 
 
 def reduced(rank, plan, factor):
-    """This rank's shards of the first step's gradients, by a plan and by PyTorch, and the largest gradient of a rank."""
+    """Mean gradients of the first step by a plan and by PyTorch, and the largest absolute gradient of any rank."""
     found = []
     for path in (plan, None):
         model = sharded()
@@ -282,7 +282,7 @@ class Values(unittest.TestCase):
             for count, factor, top in ((2, None, ""), (4, None, ""), (4, 16.0, ""), (4, None, "exchange_within: 2\n")):
                 path = folder.plan(count, algorithm="int8block", gather="none", top=top)
                 for (mine, theirs), largest in run(count, reduced, path, factor):
-                    # In two steps, sums of two ranks are rounded again, of which each has twice the largest.
+                    # An exchange in two steps rounds the sums of two ranks again, whose largest is twice as large.
                     rounded = 1 if not top else 2
                     bound = rounded * (count / factor if factor else 1) * largest / 254
                     for name in mine:
@@ -299,7 +299,7 @@ class Values(unittest.TestCase):
 
 
 def gathered(_rank, plan):
-    """The first layer's weights as forward sees them, and as they are."""
+    """Weights of the first layer as forward sees them, and as the shards have them."""
     model = sharded()
     hipress.attach(model, plan)
     model(torch.randn(2, SIZES[0]))  # the root is initialised
@@ -376,7 +376,7 @@ class States(unittest.TestCase):
 
 
 def attributes(model):
-    """What the modules of a sharded model, and what they are made of, hold; and the process groups that there are."""
+    """Attributes of a sharded model's modules and of their FSDP states, and the existing process groups."""
     found = {("groups", name): name for name in map(id, dist.distributed_c10d._world.pg_map)}
     for name, module in model.named_modules():
         owners = [module]
@@ -396,10 +396,10 @@ def differing(before, after):
 
 
 def undone(_rank, plan, options, strategy=None):
-    """What attach() changes of a model, and what close() leaves changed."""
+    """Attributes of a model that attach() changes, and those that close() leaves changed."""
     model = sharded(**options) if strategy is None else wrapped_whole(strategy)
     if strategy is not None:
-        model.check_is_root()  # has FSDP1 make what it makes once
+        model.check_is_root()  # makes FSDP1 initialise
     before = attributes(model)
     hook = hipress.attach(model, plan)
     during = attributes(model)
@@ -419,7 +419,7 @@ def closed(rank, plan):
 
 
 def settings(rank, plan, mesh=None, options=None):
-    """What attach() leaves of the modules' settings, or says."""
+    """Message of attach(), and the modules' settings after it: ranks that share parameters after forward, and sharing of groups."""
     model = sharded(**of_mesh(mesh), **(options or {}))
     text = refused(lambda: hipress.attach(model, plan))
     group = model[0]._get_fsdp_state()._fsdp_param_group
@@ -481,8 +481,8 @@ class Schedules(unittest.TestCase):
 
 
 def damaged(rank, plan):
-    """Rank 1 has its first layer's messages damaged. What a gather that is under way says when it is waited for, whether the hook
-    keeps that, and what each rank's next step says."""
+    """Damages the messages of rank 1's first layer. Returns the error of an asynchronous gather's wait(), true if the hook keeps
+    it, and the errors of state_dict() and of the next step."""
     model = sharded()
     hook = hipress.attach(model, plan)
     backward(model, rank, 0)
@@ -495,7 +495,7 @@ def damaged(rank, plan):
 
 
 def failure_of(call):
-    """The kind of exception and what it says; none: two empty texts."""
+    """Type and message of a call's exception; two empty texts without one."""
     try:
         call()
     except Exception as error:
@@ -505,7 +505,7 @@ def failure_of(call):
 
 class Failures(unittest.TestCase):
     def test_a_message_that_is_damaged_ends_the_job_of_all_ranks(self):
-        """Rank 1 says what is wrong, and ends; the other's next step misses it, and does not wait for ever."""
+        """Rank 1 raises the error and leaves; the other's next step fails, and does not wait for ever."""
         with Folder() as folder:
             whole_rank, damaged_rank = run(2, damaged, folder.plan(2, algorithm="none", gather="lossless"))
         said, has_failed, of_state, of_step = damaged_rank
@@ -519,7 +519,7 @@ class Failures(unittest.TestCase):
 
 
 def wrapped_whole(strategy, prefetch="BACKWARD_PRE"):
-    """The model, as a FullyShardedDataParallel."""
+    """Wraps the model in FullyShardedDataParallel."""
     options = {"device_id": torch.device("cpu"), "sharding_strategy": ShardingStrategy[strategy],
                "backward_prefetch": BackwardPrefetch[prefetch]}
     inner = plain()
@@ -529,7 +529,7 @@ def wrapped_whole(strategy, prefetch="BACKWARD_PRE"):
 
 
 def fsdp1(rank, plan, strategy, steps=STEPS, prefetch="BACKWARD_PRE"):
-    """As trained(), of a FullyShardedDataParallel; or what attach() says."""
+    """Result of trained() for a FullyShardedDataParallel, or the message of attach()."""
     model = wrapped_whole(strategy, prefetch)
     if plan is not None:
         said = refused(lambda: hipress.attach(model, plan))
@@ -549,7 +549,7 @@ class Fsdp1(unittest.TestCase):
     def test_the_hook_reduces(self):
         for strategy in ("FULL_SHARD", "SHARD_GRAD_OP"):
             (weights, loss), _ = run(2, fsdp1, None, strategy)
-            for same in ("none", "lossless"):  # which adds in fp32 as gloo does, and divides once
+            for same in ("none", "lossless"):  # adds in fp32 as gloo does, and divides once
                 (found, _), _ = run(2, fsdp1, same, strategy)
                 for mine, theirs in zip(found, weights):
                     self.assertTrue(torch.equal(mine, theirs), f"{strategy} {same}")

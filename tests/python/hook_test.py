@@ -1,4 +1,4 @@
-"""The hook in a job, beside what else is there: failures, forks, refusals, copies, profilers, other hooks, verify()."""
+"""Hooks in a job: failures, forks, refusals, copies, profilers, other hooks, verify()."""
 
 import copy
 import os
@@ -31,9 +31,10 @@ def setUpModule() -> None:
 
 
 def train_until_stopped(rank, path):
-    """Trains until rank 1 is stopped from outside; what this rank then raises, raises in the next step, and keeps."""
+    """Trains until rank 1 is stopped from outside. Returns the error of this rank, the failed rank, the error of the next step, and
+    true if the engine is closed."""
     ddp = wrapped(network())
-    hook = hipress.attach(ddp, timeout=20)
+    hook = hipress.attach(ddp, "none", timeout=20)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
     train(ddp, optimizer, rank, range(3))
     pathlib.Path(path, str(rank)).touch()
@@ -42,7 +43,7 @@ def train_until_stopped(rank, path):
             train(ddp, optimizer, rank, range(3, 4))
     except KeyboardInterrupt:  # between two hooks
         return "KeyboardInterrupt", None, "", hook.engine.closed
-    except RuntimeError as error:  # what the hook raised, or under PyTorch 1.13 its name and text
+    except RuntimeError as error:  # the hook's error, or under PyTorch 1.13 its name and text
         again = ""
         try:
             train(ddp, optimizer, rank, range(4, 5))
@@ -52,9 +53,9 @@ def train_until_stopped(rank, path):
 
 
 def fork_and_train(rank, path):
-    """Rank 1 forks a child that lives as long as its pipe is open, and is killed; what this rank then raises."""
+    """Kills rank 1 after it has forked a child that outlives it. Returns the failed rank and the error of this rank."""
     ddp = wrapped(network())
-    hook = hipress.attach(ddp, timeout=4 * ranks.DEADLINE_S)
+    hook = hipress.attach(ddp, "none", timeout=4 * ranks.DEADLINE_S)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
     train(ddp, optimizer, rank, range(2))
     if rank == 1:
@@ -75,7 +76,7 @@ def fork_and_train(rank, path):
 def fork_and_drop(rank):
     """Trains before and after a forked child has closed its copy of the hook."""
     ddp = wrapped(network())
-    hook = hipress.attach(ddp)
+    hook = hipress.attach(ddp, "none")
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
     train(ddp, optimizer, rank, range(2))
     child = os.fork()
@@ -89,7 +90,7 @@ def fork_and_drop(rank):
 
 
 def threads() -> int:
-    """The kernel's, of this process."""
+    """Number of threads of this process."""
     return len(os.listdir("/proc/self/task"))
 
 
@@ -151,7 +152,7 @@ def count_threads(rank):
 
 
 def refusals(rank):
-    """What is said of models and calls that make no sense."""
+    """Messages of refused models and calls."""
     said = {}
 
     def refused(name, call):
@@ -164,26 +165,27 @@ def refusals(rank):
     refused("no ddp", lambda: hipress.attach(network()))
     refused("no module", lambda: hipress.attach({"model": network()}))
     refused("DataParallel", lambda: hipress.attach(torch.nn.DataParallel(network())))
-    refused("double", lambda: hipress.attach(wrapped(network().double())))
-    refused("sparse", lambda: hipress.attach(wrapped(torch.nn.Embedding(10, 4, sparse=True))))
+    refused("double", lambda: hipress.attach(wrapped(network().double()), "none"))
+    refused("sparse", lambda: hipress.attach(wrapped(torch.nn.Embedding(10, 4, sparse=True)), "none"))
     refused("other plans", lambda: hipress.attach(wrapped(network()), "onebit" if rank else "none"))
     refused("no plan", lambda: hipress.attach(wrapped(network()), "nothing-of-this-name"))
     ddp = wrapped(network())
     refused("verify", lambda: hipress.verify(ddp))
-    hipress.attach(ddp)
-    refused("twice", lambda: hipress.attach(ddp))
+    hipress.attach(ddp, "none")
+    refused("twice", lambda: hipress.attach(ddp, "none"))
     # Plans and topologies of a broadcast, whose result is rank 0's and no mean.
-    refused("broadcast", lambda: hipress.attach(wrapped(network()), topology="chain"))
+    refused("broadcast", lambda: hipress.attach(wrapped(network()), "none", topology="chain"))
     hooked = wrapped(network())
     hooked.register_comm_hook(None, allreduce_hook)
     before = threads()
-    refused("another hook", lambda: hipress.attach(hooked))
+    refused("another hook", lambda: hipress.attach(hooked, "none"))
     said["threads"] = threads() - before
     return said
 
 
 def copies(rank):
-    """A copy of a model with a hook is one without: what its step makes of the gradients, and what its hook says."""
+    """Trains copies of a model with a hook, which have no hook. Returns their weights, those of plain DDP, and the error of a
+    copied hook."""
     ddp = wrapped(network())
     hook = hipress.attach(ddp, "onebit")
     found = []
@@ -203,7 +205,7 @@ def copies(rank):
 
 
 def asked_timeouts(_rank):
-    """What attach() asks of the engine, for none and for a given timeout."""
+    """Timeouts that attach() passes to the engine, without and with a given timeout."""
     asked = []
 
     def refuse(*_arguments, **options):
@@ -213,7 +215,7 @@ def asked_timeouts(_rank):
     with mock.patch.object(_ddp, "Engine", refuse):
         for options in ({}, {"timeout": 7}):
             try:
-                hipress.attach(wrapped(network()), **options)
+                hipress.attach(wrapped(network()), "none", **options)
             except hipress.InvalidRequest:
                 pass
     return asked
@@ -278,14 +280,15 @@ class Attach(unittest.TestCase):
 
 
 def large_network():
-    """More than DDP's first bucket, 1 MiB, holds: 278021 elements."""
+    """Makes a network with 278021 elements, more than DDP's first bucket of 1 MiB holds."""
     torch.manual_seed(0)
     return torch.nn.Sequential(torch.nn.Linear(24, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512), torch.nn.ReLU(),
                                torch.nn.Linear(512, 5))
 
 
 def composed(rank, plan):
-    """A hook that counts buckets and calls hipress's; with the number of buckets, and what registering it twice says."""
+    """Trains with a hook that counts buckets and calls hipress's. Returns the weights, the number of buckets, the error of a second
+    hook, and true if all ranks have the same bits."""
     ddp = wrapped(network())
     counted = []
 
@@ -311,18 +314,18 @@ def without_registration(_rank):
     ddp = wrapped(network())
     first = hipress.Hook(ddp)
     first.close()
-    second = hipress.attach(ddp)
+    second = hipress.attach(ddp, "none")
     second.close()
     return isinstance(second, hipress.Hook)
 
 
 def refused_wrappers(_rank):
-    """What is said of PyTorch 2's ways to train in parallel."""
+    """Messages about PyTorch 2's ways to train in parallel."""
     from torch.distributed._composable.replicate import replicate
     from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 
     def sharded(module):
-        """As FullyShardedDataParallel(torch.compile(module)), which needs a GPU."""
+        """Stand-in for FullyShardedDataParallel(torch.compile(module)), which needs a GPU."""
         wrapper = torch.nn.Module.__new__(FullyShardedDataParallel)
         torch.nn.Module.__init__(wrapper)
         wrapper._fsdp_wrapped_module = torch.compile(module, backend="eager")
@@ -340,7 +343,7 @@ def refused_wrappers(_rank):
 
 
 def compiled(rank, plan):
-    """As trained(), of what torch.compile makes of the DistributedDataParallel."""
+    """Weights after training a DistributedDataParallel that torch.compile wraps, and true if all ranks have the same bits."""
     ddp = torch.compile(wrapped(network()), backend="eager")
     hook = hipress.attach(ddp, plan)
     train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9), rank, range(STEPS))
@@ -350,7 +353,7 @@ def compiled(rank, plan):
 
 
 def train_from_shared_checkpoint(rank, path, resume):
-    """As train_in_two_parts(), with one checkpoint that all ranks write, in which each has a key."""
+    """Result of train_in_two_parts() with one checkpoint that all ranks write, each under a key of its own."""
     import torch.distributed.checkpoint as shared
 
     ddp = wrapped(network())
@@ -397,7 +400,7 @@ class Composition(unittest.TestCase):
         for plan in ("none", "onebit"):
             alone = run(2, trained, plan)
             for (mine, buckets, said, agreed), theirs in zip(run(2, composed, plan), alone):
-                self.assertEqual(buckets, STEPS)  # of one bucket
+                self.assertEqual(buckets, STEPS)  # one bucket a step
                 self.assertIn("a model takes one hook", said)
                 self.assertTrue(agreed)
                 for name in mine:
@@ -408,7 +411,7 @@ class Composition(unittest.TestCase):
 
 
 def profiled(rank, plan):
-    """Names of the ranges of a step, and whether hooks ask for ranges outside a profiler."""
+    """Names of the ranges of a step, and true if hooks make ranges outside a profiler."""
     ddp = wrapped(large_network(), bucket_cap_mb=0.01)
     hipress.attach(ddp, plan)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
@@ -448,7 +451,7 @@ def verified(rank, plan, with_step):
 
 
 def trained_plainly(rank, plan):
-    """As verified(), without verify()."""
+    """Weights after the training of verified(), without verify()."""
     ddp = wrapped(network())
     hipress.attach(ddp, plan)
     train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(4))
@@ -468,7 +471,7 @@ class Drawing(torch.nn.Module if ranks.MISSING is None else object):
 
 
 def undisturbed(rank, verify):
-    """All that a training leaves, with verify() between its steps or without."""
+    """State after a training, with or without verify() between its steps."""
     torch.manual_seed(rank)
     random.seed(rank)
     numpy.random.seed(rank)

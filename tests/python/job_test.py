@@ -1,5 +1,4 @@
-"""The ranks of a job among each other: refused together, called by the launcher's numbers, silent, in any order, and after
-close()."""
+"""Ranks of a job: common refusals, names by the launcher's numbers, silence, different orders, and steps after close()."""
 
 import logging
 import os
@@ -111,7 +110,7 @@ def halves_of_four(rank, kind):
 
 
 def states_of_four(rank):
-    """Rank 3's answers to the state of rank 2, which is in another process group, and attach()'s to other calls."""
+    """Errors in two groups of two ranks: of attach() with differing plans, and of loading the state of another rank."""
     group = [dist.new_group([0, 1]), dist.new_group([2, 3])][rank // 2]
     ddp = wrapped(network(), process_group=group)
     said = []
@@ -119,7 +118,7 @@ def states_of_four(rank):
         hook = hipress.attach(ddp, "onebit" if rank == 3 else "none")
     except hipress.InvalidRequest as error:
         said.append(str(error))
-        hook = hipress.attach(ddp)
+        hook = hipress.attach(ddp, "none")
     try:
         hook.load_state_dict({**hook.state_dict(), "rank": 0})
     except hipress.InvalidRequest as error:
@@ -181,7 +180,7 @@ def refused_alone(rank, folder, lack):
             module = network()
             hipress.LocalUpdates(module, torch.optim.SGD(module.parameters(), lr=0.1), **options)
         else:
-            hipress.attach(wrapped(network()), **options)
+            hipress.attach(wrapped(network()), **{"plan": "none", **options})
     except (hipress.Error, hipress.LibraryError) as error:
         return f"{type(error).__name__}: {error}", len(os.listdir("/proc/self/task")) - before
     return "accepted", 0
@@ -198,7 +197,7 @@ def refused_when_open(rank):
 
     _ddp.Engine = Failing
     try:
-        hipress.attach(wrapped(network()))
+        hipress.attach(wrapped(network()), "none")
     except (hipress.Error, MemoryError) as error:
         return f"{type(error).__name__}: {error}"
     return "accepted"
@@ -229,8 +228,7 @@ class Refusals(unittest.TestCase):
 
 
 def train_through_silence(rank, path):
-    """Trains until the logger of rank 0 was told that rank 1 is silent, and that it is back. Returns all messages and the
-    weights."""
+    """Trains until rank 0 has logged that rank 1 is silent, and that it is back. Returns all messages and the weights."""
     said = []
 
     class Noting(logging.Handler):
@@ -310,7 +308,7 @@ def without(rank, steps):
 
 
 def attached_after_failure(rank):
-    """Ends the job on rank 1. Returns the errors of steps and attach() after that, also after close()."""
+    """Ends the job on rank 1. Returns the errors of later steps and attach(), also after close()."""
     ddp = wrapped(network())
     hook = hipress.attach(ddp, "onebit")
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
@@ -320,7 +318,7 @@ def attached_after_failure(rank):
         hook.engine.abort("enough")
     said = []
     for call in (lambda: train(ddp, optimizer, rank, range(1, 2)), hook.close, lambda: train(ddp, optimizer, rank, range(1, 2)),
-                 lambda: hipress.attach(ddp)):
+                 lambda: hipress.attach(ddp, "none")):
         try:
             call()
         except RuntimeError as error:

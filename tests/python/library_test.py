@@ -1,4 +1,4 @@
-"""The package without torch: how the library is found, and what its absence and its other versions say."""
+"""The package without torch: search for the library, and errors for a missing one and for other versions."""
 
 import ctypes
 import os
@@ -54,10 +54,10 @@ class Library(unittest.TestCase):
 
 
 class Spares(unittest.TestCase):
-    """Libraries that a wheel brings are loaded where the machine has none, and only there."""
+    """Libraries that a wheel brings are loaded if and only if the machine lacks them."""
 
     def opened(self, lacks):
-        """The spares that are loaded, in order, on a machine that lacks some libraries; and what is said."""
+        """Spare libraries loaded on a machine that lacks some, in order, and the error."""
         loaded, said = [], None
 
         def load(path, mode=0):

@@ -19,7 +19,7 @@ if ranks.MISSING is None:
     import torch
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
-#: Of a network of three layers: each averages all of it three times in 18 steps. The third has several fragments on their way.
+#: Schedules for a network of three layers: each averages all of it three times in 18 steps. The third overlaps several fragments.
 SCHEDULES = ("local(steps=6)", "local(steps=6, fragments=3, overlap=1)", "local(steps=6, fragments=3, every=1, overlap=3)",
              "local(steps=6, fragments=2, pattern=sequential)")
 STEPS = 18
@@ -28,12 +28,12 @@ STEPS = 18
 def setUpModule() -> None:
     ranks.require_torch()
     if hasattr(torch, "compile"):
-        importlib.import_module("torch._dynamo")  # which optimizers import, in every rank otherwise
+        importlib.import_module("torch._dynamo")  # imported by optimizers; without this line, in every rank anew
 
 
 def trained(rank, schedule, plan="none", steps=STEPS, **options):
-    """This rank's weights after so many steps, and the outer ones."""
-    model = network(seed=rank)  # of which rank 0's is trained
+    """Weights of this rank after a number of steps, and the outer weights."""
+    model = network(seed=rank)  # local updates give every rank the model of rank 0
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     local = hipress.LocalUpdates(model, optimizer, plan=plan, schedule=schedule, **options)
     train(model, optimizer, rank, range(steps))
@@ -43,13 +43,13 @@ def trained(rank, schedule, plan="none", steps=STEPS, **options):
 
 
 def trained_by_two(rank, schedule):
-    """The same by two optimizers, each of some of the parameters."""
+    """Result of trained() with two optimizers, each with some of the parameters."""
     model = network(seed=rank)
     first, second = (torch.optim.SGD(model[layers].parameters(), lr=0.1, momentum=0.9) for layers in (slice(0, 1), slice(1, None)))
     local = hipress.LocalUpdates(model, [first, second], schedule=schedule)
     for step in range(STEPS):
         model.zero_grad(set_to_none=True)
-        second.step()  # of no gradients: it changes nothing
+        second.step()  # a step without gradients changes nothing
         train_once(model, rank, step)
         second.step()
         first.step()
@@ -69,12 +69,13 @@ def trained_by(rank, schedule, options):
 
 
 def reference(_rank, size, parts, every, period, overlap, alpha):
-    """The weights of all ranks, and the outer ones, of DiLoCo in one process. `parts` are fragments, as names of parameters."""
+    """Reference of DiLoCo in one process: weights of all ranks, and the outer ones. `parts` are fragments, as names of
+    parameters."""
     models = [network() for _ in range(size)]
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9) for model in models]
     outer = {name: torch.nn.Parameter(value) for name, value in weights(models[0]).items()}
     outer_optimizer = torch.optim.SGD(outer.values(), lr=0.7, momentum=0.9, nesterov=True)
-    arriving = {}  # means by name, by the step at the end of which they are there
+    arriving = {}  # means by the step at whose end they arrive, by name
     for step in range(1, STEPS + 1):
         for rank in range(size):
             train(models[rank], optimizers[rank], rank, [step - 1])
@@ -146,7 +147,7 @@ class Schedule(unittest.TestCase):
         self.assertEqual(_schedule_of("int4block", "local(steps=7)").steps, 7)
 
 
-#: Bulk groups of everything, by a rule: they must not wait for what belongs to another fragment.
+#: Rule that puts all gradients into buckets, which must not wait for those of another fragment.
 PLAN = "schema: hipress.plan/1\nmodel: small\ntopology: ps\nnodes: 2\nbulk: {threshold: 64KiB}\ngradients:\n"
 
 
@@ -215,7 +216,7 @@ def finished(rank, schedule, steps):
 class Finish(unittest.TestCase):
     def test_all_ranks_have_the_same_weights_and_a_lower_loss(self):
         for schedule in ("local(steps=5)", "local(steps=6, fragments=3, overlap=2)"):
-            for steps in (120, 121, 122):  # at the end of a period, and within one
+            for steps in (120, 121, 122):  # after the end of a period, and within one
                 with self.subTest(schedule=schedule, steps=steps):
                     (first, before, after), *others = run(2, finished, schedule, steps)
                     self.assertLess(after, 0.7 * before)
@@ -239,7 +240,8 @@ class Tied(torch.nn.Module if ranks.MISSING is None else object):
 
 
 def finished_with_buffers(rank):
-    """All that a checkpoint of the model has after a `with`, and after ten steps what a copy for evaluation has."""
+    """State of a model after a `with`. After ten of its steps, weights of a copy for evaluation, the outer weights, and true if the
+    copy's weights are tied."""
     model = Tied(seed=rank)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with hipress.LocalUpdates(model, optimizer, schedule="local(steps=4, fragments=2, overlap=1)") as local:
@@ -269,7 +271,7 @@ class Buffers(unittest.TestCase):
 
 
 def train_in_two_parts(rank, schedule, plan, path, part):
-    """All steps; or those up to the tenth, for a checkpoint; or those after it, from the checkpoint."""
+    """Trains all steps, or those up to the tenth for a checkpoint, or those after it from the checkpoint."""
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     local = hipress.LocalUpdates(model, optimizer, lambda weights: torch.optim.Adam(weights, lr=0.02), plan, schedule=schedule)
@@ -287,7 +289,7 @@ def train_in_two_parts(rank, schedule, plan, path, part):
 
 
 def load_elsewhere(rank, schedule, path, options):
-    """What loading a state says."""
+    """Error of loading a state; "loaded" without one."""
     model = network()
     local = hipress.LocalUpdates(model, torch.optim.SGD(model.parameters(), lr=0.1), schedule=schedule, **options)
     try:
@@ -321,7 +323,7 @@ class Checkpoints(unittest.TestCase):
 
 
 def refusals(rank):
-    """What is said of models and calls that make no sense."""
+    """Messages of refused models and calls."""
     said = {}
 
     def refused(name, model, *arguments, optimizer=None, **options):
@@ -378,7 +380,7 @@ REFUSED = (("ddp", "give the module in it, as model.module"), ("no module", "got
 
 
 def changed(rank, change):
-    """What training says of a model that is not trained as local updates were told."""
+    """Error of a training whose model or optimizer changes after local updates were made; "trained" without one."""
     model = network(seed=rank)
     model[4].weight.requires_grad_(change != "unfrozen")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -397,7 +399,7 @@ def changed(rank, change):
 
 
 def take_steps(rank, counts):
-    """What a rank is told that takes other steps than the other one."""
+    """Lost rank and error on this rank, when ranks take different numbers of steps."""
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     try:
@@ -409,7 +411,8 @@ def take_steps(rank, counts):
 
 
 def scheduled(rank, first):
-    """A learning-rate scheduler before or after local updates: counted steps, and what close() leaves of the hook."""
+    """Makes a learning-rate scheduler before or after local updates, and takes a step after close(). Returns the counted steps, and
+    the learning rate."""
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     if first:
@@ -448,7 +451,8 @@ class Making(unittest.TestCase):
 
 
 def train_until_stopped(rank, path):
-    """Trains until rank 1 is stopped from outside; what this rank then raises, raises in the next step, and keeps."""
+    """Trains until rank 1 is stopped from outside. Returns this rank's error, the lost rank, the error of the next step, and true
+    if it is kept as failure and if the engine is closed."""
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     local = hipress.LocalUpdates(model, optimizer, schedule="local(steps=2, fragments=2, overlap=1)", timeout=20)
@@ -466,7 +470,7 @@ def train_until_stopped(rank, path):
 
 
 def fail_in_with(rank):
-    """Rank 1's loop raises; what the others are told."""
+    """Raises in the loop of rank 1. Returns the type and message of this rank's error."""
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     try:
@@ -498,7 +502,7 @@ class Failures(unittest.TestCase):
             self.assertEqual((culprit, kept, closed), (1, True, True))
 
     def test_a_rank_that_ends_early_is_named_with_the_remedy(self):
-        # At the end of a turn; before one, in which the other takes part.
+        # Once at the end of a turn, and once before a turn in which the other rank takes part.
         for counts in ((10, 11), (9, 14)):
             first, second = run(2, take_steps, counts)
             self.assertIsNone(first)

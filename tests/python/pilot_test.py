@@ -1,19 +1,22 @@
-"""python -m hipress.pilot: scripts trained under several plans, and the steps that these need for the loss of plain DDP."""
+"""python -m hipress.pilot trains scripts under several plans, and estimates the steps that these need for the loss of plain DDP."""
 
+import logging
 import pathlib
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import warnings
 
 import hipress
 import ranks
 from hipress import _pilot, _pilot_file, _steps_ratio
 
-#: Learns classes of made data: batch after batch as the script says, with DistributedDataParallel or without.
+#: Script that learns classes of synthetic data, with or without DistributedDataParallel.
 TRAIN = """
 import sys, torch, hipress
 torch.set_num_threads(1)
@@ -36,8 +39,8 @@ import torch.distributed as dist
 dist.init_process_group("gloo")
 model = torch.nn.parallel.DistributedDataParallel(model)
 """
-#: Two batches are accumulated, the mean is clipped, and the learning rate falls with every step, and with every fourth part of
-#: the data.
+#: Script that accumulates two batches, clips the mean, and lowers the learning rate with every step, and with every quarter of the
+#: data.
 ACCUMULATES = """
 import torch, hipress
 torch.set_num_threads(1)
@@ -57,7 +60,7 @@ for part in range(4):
     of_parts.step()
 hipress.pilot.report(model.weight.double().sum(), held_out=True)
 """
-#: Scripts that cannot be piloted, and what is said of them; `step` is one of the optimizer.
+#: Scripts that cannot be piloted, and the message for each; `step` is one of the optimizer.
 HEAD = """
 import torch, hipress, random, time
 model, other = torch.nn.Linear(4, 3), torch.nn.Linear(3, 1)
@@ -105,7 +108,7 @@ def setUpModule() -> None:
 
 
 def pilot(folder: str, script: str, *, name: str = "train.py", **options):
-    """A pilot of a script's text; what it has written."""
+    """Pilots a script given as text. Returns the document that it wrote."""
     (pathlib.Path(folder) / name).write_text(script)
     return hipress.pilot(str(pathlib.Path(folder) / name), output=pathlib.Path(folder) / f"{name}.yaml", **options)
 
@@ -115,7 +118,7 @@ def runs(document) -> dict:
 
 
 def curve(steps: int, ratio: float = 1.0, noise: float = 0.0, seed: int = 0) -> list:
-    """Losses that fall by the law 1 + 3 / (1 + steps / 20), and `ratio` times as slowly."""
+    """Makes losses that fall by the law 1 + 3 / (1 + steps / 20), `ratio` times as slowly, with noise."""
     source = random.Random(seed)
     return [1 + 3 / (1 + step / ratio / 20) + noise * source.gauss(0, 1) for step in range(1, steps + 1)]
 
@@ -125,7 +128,7 @@ class Ratios(unittest.TestCase):
         line = [5 - 0.25 * step for step in range(40)]
         for one, other in zip(line, _steps_ratio.smoothed(line)):
             self.assertAlmostEqual(one, other, places=10)
-        # In the middle of a window of 2·40+1 values, the variance of a line's fit is that of their mean, 1/81.
+        # A line's fit has the variance of the mean, 1/81, in the middle of a window of 2·40+1 values.
         noise = curve(400, noise=1.0, seed=3)
         middle = [one - other for one, other in zip(_steps_ratio.smoothed(noise)[50:350], curve(400)[50:350])]
         self.assertLess((sum(one * one for one in middle) / len(middle)) ** 0.5, 3 / 81 ** 0.5)
@@ -202,7 +205,7 @@ class Ratios(unittest.TestCase):
 
 
 def averaged_over_tcp(rank: int, plans: list, steps: int) -> dict:
-    """What a hook's ranks, processes over tcp, apply of made gradients, by plan."""
+    """Gradients of the last step that a hook's ranks, processes over tcp, apply, by plan."""
     import torch
     import torch.distributed as dist
 
@@ -248,7 +251,7 @@ class Bits(unittest.TestCase):
 
 
 def held_back(rank: int, plan: str) -> list:
-    """What statistics() says after each of three steps, and the same of what was not applied so far, by name."""
+    """Residuals by name after each of three steps: those of statistics(), and those from the gradients that were not applied."""
     import torch
 
     module = ranks.network()
@@ -272,15 +275,106 @@ def held_back(rank: int, plan: str) -> list:
 class Statistics(unittest.TestCase):
     def test_they_are_of_what_is_not_applied_yet(self):
         # A rank alone applies its own gradients, but for what its encoders hold back.
-        for statistics, expected in ranks.run(1, held_back, "onebit")[0]:
-            self.assertEqual(statistics.keys(), expected.keys())
-            for name, ratio in statistics.items():
+        for found, expected in ranks.run(1, held_back, "onebit")[0]:
+            self.assertEqual(found.keys(), expected.keys())
+            for name, ratio in found.items():
                 self.assertGreater(ratio, 0.1)
                 self.assertAlmostEqual(ratio / expected[name], 1, places=3)
         for of_rank in ranks.run(2, held_back, "powersgd(rank=1)"):
             self.assertEqual(of_rank[-1][0].keys(), {"0.weight", "2.weight", "4.weight"})
             self.assertGreater(min(of_rank[-1][0].values()), 0.1)
         self.assertEqual(ranks.run(2, held_back, "none")[0][-1][0], {})
+
+
+def told(rank: int, make, pilot, steps: int) -> tuple:
+    """Log lines, warnings about residuals, and results of statistics() at each line: every second step."""
+    import torch
+
+    lines: list = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("hipress").addHandler(handler)
+    logging.getLogger("hipress").setLevel(logging.INFO)
+    held = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model, optimizer, attached = make(pilot)
+        for step in range(steps):
+            optimizer.zero_grad()
+            values, classes = ranks.data(rank, step)
+            torch.nn.functional.cross_entropy(model(values), classes).backward()
+            optimizer.step()
+            held += [attached.statistics()] if step % 2 else []
+        attached.close()
+    return [line for line in lines if "residuals" in line], [str(one.message) for one in caught if "residual" in str(one.message)], held
+
+
+def averaged(pilot):
+    import torch
+
+    ddp = ranks.wrapped(ranks.network())
+    attached = hipress.attach(ddp, plan="onebit", pilot=pilot, log_every=2)
+    return ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), attached
+
+
+def locally_updated(_pilot):
+    import torch
+
+    model = ranks.network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    return model, optimizer, hipress.LocalUpdates(model, optimizer, plan="onebit", schedule="local(steps=2)", log_every=2)
+
+
+def line_of(steps: int, held: dict) -> str:
+    most = max(held, key=held.get)
+    return (f"after {steps} steps residuals hold {statistics.median(held.values()):.3g} (median) and {held[most]:.3g} ('{most}', the "
+            "most) times the norm of their gradients")
+
+
+class ResidualLines(unittest.TestCase):
+    def check_lines(self, found) -> dict:
+        (lines, warned, held), others = found
+        self.assertEqual(lines, [line_of(2, held[0]), line_of(4, held[1]), line_of(6, held[2])])
+        self.assertEqual(others[:2], ([], []))
+        self.assertEqual(warned, [])
+        return held
+
+    def test_lines_say_what_statistics_say(self):
+        held = self.check_lines(ranks.run(2, told, averaged, None, 6))
+        self.check_lines(ranks.run(2, told, locally_updated, None, 6))
+        # A range is that of the pilot's points, and half as wide again at either end: all that is seen, but for 2.weight.
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/pilot.yaml"
+            rows = [{"plan": "onebit", "gradient": name, "step": step, "error": 0.5, "error_with_residual": 1.0, "norm": 1.0,
+                     "residual": ratio * (0.01 if name == "2.weight" else 1)}
+                    for step, of_step in enumerate(held, 1) for name, ratio in of_step.items()]
+            document = {"schema": 1, "script": "x", "digest": "", "ranks": 2, "steps": 6, "seeds": 1, "repeat": None,
+                        "plans": [{"plan": "onebit", "seed": 1, "diverged": False, "loss": [1.0], "held_out": []}], "errors": rows}
+            _pilot_file.write(path, document)
+            (_, warned, again), others = ranks.run(2, told, averaged, path, 6)
+            self.assertEqual(again, held)
+            of_2 = [0.01 * of_step["2.weight"] for of_step in held]
+            self.assertEqual(others[1], [])
+            self.assertEqual(len(warned), 1)
+            self.assertIn(f"after 2 steps the residual of '2.weight' holds {held[0]['2.weight']:.3g} times the norm of its gradient, "
+                          f"and in the pilot {min(of_2) / 1.5:.3g} to {max(of_2) * 1.5:.3g}", warned[0])
+
+    def test_wrong_pilots_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/pilot.yaml"
+            self.assertIn("pilot.yaml: there is no such file", ranks.run(2, refused_pilot, path, 1)[1])
+            _pilot_file.write(path, {"schema": 1, "plans": []})
+            for said in ranks.run(2, refused_pilot, path, 1):
+                self.assertIn(f"has no run of onebit: pilot it, with --plans 'onebit' --output {path}", said)
+            self.assertIn("log_every must be a whole number, at least 0, got -1", ranks.run(2, refused_pilot, None, -1)[0])
+
+
+def refused_pilot(_rank: int, path, every: int) -> str:
+    try:
+        hipress.attach(ranks.wrapped(ranks.network()), plan="onebit", pilot=path, log_every=every)
+    except hipress.InvalidRequest as error:
+        return str(error)
+    return "accepted"
 
 
 class Pilots(unittest.TestCase):
@@ -306,6 +400,7 @@ class Pilots(unittest.TestCase):
         # A residual is zero in the first step, so errors with and without one are those of the same message.
         first = rows["onebit", "2.weight", 1]
         self.assertEqual(first["error"], first["error_with_residual"])
+        self.assertGreater(first["residual"], 0.1)
         self.assertNotEqual(rows["onebit", "2.weight", 24]["error"], rows["onebit", "2.weight", 24]["error_with_residual"])
         # For normal values a sign and a mean magnitude leave out √(1 − 2/π) = 0.6 of the norm.
         self.assertGreater(rows["onebit", "0.weight", 12]["error"], 0.3)
@@ -361,7 +456,7 @@ class Pilots(unittest.TestCase):
             self.assertIn("is of a pilot with steps 12, and this is of 11", other.stderr)
 
     def test_what_diverges_is_ended(self):
-        # Steps of 1.6 on a curvature of 1 shrink the error by 0.6; a sign of one bit moves every element as far as the largest.
+        # Steps of 1.6 on a curvature of 1 shrink the error by 0.6; a sign of one bit moves every element by as much as the largest.
         script = """
 import torch, hipress
 weight = torch.nn.Parameter(torch.linspace(0, 1, 256) ** 8)

@@ -58,7 +58,7 @@ def train_locally(model: torch.nn.Module) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with hipress.LocalUpdates(model, optimizer, outer, "plan.yaml", schedule="local(steps=4)", alpha=0.5, algorithm="onebit",
                               topology="ring", timeout=3.0, seed=1, rendezvous="file:///x", network="lo",
-                              process_group=None) as local:
+                              process_group=None, log_every=100) as local:
         weights: dict[str, torch.nn.Parameter] = local.outer_weights()
         local.load_state_dict(local.state_dict())
         failure: hipress.Error | None = local.failure
@@ -75,7 +75,7 @@ def main() -> None:
     other = hipress.Capture(torch.nn.Linear(1, 1), None)
     ddp = DistributedDataParallel(torch.nn.Linear(1, 1))
     hook: hipress.Hook = hipress.attach(ddp, "plan.yaml", algorithm="onebit", topology="ring", model="model.yaml", timeout=3.0,
-                                        seed=1, rendezvous="file:///x", network="lo")
+                                        seed=1, rendezvous="file:///x", network="lo", pilot="pilot.yaml", log_every=100)
     state = hook.state_dict()
     hook.load_state_dict(state)
     hook.discard()
@@ -99,7 +99,7 @@ def main() -> None:
     ddp.register_comm_hook(pair, counted)
     print(text, other, failure, hipress.__version__, hipress.library_path().name, hipress.Gradient("a", (2, 3)).elements)
     try:
-        hipress.attach(ddp)
+        print(hipress.attach(ddp, algorithms="int8block", profile="profile.yaml").report())
     except hipress.RankLost as error:
         print(error.rank + 1)
     except (hipress.InvalidRequest, hipress.LibraryError) as refused:

@@ -1,10 +1,10 @@
-"""PyTorch's own tests of DistributedDataParallel (torch.testing._internal.distributed.distributed_test), on CPUs with gloo, once
-with hipress's hook on every model and once with PyTorch's allreduce_hook: what passes with the second passes with the first, and
-what fails with both fails for the same reason.
+"""PyTorch's own tests of DistributedDataParallel (torch.testing._internal.distributed.distributed_test), on CPUs with gloo, each
+time with another hook on every model: PyTorch's allreduce_hook, hipress's with a raw plan, and hipress's without a plan (auto).
+Tests that pass with the first must pass with the others, and tests that fail with both must fail for the same reason.
 
-    python3 pytorch_suite.py [--hook hipress|allreduce] [TEST…]
+    python3 pytorch_suite.py [--hook allreduce|hipress|auto] [TEST…]
 
-Without arguments it runs each hook in a process of its own, and compares. Exit status 1 for a test that fails with hipress alone,
+Without arguments it runs each hook in a process of its own, and compares. Exit status 1 for a test that fails with one of ours alone,
 or for another reason, and is not listed with that reason in EXPECTED; 77 where this torch has no tests or lacks what they need."""
 
 import argparse
@@ -18,19 +18,21 @@ import tempfile
 import unittest
 import warnings
 
-#: Tests that ask for what a plan does not do: why, and a part of what they fail with.
+#: Tests that are expected to fail under a plan: the reason, and a part of the error.
 EXPECTED = {"test_ddp_logging_data_cpu": ("one of its models has fp64 parameters, which attach() refuses", "InvalidRequest"),
             "test_ddp_profiling_torch_profiler": ("it counts events gloo:all_reduce; the hook's ranges are hipress::submit and "
                                                   "wait", "AssertionError")}
 WORLD_SIZE = 2
-HOOKS = ("allreduce", "hipress")
+HOOKS = ("allreduce", "hipress", "auto")
+#: Names of the hooks in logs.
+HOOK_NAMES = "allreduce_hook|synchronise"
 SKIPPED = 77
 #: Seconds for a test, and for all of one hook.
 TEST_LIMIT_S, LIMIT_S = 100, 1500
 
 
 def prepare(folder: str) -> None:
-    """What distributed_test.py reads when it is imported."""
+    """Sets the environment that distributed_test.py reads when it is imported."""
     os.environ.update(BACKEND="gloo", WORLD_SIZE=str(WORLD_SIZE), TEMP_DIR=folder, INIT_METHOD=f"file://{folder}/init",
                       DISTRIBUTED_TESTS_DEFAULT_TIMEOUT=str(TEST_LIMIT_S))
     for name in ("barrier", "test_dir", "init_dir"):
@@ -38,7 +40,7 @@ def prepare(folder: str) -> None:
 
 
 def move_to_cpu() -> None:
-    """Most tests ask for GPUs, and do the same on CPUs: what goes to a GPU stays where it is."""
+    """Makes tests for GPUs run on CPUs: tensors that they move to a GPU stay in place."""
     import torch
     from torch.overrides import TorchFunctionMode
     from torch.testing._internal import common_distributed
@@ -65,11 +67,11 @@ def move_to_cpu() -> None:
     torch.cuda.synchronize = lambda device=None: None
     torch.cuda.current_device = lambda: 0
     torch.cuda.device = lambda device: contextlib.nullcontext()
-    OnCpu().__enter__()  # also of the processes that are forked from this one
+    OnCpu().__enter__()  # holds in forked processes, too
 
 
 def put_hook_on_every_model(hook: str) -> None:
-    """A model gets it when it is made; one whose test registers another hook cannot have that, whichever the first is."""
+    """Registers the hook with every model when it is made. A test that registers another hook fails under either."""
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
     from torch.nn.parallel import DistributedDataParallel
 
@@ -80,7 +82,9 @@ def put_hook_on_every_model(hook: str) -> None:
     def make_with_hook(self, module, device_ids=None, output_device=None, *arguments, **options):
         make(self, module, None, None, *arguments, **options)
         if hook == "hipress":
-            hipress.attach(self)
+            hipress.attach(self, "none")
+        elif hook == "auto":
+            hipress.attach(self, profile="v100-100g")
         else:
             self.register_comm_hook(None, default_hooks.allreduce_hook)
 
@@ -96,13 +100,13 @@ EXCEPTION = re.compile(r"(?:\w+\.)*(\w*(?:Error|Exception|Lost|Request|Interrupt
 
 
 def reasons_in(text: str) -> list:
-    """The exceptions that tracebacks of several processes end with: types and messages, without what differs from run to run. That
-    another rank is lost says nothing of the reason."""
+    """Exceptions at the ends of several processes' tracebacks: types and messages, without parts that differ from run to run.
+    RankLost is left out, since it has no reason of its own."""
     found = []
     for match in map(EXCEPTION.match, text.splitlines()):
         if match is None or match[1] == "RankLost" or "exited with error code" in match[2]:
             continue
-        message = re.sub(r"0x[0-9a-f]+|/[\w./-]+|\d+(\.\d+)?", "#", match[2])[:120]
+        message = re.sub(rf"0x[0-9a-f]+|/[\w./-]+|\d+(\.\d+)?|{HOOK_NAMES}", "#", match[2])[:120]
         found.append(match[1] + message)
     return sorted(set(found))
 
@@ -158,16 +162,21 @@ def run_apart(hook: str) -> dict:
 
 
 def compare(by_hook: dict) -> int:
-    ours, theirs = by_hook["hipress"], by_hook["allreduce"]
+    """Prints the outcomes, and returns the exit status."""
     for hook, results in by_hook.items():
         count = {kind: sum(result.startswith(kind) for result in results.values()) for kind in ("passed", "failed", "skipped")}
         print(f"{hook}: {count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
+    return int(any([differs(hook, by_hook[hook], by_hook["allreduce"]) for hook in HOOKS[1:]]))
+
+
+def differs(hook: str, ours: dict, theirs: dict) -> bool:
+    """Prints what fails with this hook otherwise than with PyTorch's. True if that is not expected."""
     for name, result in theirs.items():
         if result.startswith("failed") and ours.get(name) == "passed":
-            print(f"fails with allreduce alone: {name}: {result}")
+            print(f"fails with allreduce and not with {hook}: {name}: {result}")
     failed = [name for name in ours if ours[name].startswith("failed")]
     both = [name for name in failed if shared(ours[name], theirs.get(name, ""))]
-    print("fail with both, for one reason: " + (", ".join(both) or "none"))
+    print(f"fail with allreduce and {hook}, for one reason: " + (", ".join(both) or "none"))
     unexpected = []
     for name in failed:
         if name in both:
@@ -175,8 +184,8 @@ def compare(by_hook: dict) -> int:
         why, words = EXPECTED.get(name, ("not expected", None))
         if words is None or words not in ours[name]:
             unexpected.append(name)
-        print(f"fails otherwise than with allreduce: {name}: {why}; {ours[name]}; with allreduce: {theirs.get(name)}")
-    return int(bool(unexpected))
+        print(f"fails with {hook} otherwise than with allreduce: {name}: {why}; {ours[name]}; with allreduce: {theirs.get(name)}")
+    return bool(unexpected)
 
 
 def shared(ours: str, theirs: str) -> bool:

@@ -1,4 +1,4 @@
-"""Ranks as processes of this machine, which share what this process has imported."""
+"""Ranks as processes of this machine, forked after this process's imports."""
 
 import datetime
 import multiprocessing
@@ -18,7 +18,7 @@ try:
 except ImportError as error:
     MISSING = f"no torch for this python3 ({error}); Debian package python3-torch"
 
-#: Longer than any test takes on a busy machine.
+#: Deadline in seconds, longer than any test takes on a busy machine.
 DEADLINE_S = 90
 
 
@@ -32,9 +32,9 @@ def _rank(function, rank, ranks, folder, arguments, pipe) -> None:
     try:
         dist.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=ranks,
                                 timeout=datetime.timedelta(seconds=DEADLINE_S))
-        # As bytes: torch would make tensors of a pipe shared memory, which ends with this process.
+        # Sends bytes: torch would send tensors as shared memory, which ends with this process.
         pipe.send_bytes(pickle.dumps((True, function(rank, *arguments))))
-    except BaseException:  # whatever ended the rank is its result
+    except BaseException:  # any exception is the result of the rank
         pipe.send_bytes(pickle.dumps((False, traceback.format_exc())))
     finally:
         pipe.close()
@@ -59,7 +59,7 @@ class Job:
         os.kill(self.processes[rank].pid, number)
 
     def outcomes(self) -> list:
-        """Per rank (True, result) or (False, traceback); (False, None) of one that was killed."""
+        """Outcomes by rank: (True, result) or (False, traceback); (False, None) for one that was killed."""
         found, end = [], time.monotonic() + DEADLINE_S
         try:
             for pipe in self.pipes:
@@ -83,7 +83,7 @@ class Job:
 
 
 def run(ranks: int, function, *arguments) -> list:
-    """The results of all ranks, which must all succeed."""
+    """Results of all ranks, which must all succeed."""
     outcomes = Job(ranks, function, *arguments).outcomes()
     for rank, (succeeded, result) in enumerate(outcomes):
         if not succeeded:
@@ -92,21 +92,21 @@ def run(ranks: int, function, *arguments) -> list:
 
 
 def network(seed: int = 0):
-    """A small classifier with matrices that low rank compresses, and vectors; 26 kB."""
+    """Makes a small classifier with matrices for low-rank compression, and vectors; 26 kB."""
     torch.manual_seed(seed)
     return torch.nn.Sequential(torch.nn.Linear(24, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64), torch.nn.Tanh(),
                                torch.nn.Linear(64, 5))
 
 
 def data(rank: int, step: int):
-    """A batch of a problem that can be learned: another one on every rank and in every step."""
+    """Makes a batch of a learnable problem, different on every rank and in every step."""
     generator = torch.Generator().manual_seed(1000 * step + rank)
     values = torch.randn(16, 24, generator=generator)
     return values, values[:, :5].argmax(dim=1)
 
 
 def train(ddp, optimizer, rank: int, steps, accumulate: bool = False) -> float:
-    """Trains for these steps; the last loss."""
+    """Trains for these steps, and returns the last loss."""
     loss = None
     for step in steps:
         optimizer.zero_grad()

@@ -1,4 +1,4 @@
-"""plan(), simulate(), sweep() and import_trace(): without torch, and as the command line and C answer."""
+"""plan(), simulate(), sweep() and import_trace() work without torch, and answer as the command line and C do."""
 
 import csv
 import ctypes
@@ -26,7 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(os.environ["HIPRESS_TOOLS"])
 TRACES = ROOT / "tests/data/traces"
 SPEC = {"model": "vgg19", "plan": ["none", "all"], "nodes": [2, 4], "bandwidth": ["10Gbps", "25Gbps"]}
-#: Asks on a new thread, with so many MiB of address space beyond what there is.
+#: Script that makes a request on a new thread, with a limit of address space in MiB above the present size.
 SHORT_OF_MEMORY = """
 import ctypes, os, resource, sys, threading
 library = ctypes.CDLL(sys.argv[1])
@@ -49,19 +49,19 @@ except RuntimeError:  # no room for the thread
     answers.append(1)
 os.write(1, b"%d\\n" % answers[0])
 """
-#: Seconds that were measured, which no two runs share.
+#: Keys of measured seconds, which differ between runs.
 MEASURED = {"search_s", "simulation_s", "tasks_per_s", "s"}
 
 
 def without_measured(value):
-    """The document without what was measured."""
+    """Document without measured values."""
     if isinstance(value, dict):
         return {key: without_measured(one) for key, one in value.items() if key not in MEASURED}
     return [without_measured(one) for one in value] if isinstance(value, list) else value
 
 
 def of_tool(request, folder):
-    """The document that the request's tool prints."""
+    """Document that the request's tool prints."""
     tool = {"plan": ["hipress-plan"], "simulate": ["hipress-sim"], "sweep": ["hipress-sim", "sweep"],
             "import_trace": ["hipress-import"], "replay": ["hipress-exec"], "profile": ["hipress-profile"]}[request["request"]]
     arguments = tool[1:]
@@ -248,7 +248,7 @@ class Results(unittest.TestCase):
 
     def test_times_that_no_simulation_comes_to_are_computed_anew(self):
         def line(said):
-            """A line of a journal, with its check: 64-bit FNV-1a, which anybody can compute."""
+            """Line of a journal with its checksum, 64-bit FNV-1a."""
             check = 0xcbf29ce484222325
             for byte in said.encode():
                 check = (check ^ byte) * 0x100000001b3 % 2**64
@@ -262,7 +262,7 @@ class Results(unittest.TestCase):
             self.assertEqual(lines[0], line(" ".join(words[0][:-1])))
             for times in ("0 0 0", "1 0 2", "1 2 0"):  # iteration, forward, compute
                 journal.write_text("".join(line(f"{key} 1 {times} {tasks} 0 0 0") for key, _, _, _, _, tasks, *_ in words))
-                with self.assertWarnsRegex(hipress.HipressWarning, f"{len(lines)} lines in .* say what no simulation comes to"):
+                with self.assertWarnsRegex(hipress.HipressWarning, f"{len(lines)} lines in .* hold times that no simulation"):
                     again = hipress.sweep(SPEC, cache=folder)
                 self.assertEqual(again.rows, honest.rows)
                 self.assertEqual(again.known_points, 0)
@@ -355,7 +355,7 @@ class Results(unittest.TestCase):
 
 @unittest.skipIf(importlib.util.find_spec("matplotlib") is None, "needs matplotlib")
 class Pictures(unittest.TestCase):
-    """What scripts/plot.py draws too; tests/scripts/pictures_test.py looks at what is in them."""
+    """Pictures of results, which scripts/plot.py draws, too; tests/scripts/pictures_test.py checks their contents."""
 
     def setUp(self):
         import matplotlib
@@ -390,7 +390,7 @@ class Pictures(unittest.TestCase):
     def test_a_simulation_is_drawn_beside_others(self):
         machines = {"nnodes": 4, "profile": "a100-25g"}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", hipress.HipressWarning)  # of all-reduces that nobody measured
+            warnings.simplefilter("ignore", hipress.HipressWarning)  # warns of all-reduces that are not measured
             found = {plan: hipress.simulate("vgg19", plan=plan, **machines) for plan in ("ddp", "ddp_fp16", "all")}
         mine = found.pop("all")
         axes = mine.plot(beside=found).axes[0]
@@ -563,7 +563,7 @@ class Threads(unittest.TestCase):
         finally:
             ended.set()
             thread.join()
-        # With the GIL it would stand still for the half second of the search.
+        # If the search held the GIL, this would stand still for half a second.
         self.assertGreater(counted[0], 20)
 
     def test_progress_is_told(self):

@@ -1,4 +1,4 @@
-"""Results have the keys that {"request": "result_schema"} says, and nothing else: of requests, and of what tools print with --json."""
+"""Results of requests, and the JSON of tools, have exactly the keys of {"request": "result_schema"}."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def is_a(value, kind: str) -> bool:
 
 
 def check(value, schema: dict, at: str, seen: set) -> list:
-    """What of a value is not as the schema says; adds to `seen` the places that have a value which is not null."""
+    """Lists violations of a schema by a value. Adds the places with values other than null to `seen`."""
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     if not any(is_a(value, kind) for kind in kinds):
         return [f"{at}: {json.dumps(value)[:80]} is none of {kinds}"]
@@ -54,7 +54,7 @@ def check(value, schema: dict, at: str, seen: set) -> list:
 
 
 def places(schema: dict, at: str = "") -> list:
-    """All places of a schema."""
+    """Lists all places of a schema."""
     found = [at]
     for name, below in schema.get("properties", {}).items():
         found += places(below, f"{at}.{name}")
@@ -121,8 +121,8 @@ class ResultsTest(unittest.TestCase):
         cls.forms = {form["title"]: form for forms in answer.values() for form in forms}
 
     def check(self, title: str, results: list, never=frozenset()) -> None:
-        """Results are of the form, and every key of it is in one of them but those that are never made here; items of lists that
-        may be empty do not count."""
+        """Requires results to have a form, and each of its keys to be in one of them, except `never`, keys that no test makes, and
+        items of lists that may be empty."""
         seen = set()
         for result in results:
             self.assertEqual(check(result, self.forms[title], "", seen), [])
@@ -146,7 +146,8 @@ class ResultsTest(unittest.TestCase):
     def test_of_plans(self):
         with tempfile.TemporaryDirectory() as folder:
             other, model, pilot = f"{folder}/other.yaml", f"{folder}/traced.yaml", f"{folder}/pilot.yaml"
-            pathlib.Path(pilot).write_text("schema: 1\nsteps: 400\nratios: [{plan: onebit, ratio: 2, p10: 1.9, p90: 2.1}]\n")
+            pathlib.Path(pilot).write_text("schema: 1\nsteps: 400\nratios: [{plan: onebit, ratio: 2, p10: 1.9, p90: 2.1}]\n"
+                                           "curve: [{step: 1, loss: 2.5}]\n")
             self.ask("plan", **{**SMALL, "topology": "ring", "output": other})
             self.ask("import_trace", trace=str(TRACES / "resnet50_ddp_2xa100.kineto.json.gz"), output=model)
             self.check("A plan", [
@@ -155,6 +156,7 @@ class ResultsTest(unittest.TestCase):
                 self.ask("plan", **{**SMALL, "input": model, "profile": with_matrix(folder)}),
                 self.ask("plan", **{**SMALL, "algorithm": "dgc", "topology": "allgather"}),
                 self.ask("plan", **{**SMALL, "algorithm": "onebit"}, pilot=pilot),
+                self.ask("plan", input="gpt2", machine="p5.48xlarge", hosts=2, batch=4, evaluations=5),
                 self.ask("plan", **SHARDED, schedule="fsdp", gpu_memory="80GB"),
                 self.ask("plan", **{**SHARDED, "wrap": ["bert.encoder.layer.*", "bert.encoder"], "profile": with_matrix(folder)},
                          schedule="BEST", gpu_memory="1500MB"),  # too little for ddp
@@ -164,6 +166,9 @@ class ResultsTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             self.check("Required bandwidths", [self.ask(
                 "plan", **{**SMALL, "profile": with_matrix(folder)}, schedule="ddp", required_bandwidth=True, utilization="50%,99.999%")])
+
+    def test_of_numbers_of_hosts(self):
+        self.check("Numbers of hosts compared", [self.ask("plan", input="gpt2", machine="p5.48xlarge", hosts=[1, 2], batch=4)])
 
     def test_of_broadcasts(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -217,7 +222,7 @@ class ResultsTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             model = pathlib.Path(folder) / "model.yaml"
             model.write_text("name: x\ngradients:\n- {name: a, elements: 1, shap: [1]}\n")
-            trace = str(TRACES / "wild/fsdp2.json.gz")  # whose layers have no sizes
+            trace = str(TRACES / "wild/fsdp2.json.gz")  # its layers have no sizes
             self.check("An error", [of_c(request) for request in (
                 {"request": "plan", "input": str(model)}, {"request": "plan", "input": "vgg19", "nnodes": "x"}, {"request": "nonsense"},
                 {"request": "import_trace", "trace": trace})])

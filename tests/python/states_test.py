@@ -37,7 +37,7 @@ def without_bottom():
 
 
 def spoilt(state):
-    """States that differ from a given one in one thing, and a name of each."""
+    """Yields states that differ from a given one in one thing, with a name for each."""
     yield "no dictionary", [1, 2]
     yield "None", None
     yield "empty", {}
@@ -182,7 +182,7 @@ class States(unittest.TestCase):
         for overlap, outer, under_way in ((0, "sgd", 0), (1, "adam", 1)):
             count, wrong, on_their_way, finite, untouched = run(1, of_local_updates, overlap, outer)[0]
             self.check(count, wrong, 80)
-            # Fragments have their turns after steps 2, 4, 6 …: after step 6 one is on its way with an overlap of a step.
+            # Fragments have their turns after steps 2, 4, 6 …: with an overlap of one step, one is being averaged after step 6.
             self.assertEqual((on_their_way, finite, untouched), (under_way, True, True))
 
     def test_of_shards(self):

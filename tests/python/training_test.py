@@ -1,5 +1,6 @@
-"""DDP with a plan, on two to four ranks of this machine: weights, several models, checkpoints, buckets."""
+"""Training by DDP with a plan, on two to four ranks of this machine: weights, several models, checkpoints, buckets."""
 
+import pathlib
 import tempfile
 import unittest
 import warnings
@@ -11,7 +12,8 @@ if ranks.MISSING is None:
     import hipress
     import torch
 
-#: All: raw, cast, lossless, quantised with and without residual or by blocks, drawn, sparse, low rank of two and of one stage.
+#: Algorithms of all kinds: raw, cast, lossless, quantised with and without residual or by blocks, random, sparse, low rank of two
+#: stages and of one.
 ALGORITHMS = ("none", "fp16", "bf16", "lossless", "int8block", "int4block", "fp8block", "fp4block(format=e2m1)", "onebit",
               "tbq", "terngrad", "dgc", "graddrop", "powersgd(rank=2)", "acpsgd(rank=2)", "rsketch(rank=2)")
 STEPS = 6
@@ -22,7 +24,7 @@ def setUpModule() -> None:
 
 
 def trained(rank, plan, options=None, attach=None, steps=STEPS, accumulate=False):
-    """Weights after some steps; plan None: plain DDP."""
+    """Weights after several steps; plan None: plain DDP."""
     ddp = wrapped(network(), **(options or {}))
     if plan is not None:
         hook = hipress.attach(ddp, plan, **(attach or {}))
@@ -32,33 +34,55 @@ def trained(rank, plan, options=None, attach=None, steps=STEPS, accumulate=False
     return weights(ddp.module)
 
 
-def ring_reference(_rank, size, steps):
+def ring_mean(local, unit, rails=1):
+    """The mean of the ranks' tensors in the order in which a ring adds. There are as many partitions as ranks, each a multiple of
+    32 elements long. Partition k of unit u begins at place (u + k) mod N, every next place adds its own, and the last divides by
+    N. Place p is rank p, or, where hosts have `rails` ranks each, the rank of that host which is k mod `rails` further on."""
+    size = len(local)
+    mean = torch.empty_like(local[0])
+    length = -(-mean.numel() // (32 * size)) * 32
+    for k in range(size):
+        cut = slice(k * length, min(mean.numel(), (k + 1) * length))
+        places = [(unit + k + hop) % size for hop in range(size)]
+        first, *others = [place - place % rails + (place + k) % rails for place in places]
+        total = local[first][cut].clone()
+        for rank in others:
+            total += local[rank][cut]
+        mean[cut] = total / size
+    return mean
+
+
+def ring_reference(_rank, size, steps, rails=None):
     """Weights of all ranks after training in one process (not this one, as torch runs no backward in forks of one that has), with
-    means in the order in which a ring adds. Small gradients travel together, the last one first, with zeros behind them, in as many
-    partitions as ranks, each a multiple of 32 elements long; partition k of unit u begins at rank (u + k) mod N, every next rank
-    adds its own, and the last divides by N. Units are counted from the gradients on, which are units of their own elsewhere."""
+    means as rings add. Small gradients travel together, the last one first, with zeros behind them; they are counted as the unit
+    behind the gradients, which are units of their own if `rails` are given."""
     module = network()
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
-    parameters = list(module.parameters())
+    parameters = list(module.parameters())[::-1]
     for step in range(steps):
         local = []
         for rank in range(size):
             optimizer.zero_grad()
             values, classes = data(rank, step)
             torch.nn.functional.cross_entropy(module(values), classes).backward()
-            local.append(torch.cat([parameter.grad.flatten() for parameter in reversed(parameters)]))
-        mean = torch.empty_like(local[0])
-        length = -(-mean.numel() // (32 * size)) * 32
-        for k in range(size):
-            cut = slice(k * length, min(mean.numel(), (k + 1) * length))
-            total = local[(len(parameters) + k) % size][cut].clone()
-            for hop in range(1, size):
-                total += local[(len(parameters) + k + hop) % size][cut]
-            mean[cut] = total / size
-        for parameter in reversed(parameters):
-            parameter.grad, mean = mean[:parameter.numel()].view_as(parameter), mean[parameter.numel():]
+            local.append([parameter.grad.flatten().clone() for parameter in parameters])
+        if rails:
+            means = [ring_mean(of_ranks, unit, rails) for unit, of_ranks in enumerate(zip(*local))]
+        else:
+            together = ring_mean([torch.cat(gradients) for gradients in local], len(parameters))
+            means = together.split([parameter.numel() for parameter in parameters])
+        for parameter, mean in zip(parameters, means):
+            parameter.grad = mean.view_as(parameter)
         optimizer.step()
     return weights(module)
+
+
+def write_rails(path, rails) -> None:
+    """A plan of four ranks in which every gradient is a unit, and rings leave hosts of `rails` ranks by another of them in turn."""
+    lines = [f"- {{name: {name}, elements: {value.numel()}, algorithm: none, K: 4}}"
+             for name, value in reversed(list(network().named_parameters()))]
+    pathlib.Path(path).write_text("\n".join(["schema: hipress.plan/1", "model: small", "topology: ring", "nodes: 4",
+                                             f"rails: {rails}", "gradients:", *lines, ""]), encoding="utf-8")
 
 
 class Weights(unittest.TestCase):
@@ -86,6 +110,16 @@ class Weights(unittest.TestCase):
                 for name, theirs in run(size, trained, None)[0].items():
                     bound = 1000 * (size - 1) * 2.0**-24
                     self.assertLess((all_ranks[0][name] - theirs).abs().max().item(), bound, name)
+
+    def test_a_plan_with_rails_has_the_bits_of_its_rings(self):
+        expected = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for rails in (1, 2):
+                write_rails(f"{folder}/plan.yaml", rails)
+                expected[rails] = run(1, ring_reference, 4, STEPS, rails)[0]
+                for mine in run(4, trained, f"{folder}/plan.yaml"):
+                    self.assert_equal(mine, expected[rails])
+        self.assertFalse(all(torch.equal(expected[1][name], expected[2][name]) for name in expected[1]))
 
     def test_ranks_stay_equal_with_every_algorithm(self):
         raw = run(3, trained, "none")[0]
@@ -201,7 +235,7 @@ class Models(unittest.TestCase):
 
 
 def train_in_two_parts(rank, plan, path, resume):
-    """All six steps, or the last three after those of a checkpoint of the first three."""
+    """Trains all six steps, or the last three from a checkpoint of the first three."""
     ddp = wrapped(network())
     hook = hipress.attach(ddp, plan)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9)
@@ -219,7 +253,7 @@ def train_in_two_parts(rank, plan, path, resume):
 
 
 def load_elsewhere(rank, path):
-    """What loading a state of other ranks says."""
+    """Results of loading the states of ranks 0 and 1: errors, or "loaded"."""
     hook = hipress.attach(wrapped(network()), "onebit")
     said = []
     for number in (0, 1):
@@ -264,11 +298,11 @@ class Checkpoints(unittest.TestCase):
 
 
 def warned_of_buckets(_rank, width, bucket_mb):
-    """What attach() warns of."""
+    """Warnings of attach() about buckets."""
     ddp = wrapped(torch.nn.Linear(width, width), bucket_cap_mb=bucket_mb)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        hipress.attach(ddp)
+        hipress.attach(ddp, "none")
     return [str(one.message) for one in caught if "bucket" in str(one.message)]
 
 

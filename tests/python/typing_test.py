@@ -1,4 +1,4 @@
-"""The annotations of the public surface: a program that uses all of it has no error of mypy --strict."""
+"""Annotations of the public interface: mypy --strict finds no error in a program that uses all of it."""
 
 import importlib.util
 import inspect

@@ -1,4 +1,4 @@
-"""Accelerate's loop, with three micro-steps."""
+"""Loop of Accelerate, with three micro-steps."""
 
 import torch
 from accelerate import Accelerator

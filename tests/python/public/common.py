@@ -1,4 +1,4 @@
-"""What the scripts share: a process group where a launcher asks for one, and the time of their steps."""
+"""Common parts of the scripts: a process group under a launcher, and the time of their steps."""
 
 import os
 import statistics
@@ -18,7 +18,7 @@ torch.manual_seed(1)
 
 
 def wrapped(module):
-    """A DistributedDataParallel, where a launcher started this."""
+    """Wraps the model in DistributedDataParallel if a launcher started this process."""
     if not IS_LAUNCHED:
         return module
     if not dist.is_initialized():
@@ -27,7 +27,7 @@ def wrapped(module):
 
 
 class Steps:
-    """The time from the end of a step to the end of the next."""
+    """Timer of steps, from the end of one to the end of the next."""
 
     def __init__(self):
         self.ends = []

@@ -1,0 +1,413 @@
+"""Decisions of a job that plans itself: when ranks measure, plan, try, keep and watch. It uses no clocks, torch or messages.
+
+A *way* is a number: 0 averages as plain DDP does, others by a candidate's plan. The *kept* way averages all steps outside of
+trials. In a *trial*, blocks of steps alternate between the kept way and the *tried* way. A *report* has the measurements of a
+rank in a *window* of steps. Every rank has a Control and gives it the same reports in the same steps, so all ranks decide the
+same."""
+
+import dataclasses
+import enum
+import math
+import statistics
+from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+
+#: Way that averages as plain DDP does.
+PLAIN = 0
+#: 97.5 % quantiles of Student's t for 1, 2, … degrees of freedom; _T_LATER for all larger ones.
+_T = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
+_T_LATER = 2.2
+#: Least standard deviation of the logarithms of ratios, as no measurement is better, and least gain that is worth a plan.
+_LEAST_SPREAD, _WORTH = 0.003, 0.005
+#: Sizes of a trial: steps of the tried way before the first block, least and most steps of a block, most pairs of blocks.
+OPENING, _LEAST_BLOCK, _MOST_BLOCK, MOST_PAIRS = 2, 3, 20, 8
+#: Durations of a block, of a window of watching, and between two checks for a plan, in seconds.
+_BLOCK_S, _WINDOW_S, _LOOK_S = 0.1, 0.05, 0.25
+#: Least and most steps of a window of watching.
+_LEAST_WINDOW, _MOST_WINDOW = 5, 100
+#: Slowdown above which a trial ends at once.
+_HOPELESS = 1.3
+#: Number of windows from which the usual step time is learned; half width of its interval, as a share of the time and in median
+#: deviations, of which the larger counts; and number of consecutive windows outside that indicate a change.
+_LEARNED, _WIDTH, _SPREADS, OUTSIDE = 3, 0.1, 6.0, 2
+#: Least and largest factor by which measured gains correct later predictions.
+_LEAST_CORRECTION, _MOST_CORRECTION = 0.5, 2.0
+#: Factor by which computation or links must change to explain a change of the step time.
+_EXPLAINS = 1.1
+
+
+class Phase(enum.Enum):
+    MEASURE = "measuring"
+    PLAN = "planning"
+    TRY = "trying"
+    KEEP = "watching"
+
+
+class Act(enum.Enum):
+    """Action that all ranks take together before a step."""
+
+    PROBE = "measure the links, and call measured_links()"
+    PLAN = "rank 0 begins to plan"
+    FETCH = "take the candidates over from rank 0, and call planned()"
+    OPEN = "open the tried way"
+    CLOSE = "close ways that are neither kept nor tried"
+
+
+@dataclasses.dataclass(frozen=True)
+class Pace:
+    """Numbers of steps: of the warm-up, of the measurement, and the least number between two plans."""
+
+    warmup: int = 2
+    measured: int = 20
+    between_plans: int = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Measurements of a rank in a window. Times are medians per step in seconds: of the kept way, of the tried way (0: no such
+    steps), and of the kept way without waits for other ranks. `ready` is 1 once rank 0's planning has ended, and else 0."""
+
+    kept_s: float
+    tried_s: float
+    busy_s: float
+    ready: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """Plan to try. `text` is the plan file, empty for plain DDP, and `what` describes it in messages. `predicted_s` and `ddp_s`
+    are the predicted times of a step with it and with plain DDP, in seconds."""
+
+    text: str
+    what: str
+    predicted_s: float
+    ddp_s: float
+
+    @property
+    def algorithms(self) -> str:
+        """Algorithms of the plan, joined by "+"."""
+        return self.what.split(" for ")[0]
+
+    @property
+    def gain(self) -> float:
+        """Predicted speedup over plain DDP; 1 if unknown."""
+        return self.ddp_s / self.predicted_s if self.predicted_s > 0 else 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Links:
+    """Measured links: bandwidth in bytes per second, and latency of a small message in seconds."""
+
+    bandwidth: float
+    latency_s: float
+
+    def __str__(self) -> str:
+        return f"{8e-6 * self.bandwidth:.4g} Mbit/s, {1e6 * self.latency_s:.3g} us"
+
+
+class Verdict(enum.Enum):
+    OPEN = 0
+    FASTER = 1
+    NOT_FASTER = 2
+
+
+def judge(ratios: Sequence[float], most: int = MOST_PAIRS) -> Verdict:
+    """Verdict on a way by its speedup in each pair of blocks. It is faster if the mean of the speedups' logarithms exceeds its
+    noise, the half width of a 95 % interval, and the least gain that is worth a plan. It is not faster if the interval ends below
+    that gain, if the way is far slower, or if it is undecided after `most` pairs."""
+    logs = [math.log(ratio) for ratio in ratios]
+    if not logs:
+        return Verdict.OPEN
+    mean = statistics.fmean(logs)
+    if mean < -math.log(_HOPELESS):
+        return Verdict.NOT_FASTER
+    if len(logs) > 1:
+        spread = max(statistics.stdev(logs), _LEAST_SPREAD)
+        noise = (_T[len(logs) - 2] if len(logs) - 2 < len(_T) else _T_LATER) * spread / math.sqrt(len(logs))
+        if mean - noise > 0 and mean > _WORTH:
+            return Verdict.FASTER
+        if mean + noise < _WORTH:
+            return Verdict.NOT_FASTER
+    return Verdict.NOT_FASTER if len(logs) >= most else Verdict.OPEN
+
+
+class Watch:
+    """Interval of the usual step time, learned from the first windows. It detects that later windows stay outside."""
+
+    def __init__(self, step_s: Sequence[float] = (), busy_s: Sequence[Sequence[float]] = ()) -> None:
+        self._learned, self._busy = list(step_s), list(busy_s)
+        self._outside = 0
+
+    def has_changed(self, step_s: float, busy_s: Sequence[float]) -> bool:
+        """Takes a window's step time and each rank's own computation, in seconds. Returns True if this window and the one before
+        it are outside the interval."""
+        if len(self._learned) < _LEARNED:
+            self._learned.append(step_s)
+            self._busy.append(busy_s)
+            return False
+        self._outside = self._outside + 1 if abs(step_s - self.usual_s) > self.width_s else 0
+        return self._outside >= OUTSIDE
+
+    @property
+    def usual_s(self) -> float:
+        return statistics.median(self._learned) if self._learned else 0.0
+
+    @property
+    def width_s(self) -> float:
+        """Half width of the interval in seconds: a share of the time or some median deviations, whichever is larger."""
+        usual_s = self.usual_s
+        return max(_WIDTH * usual_s, _SPREADS * statistics.median([abs(one - usual_s) for one in self._learned] or [0.0]))
+
+    @property
+    def busy_s(self) -> List[float]:
+        """Usual computation of each rank, in seconds per step."""
+        return [statistics.median(values) for values in zip(*self._busy)]
+
+
+def reasons_for(busy_before: Sequence[float], busy_now: Sequence[float], links_before: Optional[Links], links_now: Links,
+                numbers: Sequence[int]) -> List[str]:
+    """Reasons for a changed step time: ranks that compute longer, computation of all ranks, changed links. `numbers` are those of
+    the ranks. Empty if nothing explains it."""
+    reasons = []
+    ratios = [now / before if before > 0 else 1.0 for before, now in zip(busy_before, busy_now)]
+    slower = [number for number, ratio in zip(numbers, ratios) if ratio > _EXPLAINS]
+    if slower and len(slower) < len(ratios):
+        named = ", ".join(map(str, slower))
+        reasons.append(f"rank{'s' if len(slower) > 1 else ''} {named} compute{'s' if len(slower) == 1 else ''} "
+                       f"{max(ratios):.2f} times as long as before")
+    elif slower or (ratios and max(ratios) < 1 / _EXPLAINS):
+        reasons.append(f"computation takes {statistics.median(ratios):.2f} times as long on all ranks")
+    if links_before is not None:
+        change = links_now.bandwidth / links_before.bandwidth
+        if change > _EXPLAINS or change < 1 / _EXPLAINS:
+            reasons.append(f"links went from {links_before} to {links_now}")
+    return reasons
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:.4g} ms"
+
+
+class Control:
+    """State of a job that plans itself. Calls before every step, in order: hear() if reports were due before the previous step,
+    the acts that it returned, way_of(), is_due(). `lines` are the events so far, each with its step."""
+
+    def __init__(self, pace: Pace = Pace(), numbers: Sequence[int] = (0, 1)) -> None:
+        self.pace, self._numbers = pace, list(numbers)
+        self.phase = Phase.MEASURE
+        self.kept = PLAIN
+        self.tried: Optional[int] = None
+        self.ways: Dict[int, Candidate] = {PLAIN: Candidate("", "plain DDP", 0.0, 0.0)}
+        self.lines: List[Tuple[int, str]] = []
+        self.step_s = 0.0
+        self.links: Optional[Links] = None
+        self._change: Optional[Tuple[float, float, List[float], List[float]]] = None
+        self._watch = Watch()
+        self._queue: List[int] = []  # ways to try
+        self._ratios: List[float] = []
+        self._tried_s: List[float] = []  # step times in the trial's pairs
+        self._busy_s: List[List[float]] = []  # computation of each rank in these pairs
+        self._began = 0  # first step of the trial's blocks
+        self._block = _LEAST_BLOCK
+        self._next_way = PLAIN + 1
+        self._corrections: Dict[str, float] = {}  # ratio of measured to predicted gain, by algorithms
+        self._planned_at = 0  # step of the last plan
+        self._window = (pace.warmup, pace.warmup + pace.measured)
+
+    @property
+    def window(self) -> Tuple[int, int]:
+        """Steps of the next report: the first, and the one after the last."""
+        return self._window
+
+    def is_due(self, step: int) -> bool:
+        """True if a report is due before this step."""
+        return step == self._window[1]
+
+    def way_of(self, step: int) -> int:
+        """Way that averages a step."""
+        if self.tried is None:
+            return self.kept
+        if step < self._began:
+            return self.tried
+        block = (step - self._began) // self._block
+        return self.tried if (block % 2 == 0) == (block // 2 % 2 == 0) else self.kept
+
+    def hear(self, step: int, reports: Sequence[Report]) -> List[Act]:
+        """Takes the reports of all ranks, which were due before the previous step. Returns the ranks' next acts, in order."""
+        kept_s = _mean(report.kept_s for report in reports)
+        busy_s = [report.busy_s for report in reports]
+        if self.phase is Phase.MEASURE:
+            self._watch = Watch([kept_s], [busy_s])
+            return self._measured(step, kept_s)
+        if self.phase is Phase.PLAN:  # not watched: planning uses the cores, too
+            if reports[0].ready:
+                return [Act.FETCH]
+            self._wait_for_plan(step)
+            return []
+        if self.phase is Phase.TRY:
+            if self._has_changed(step, kept_s, busy_s):
+                return [Act.PROBE]
+            return self._tried(step, kept_s, _mean(report.tried_s for report in reports), busy_s)
+        self._look(step, self._watched_steps)
+        return [Act.PROBE] if self._has_changed(step, kept_s, busy_s) else []
+
+    def planned(self, step: int, candidates: Sequence[Candidate], seconds: float, failure: str = "") -> List[Act]:
+        """Takes rank 0's candidates, best first, the time of planning in seconds, and the reason if it failed. Returns the ranks'
+        next acts."""
+        self._queue = []
+        kept, left_out = self.ways[self.kept], []
+        for candidate in candidates:
+            if candidate.text == kept.text:
+                continue
+            if not self._is_worth_trying(candidate):
+                left_out.append(candidate.what)
+                continue
+            way = PLAIN
+            if candidate.text:
+                way, self._next_way = self._next_way, self._next_way + 1
+                self.ways[way] = candidate
+            self._queue.append(way)
+        said = failure or "; ".join(f"{one.what}, {one.gain:.2f} times as fast predicted" if one.text else one.what
+                                    for one in candidates) or "plain DDP is the fastest predicted"
+        self.say(step, f"planned in {seconds:.1f} s: {said}")
+        if left_out:
+            self.say(step, f"left out, as trials of the same algorithms gained less than predicted: {', '.join(left_out)}")
+        return self._try_next(step)
+
+    def measured_links(self, step: int, links: Links) -> List[Act]:
+        """Takes measured links. Returns the ranks' next acts; empty if nothing explains a changed step time, as the plan then
+        stays."""
+        before, self.links = self.links, links
+        change, self._change = self._change, None
+        if change is None:
+            self.say(step, f"links: {links}")
+        else:
+            reasons = reasons_for(change[2], change[3], before, links, self._numbers)
+            self.say(step, f"a step takes {_ms(change[1])} instead of {_ms(change[0])}: " +
+                     ("; ".join(reasons) or "neither links nor computation explain it, and the plan stays"))
+            self._watch = Watch()
+            if not reasons:
+                return self._next_pair() if self.phase is Phase.TRY else self._keep(step)
+        acts = [Act.CLOSE, Act.PLAN] if self.tried is not None else [Act.PLAN]
+        self.tried, self.phase, self._planned_at = None, Phase.PLAN, step
+        self._wait_for_plan(step)
+        return acts
+
+    def resume(self, step: int, candidate: Candidate) -> int:
+        """Keeps a checkpoint's plan, and returns its way."""
+        way, self._next_way = self._next_way, self._next_way + 1
+        self.ways[way] = candidate
+        self.tried, self._queue = None, []
+        self.say(step, f"went on with the checkpoint's plan: {candidate.what}")
+        self.kept, self._watch = way, Watch()
+        self._keep(step)
+        return way
+
+    def say(self, step: int, text: str) -> None:
+        self.lines.append((step, text))
+
+    def _measured(self, step: int, kept_s: float) -> List[Act]:
+        self.step_s = kept_s
+        self.say(step, f"measured {self.pace.measured} steps of plain DDP: {_ms(kept_s)} a step")
+        return [Act.PROBE]
+
+    def _wait_for_plan(self, step: int) -> None:
+        self._look(step, _clamped(_LOOK_S / self.step_s if self.step_s > 0 else 1.0, 1, 50))
+
+    def _look(self, step: int, steps: int) -> None:
+        self._window = (step, step + steps)
+
+    def _try_next(self, step: int) -> List[Act]:
+        acts = [Act.CLOSE] if self.tried is not None else []
+        self._queue = [way for way in self._queue if self._is_worth_trying(self.ways[way])]
+        if not self._queue:
+            self.tried = None
+            return [*acts, *self._keep(step)]
+        self.tried, self._ratios = self._queue.pop(0), []
+        self._tried_s, self._busy_s = [], []
+        self.phase = Phase.TRY
+        self._block = _clamped(_BLOCK_S / self.step_s if self.step_s > 0 else 1.0, _LEAST_BLOCK, _MOST_BLOCK)
+        self._began = step + OPENING
+        self._window = (self._began, self._began + 2 * self._block)
+        if self.tried == PLAIN:
+            return acts
+        self.say(step, f"switched at step {step}, beside {self.ways[self.kept].what}: {self.ways[self.tried].what}")
+        return [*acts, Act.OPEN]
+
+    def _tried(self, step: int, kept_s: float, tried_s: float, busy_s: List[float]) -> List[Act]:
+        assert self.tried is not None
+        if kept_s > 0 and tried_s > 0:
+            self._ratios.append(kept_s / tried_s)
+            self._tried_s.append(tried_s)
+            self._busy_s.append(busy_s)
+        # Plain DDP replaces a plan unless the plan is faster. A plan must be faster than the way that it replaces.
+        is_back = self.tried == PLAIN
+        verdict = judge([1 / one for one in self._ratios] if is_back else self._ratios)
+        if verdict is Verdict.OPEN:
+            return self._next_pair()
+        times = math.exp(statistics.fmean(map(math.log, self._ratios)))
+        if self.kept == PLAIN:
+            self._correct(self.ways[self.tried], times)
+        wins = (verdict is Verdict.NOT_FASTER) if is_back else (verdict is Verdict.FASTER)
+        what = self.ways[self.tried].what
+        predicted = self.ways[self.tried].gain
+        said = f"measured {times:.2f} times" + ("" if is_back or self.kept != PLAIN else f", predicted {predicted:.2f}")
+        count = len(self._ratios)
+        self.say(step, f"{said}, in {count} pair{'s' if count > 1 else ''} of blocks: {'kept' if wins else 'dropped'} {what}")
+        if not wins:
+            return self._try_next(step)
+        old, self.kept = self.kept, self.tried
+        self._watch = Watch(self._tried_s, self._busy_s)
+        if self.kept != PLAIN:
+            self._queue = []
+        self.tried = old
+        return self._try_next(step)
+
+    def _correct(self, way: Candidate, times: float) -> None:
+        """Corrects later predictions of these algorithms by the speedup `times` that was measured over plain DDP."""
+        self._corrections[way.algorithms] = min(max(times / way.gain, _LEAST_CORRECTION), _MOST_CORRECTION)
+
+    def _is_worth_trying(self, way: Candidate) -> bool:
+        """False if this way gains nothing once its prediction is corrected by a trial of the same algorithms."""
+        return not way.text or way.gain * self._corrections.get(way.algorithms, 1.0) >= 1
+
+    def _next_pair(self) -> List[Act]:
+        self._window = (self._window[1], self._window[1] + 2 * self._block)
+        return []
+
+    def refused(self, step: int, why: str) -> List[Act]:
+        """Drops the tried way, which cannot be opened for the reason `why`. Returns the ranks' next acts."""
+        assert self.tried is not None
+        self.say(step, f"dropped {self.ways[self.tried].what}: {why}")
+        self.tried = None
+        return self._try_next(step)
+
+    def _keep(self, step: int) -> List[Act]:
+        self.phase = Phase.KEEP
+        self._look(step, self._watched_steps)
+        return []
+
+    @property
+    def _watched_steps(self) -> int:
+        return _clamped(_WINDOW_S / self.step_s if self.step_s > 0 else 10.0, _LEAST_WINDOW, _MOST_WINDOW)
+
+    def _has_changed(self, step: int, kept_s: float, busy_s: List[float]) -> bool:
+        """True if the step time of the kept way has changed for long, and the last plan is old enough."""
+        if kept_s <= 0:
+            return False
+        usual_s, usual_busy = self._watch.usual_s, self._watch.busy_s
+        if not self._watch.has_changed(kept_s, busy_s) or step - self._planned_at < self.pace.between_plans:
+            return False
+        self._change, self.step_s = (usual_s, kept_s, usual_busy, busy_s), kept_s
+        return True
+
+
+def _mean(values: Iterable[float]) -> float:
+    return statistics.fmean(values)
+
+
+def _clamped(steps: float, least: int, most: int) -> int:
+    return min(max(math.ceil(steps), least), most)
+
+
+__all__ = ["Act", "Candidate", "Control", "Links", "Pace", "Phase", "PLAIN", "Report", "Verdict", "Watch", "judge",
+           "reasons_for"]

@@ -1,0 +1,483 @@
+"""attach(model) without a plan: phases of a job that plans itself. Candidates and verdicts are given, so that they do not depend on
+times; control_test.py tests how they come about."""
+
+import contextlib
+import copy
+import hashlib
+import logging
+import os
+import pathlib
+import signal
+import tempfile
+import time
+import unittest
+from unittest import mock
+
+import ranks
+from job_test import Halves
+from ranks import data, network, run, train, weights, wrapped
+
+if ranks.MISSING is None:
+    import hipress
+    import torch
+    from hipress import _auto, _control, _ddp, _planning
+    from hipress._control import Candidate, Links, Pace, Verdict
+
+
+def setUpModule() -> None:
+    ranks.require_torch()
+
+
+STEPS = 60
+
+
+def plan_of(module, algorithm, nodes=2):
+    """A plan's text: all gradients with one algorithm."""
+    rows = "\n".join(f"- {{name: {name}, elements: {value.numel()}, algorithm: {algorithm}, K: {nodes}}}"
+                     for name, value in module.named_parameters())
+    return f"schema: hipress.plan/1\nmodel: small\ntopology: ring\nnodes: {nodes}\ngradients:\n{rows}\n"
+
+
+@contextlib.contextmanager
+def decided(algorithms, module=None, nodes=2, keeps=True, changes=False):
+    """Context in which rank 0 plans with each algorithm in turn, a way is judged faster after two pairs if `keeps`, and steps take
+    another time in the second window of watching if `changes`."""
+    windows = []
+
+    def has_changed(_watch, _step_s, _busy_s):
+        windows.append(0)
+        return changes and len(windows) == 4  # two pairs, two windows
+
+    made = [Candidate(plan_of(module or network(), one, nodes), one, 0.1, 0.2) for one in algorithms]
+
+    def give(planning, _model, _links, _kept):
+        planning.candidates, planning.seconds = made, 0.5
+
+    def is_ready(_planning):
+        return True
+
+    def judged(ratios, most=8):
+        return Verdict.OPEN if len(ratios) < 2 else Verdict.FASTER if keeps else Verdict.NOT_FASTER
+
+    with contextlib.ExitStack() as patches:
+        for owner, name, value in ((_planning.Planning, "start", give), (_planning.Planning, "is_ready", property(is_ready)),
+                                   (_control, "judge", judged), (_control, "_LOOK_S", 0), (_control, "_BLOCK_S", 0),
+                                   (_control, "_WINDOW_S", 0), (_control.Watch, "has_changed", has_changed),
+                                   (_control, "reasons_for", lambda *_: ["links are slower"])):
+            patches.enter_context(mock.patch.object(owner, name, value))
+        yield
+
+
+def attached(ddp, **options):
+    return _ddp.attach_ddp(ddp, plan="auto", profile="v100-100g", pace=Pace(warmup=2, measured=4, between_plans=20), **options)
+
+
+def bits(ddp):
+    """A digest of all weights."""
+    return hashlib.sha256(b"".join(value.numpy().tobytes() for value in weights(ddp.module).values())).hexdigest()
+
+
+def trained(rank, algorithms, keeps, options=None, steps=STEPS, accumulate=False, changes=False):
+    """Weights and the report after some steps; algorithms None: plain DDP."""
+    ddp = wrapped(network(), **(options or {}))
+    with decided(algorithms or [], keeps=keeps, changes=changes):
+        hook = attached(ddp) if algorithms is not None else None
+        train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9), rank, range(steps), accumulate)
+    report = hook.report() if hook is not None else ""
+    if hook is not None:
+        hook.close()
+    return bits(ddp), report
+
+
+def joined(rank, algorithms, options):
+    """Rank 1 has three steps more, and a half of the model is not used in every step."""
+    ddp = wrapped(Halves(), **options)
+    with decided(algorithms or [], Halves()):
+        hook = attached(ddp) if algorithms is not None else None
+        optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+        with ddp.join():
+            for step in range(40 + 3 * rank):
+                values, classes = data(rank, step)
+                optimizer.zero_grad()
+                both = step % 2 == 0 or "static_graph" in options
+                torch.nn.functional.cross_entropy(ddp(values, both), classes).backward()
+                optimizer.step()
+    kept = hook.report().splitlines()[-1] if hook is not None else ""
+    return bits(ddp), kept
+
+
+class Trained(unittest.TestCase):
+    def setUp(self):
+        self.plain = [found for found, _ in run(2, trained, None, True)]
+
+    def test_without_a_plan_every_step_has_the_bits_of_ddp(self):
+        for (found, report), plain in zip(run(2, trained, [], True), self.plain):
+            self.assertEqual(found, plain)
+            self.assertIn("measured 4 steps of plain DDP", report)
+            self.assertIn("plain DDP is the fastest predicted", report)
+
+    def test_changes_of_way_change_no_bit_of_raw_means(self):
+        # With two ranks the engine's raw means have DDP's bits, so every way has them.
+        for keeps in (True, False):
+            for (found, report), plain in zip(run(2, trained, ["none", "none"], keeps), self.plain):
+                self.assertEqual(found, plain)
+                self.assertIn("switched at step", report)
+                self.assertRegex(report, r"measured [\d.]+ times, predicted 2.00, in 2 pairs of blocks")
+                self.assertIn("watching; none" if keeps else "watching; plain DDP", report)
+
+    def test_a_job_plans_anew_after_a_change(self):
+        for (found, report), plain in zip(run(2, trained, ["none"], True, None, STEPS, False, True), self.plain):
+            self.assertEqual(found, plain)
+            self.assertRegex(report, r"a step takes .* ms instead of .* ms: links are slower")
+            self.assertEqual(report.count("planned in"), 2)
+
+    def test_a_kept_plan_compresses_on_all_ranks_alike(self):
+        (first, report), (second, other) = run(2, trained, ["int8block"], True)
+        self.assertEqual(first, second)
+        self.assertNotEqual(first, self.plain[0])
+        self.assertIn("watching; int8block", report)
+        # Ranks decide the same in the same steps.
+        self.assertEqual(report, other)
+
+    def test_micro_steps_are_as_in_ddp(self):
+        expected = [found for found, _ in run(2, trained, None, True, None, STEPS, True)]
+        self.assertEqual([found for found, _ in run(2, trained, ["none"], True, None, STEPS, True)], expected)
+
+    def test_gradients_as_views_are_as_in_ddp(self):
+        self.assertEqual([found for found, _ in run(2, trained, ["none"], True, {"gradient_as_bucket_view": True})], self.plain)
+
+
+class Inputs(unittest.TestCase):
+    def test_uneven_inputs_and_unused_parameters_are_as_in_ddp(self):
+        for options in ({"find_unused_parameters": True}, {"static_graph": True}):
+            with self.subTest(options=options):
+                expected = [found for found, _ in run(2, joined, None, options)]
+                for (found, kept), plain in zip(run(2, joined, ["none"], options), expected):
+                    self.assertEqual(found, plain)
+                    self.assertIn("watching; none", kept)
+
+
+#: Steps in which a rank is killed, by phase: measured are steps 2 to 5, heard in 7; planning ends at the next report.
+PHASES = {"measuring": 3, "planning": 8, "trying": 16, "watching": 50}
+
+
+def killed(rank, path, phase):
+    """Rank 1 is killed in a phase. The phase, and what another rank raises, how soon, and what it raises in the next step."""
+    ddp = wrapped(network())
+    with decided(["int8block"], nodes=3):
+        wait = mock.patch.object(_planning.Planning, "is_ready", False) if phase == "planning" else contextlib.nullcontext()
+        with wait:
+            hook = attached(ddp)
+            optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+            train(ddp, optimizer, rank, range(PHASES[phase]))
+            now = hook.report().splitlines()[-1]
+            if rank == 1:
+                pathlib.Path(path, "killed").touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            began = time.monotonic()
+            said = []
+            for _ in range(2):
+                try:
+                    train(ddp, optimizer, rank, range(2))
+                except RuntimeError as error:
+                    said.append(f"{type(error).__name__}: {error}")
+            return now, said, time.monotonic() - began, getattr(hook.failure, "rank", None)
+
+
+class Failures(unittest.TestCase):
+    def test_a_killed_rank_is_named_in_every_phase(self):
+        for phase in PHASES:
+            with self.subTest(phase), tempfile.TemporaryDirectory() as path:
+                outcomes = ranks.Job(3, killed, path, phase).outcomes()
+                for rank in (0, 2):
+                    succeeded, result = outcomes[rank]
+                    self.assertTrue(succeeded, result)
+                    now, said, seconds, culprit = result
+                    self.assertIn(phase, now)
+                    self.assertEqual(culprit, 1, said)
+                    self.assertIn("RankLost: rank 1", said[0])
+                    self.assertIn("rank 1", said[1])
+                    self.assertLess(seconds, 30)
+
+
+def in_two_parts(rank, folder, resume, size=2):
+    """Trains 30 steps, of which the last have a plan of onebit, and saves; or goes on from there for ten."""
+    ddp = wrapped(network())
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    path = os.path.join(folder, f"{rank % 2}.pt")
+    with decided([] if resume else ["onebit"], nodes=size):
+        hook = attached(ddp)
+        if resume:
+            saved = torch.load(path)
+            ddp.module.load_state_dict(saved["model"])
+            hook.load_state_dict(saved["hipress"])
+        else:
+            train(ddp, optimizer, rank, range(40))
+            torch.save({"model": ddp.module.state_dict(), "hipress": hook.state_dict()}, path)
+        train(ddp, optimizer, rank, range(40, 50))
+    return bits(ddp), hook.report()
+
+
+class Constant(torch.nn.Module if ranks.MISSING is None else object):
+    """A model whose gradient is the same in every step, of each rank another."""
+
+    def __init__(self, rank):
+        super().__init__()
+        self.weight, self.bias = torch.nn.Parameter(torch.zeros(40, 32)), torch.nn.Parameter(torch.zeros(7))
+        generator = torch.Generator().manual_seed(7 + rank)
+        self.gradients = [torch.randn(one.shape, generator=generator) for one in (self.weight, self.bias)]
+
+    def forward(self, times):
+        return times * sum((one * value).sum() for one, value in zip((self.weight, self.bias), self.gradients))
+
+
+def applied(rank, folder, steps, skipped=(), keeps=False, load=None, nodes=2):
+    """The largest difference between the sum of what was applied and that of all ranks' means, relative to the latter, and the
+    report. In skipped steps rank 1 has an infinite gradient, and no rank applies the mean. `load`: states to begin with, by rank."""
+    module = Constant(rank)
+    ddp = wrapped(module, broadcast_buffers=False)
+    with decided([] if load else ["onebit"], module, nodes, keeps):
+        hook = attached(ddp)
+        if load is not None:
+            hook.load_state_dict([torch.load(os.path.join(folder, f"{one}.pt")) for one in load[rank]])
+        count = 0
+        for step in range(steps):
+            ddp.zero_grad(set_to_none=True)
+            ddp(float("inf") if step in skipped and rank == 1 else 1.0).backward()
+            if all(bool(torch.isfinite(one.grad).all()) for one in module.parameters()):
+                count += 1
+                with torch.no_grad():
+                    for one in module.parameters():
+                        one -= one.grad
+    if folder and load is None:
+        torch.save(hook.state_dict(), os.path.join(folder, f"{rank}.pt"))
+    everyone = [Constant(other).gradients for other in range(nodes)]
+    means = [count * sum(values) / nodes for values in zip(*everyone)]
+    distances = [-value.detach() - mean for value, mean in zip(module.parameters(), means)]
+    return distances, max(float(one.abs().max() / mean.abs().max()) for one, mean in zip(distances, means)), hook.report()
+
+
+class Residuals(unittest.TestCase):
+    def test_what_is_applied_sums_to_the_mean_across_changes(self):
+        # The trial of onebit is over at step 25; it has left residuals of some tenths.
+        for skipped in ((), range(18, 32)):
+            for _, distance, report in run(2, applied, "", 45, skipped):
+                self.assertIn("dropped onebit", report)
+                self.assertLess(distance, 1e-5)
+        for _, distance, report in run(2, applied, "", 45, (), True):
+            self.assertIn("watching; onebit", report)
+            self.assertGreater(distance, 1e-3)  # held back, as the plan is kept
+
+    def test_another_number_of_ranks_applies_what_was_held_back(self):
+        with tempfile.TemporaryDirectory() as folder:
+            before = run(2, applied, folder, 45, (), True)[0][0]
+            # The first step of three ranks applies what is held back: its mean lacks exactly that.
+            for load, words in (([[0], [1], []], "plans anew"), ([[0, 1], [], []], "plans anew"), ([[0], [0], [1]], "plans anew")):
+                for after, _, report in run(3, applied, folder, 5, (), False, load, 3):
+                    self.assertIn(words, report)
+                    self.assertNotIn("is lost", report)
+                    for mine, theirs in zip(after, before):
+                        self.assertLess(float((mine + theirs).abs().max()), 1e-4 * float(theirs.abs().max()) + 1e-5)
+            for _, _, report in run(2, applied, folder, 5, (), False, [[0], []], 2):
+                self.assertIn("what ranks 1 held back was not loaded, and is lost", report)
+
+
+def refused_states(rank):
+    """Complaints about invalid states."""
+    hook = attached(wrapped(network()))
+    state = hook.state_dict()
+    said = []
+    for wrong in ({}, {**state, "rank": 1 - rank}, {**state, "way": 3}):
+        try:
+            hook.load_state_dict(wrong)
+            said.append("accepted")
+        except hipress.InvalidRequest as error:
+            said.append(str(error))
+    return said
+
+
+class Checkpoints(unittest.TestCase):
+    def test_a_job_goes_on_with_its_plan_and_bits(self):
+        with tempfile.TemporaryDirectory() as folder:
+            expected = run(2, in_two_parts, folder, False)
+            found = run(2, in_two_parts, folder, True)
+        self.assertIn("watching; onebit", expected[0][1])
+        self.assertEqual([one for one, _ in found], [one for one, _ in expected])
+        self.assertIn("went on with the checkpoint's plan: onebit", found[0][1])
+
+    def test_another_number_of_ranks_plans_anew(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run(2, in_two_parts, folder, False)
+            for _, report in run(4, in_two_parts, folder, True, 4):
+                self.assertIn("the checkpoint is of 2 ranks, and this job has 4: plans anew", report)
+
+    def test_what_is_no_state_is_refused(self):
+        for said in run(2, refused_states):
+            self.assertIn("this is no state of hipress.attach(model)", said[0])
+            self.assertIn("residuals belong to one rank", said[1])
+            self.assertIn("'way' of a state", said[2])
+
+
+def counted(rank):
+    """Threads of the kernel before attach(), while the plan averages, and after close()."""
+    ddp = wrapped(network())
+    train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(2))
+    counts = [len(os.listdir("/proc/self/task"))]
+    with decided(["onebit"]):
+        hook = attached(ddp)
+        train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(40))
+    counts.append(len(os.listdir("/proc/self/task")))
+    torch.distributed.barrier()
+    hook.close()
+    train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(2))
+    return [*counts, len(os.listdir("/proc/self/task"))]
+
+
+def compiled(rank):
+    """Trains as trained() does, with a DistributedDataParallel that torch.compile wraps."""
+    ddp = torch.compile(wrapped(network()), backend="eager")
+    with decided(["none"]):
+        hook = attached(ddp)
+        train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.9), rank, range(STEPS))
+    return bits(ddp._orig_mod), hook.report()
+
+
+def without_folder(rank):
+    """The report of a job that can keep nothing of what it measures."""
+    for name in ("HIPRESS_CACHE", "XDG_CACHE_HOME", "HOME"):
+        os.environ.pop(name, None)
+    ddp = wrapped(network())
+    hook = hipress.attach(ddp)
+    train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(3))
+    return hook.report()
+
+
+def too_slow(rank):
+    """The report of a job whose machine takes longer to measure than is allowed."""
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, HIPRESS_CACHE=folder), \
+            mock.patch.object(_planning, "_PROFILE_TIMEOUT_S", 0.01):
+        ddp = wrapped(network())
+        hook = hipress.attach(ddp)
+        train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(3))
+        return hook.report()
+
+
+def unplanned(rank):
+    """The report of a job whose costs are no profile."""
+    ddp = wrapped(network())
+    with mock.patch.object(_control, "_LOOK_S", 0):
+        hook = _ddp.attach_ddp(ddp, plan="auto", profile="no such profile", pace=Pace(warmup=2, measured=4))
+        optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+        train(ddp, optimizer, rank, range(9))
+        if rank == 0:
+            hook._planning.close()
+        train(ddp, optimizer, rank, range(9, 30))
+    return hook.report()
+
+
+def uncaptured(rank):
+    """The report of a job whose steps capture cannot see, and what it warns of."""
+    said = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())
+    logging.getLogger("hipress").addHandler(handler)
+    with mock.patch.object(_auto._Beside, "text", side_effect=ValueError("nothing was seen")), \
+            mock.patch.object(_control, "_LOOK_S", 0):
+        ddp = wrapped(network())
+        hook = attached(ddp)
+        train(ddp, torch.optim.SGD(ddp.parameters(), lr=0.1), rank, range(20))
+    return hook.report(), said
+
+
+def unfit(rank):
+    """The report of a model that only DDP can average, and whether its ranks agree."""
+    ddp = wrapped(network().double())
+    hook = hipress.attach(ddp, profile="v100-100g")
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    values, classes = data(rank, 0)
+    torch.nn.functional.cross_entropy(ddp(values.double()), classes).backward()
+    optimizer.step()
+    return hook.report(), bits(ddp)
+
+
+def others(rank):
+    """A job of one rank in a group of its own, a copy of a model, and a call with options of another."""
+    group = [torch.distributed.new_group([0]), torch.distributed.new_group([1])][rank]
+    alone = wrapped(network(), process_group=group)
+    hook = hipress.attach(alone)
+    train(alone, torch.optim.SGD(alone.parameters(), lr=0.1), rank, range(3))
+    said = [hook.report()]
+    original = wrapped(network())
+    attached(original)
+    copied = copy.deepcopy(original)
+    train(copied, torch.optim.SGD(copied.parameters(), lr=0.1), rank, range(3))
+    for options in ({"model": "model.yaml"}, {"plan": "onebit", "algorithms": "fp16"}, {"plan": "onebit" if rank else "auto"}):
+        try:
+            hipress.attach(wrapped(network()), **{"profile": "v100-100g", **options} if "plan" not in options else options)
+        except hipress.InvalidRequest as error:
+            said.append(str(error))
+    return said
+
+
+class Others(unittest.TestCase):
+    def test_no_thread_is_left(self):
+        for before, during, after in run(2, counted):
+            self.assertGreater(during, before)
+            self.assertEqual(after, before)
+
+    @unittest.skipIf(ranks.MISSING is not None or not hasattr(torch, "compile"), "needs PyTorch 2")
+    def test_a_compiled_model_is_looked_through(self):
+        for (found, report), (plain, _) in zip(run(2, compiled), run(2, trained, None, True)):
+            self.assertEqual(found, plain)
+            self.assertIn("watching; none", report)
+
+    def test_without_costs_or_a_capture_plain_ddp_averages(self):
+        for report in run(2, without_folder):
+            self.assertIn("set HIPRESS_CACHE, XDG_CACHE_HOME or HOME", report)
+        for report in run(2, too_slow):
+            self.assertIn("cannot be measured: that takes more than 0.01 s; give attach() a profile=", report)
+        for report in run(2, unplanned):
+            self.assertRegex(report, r"no plan \(profile 'no such profile'")
+            self.assertIn("watching; plain DDP", report)
+        (report, said), (other, others_said) = run(2, uncaptured)
+        self.assertEqual(report, other)
+        self.assertIn("no plan (nothing was seen)", report)
+        self.assertIn("watching; plain DDP", report)
+        self.assertEqual((said, others_said), (["plain DDP averages on: no plan (nothing was seen)"], []))
+
+    def test_what_cannot_be_planned_for_stays_with_ddp(self):
+        (report, first), (_, second) = run(2, unfit)
+        self.assertIn("gradients are averaged as plain DDP does: parameter '0.weight' is of float64", report)
+        self.assertEqual(first, second)
+
+    def test_one_rank_copies_and_wrong_options(self):
+        for said in run(2, others):
+            self.assertIn("there is one rank", said[0])
+            self.assertIn("model is of a plan that is given: leave it out, or give the plan", said[1])
+            self.assertIn("algorithms is of plan='auto'", said[2])
+            self.assertIn("rank 1 calls hipress.attach with plan='onebit', rank 0 with 'auto'", said[3])
+
+
+class Measured(unittest.TestCase):
+    def test_rank_0_plans_for_what_it_has_captured(self):
+        # Links of 1 Mbit/s between two machines: fp16 halves 27 kB, which take 0.2 s.
+        with mock.patch.object(_auto.LinkEngine, "burst", lambda engine: Links(125e3, 1e-3)), \
+                mock.patch.object(_ddp, "_machine", lambda: str(os.getpid())), mock.patch.dict(os.environ, MASTER_ADDR="127.0.0.1"):
+            (report, _), _ = run(2, really_planned)
+        self.assertRegex(report, r"planned in [\d.]+ s: \S+ for \d of 6 gradients, [\d.]+ times as fast predicted")
+
+
+def really_planned(rank):
+    """The report after planning with a shipped profile."""
+    ddp = wrapped(network())
+    hook = attached(ddp)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    train(ddp, optimizer, rank, range(9))
+    if rank == 0:
+        hook._planning.close()
+    train(ddp, optimizer, rank, range(9, 60))
+    return hook.report(), None
+
+
+if __name__ == "__main__":
+    unittest.main()
