@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Profiles this machine, plans, and lays predictions of one model's synchronisation beside what it really takes: first, where
-that is allowed (as root, as a rule), on a network of 1 Gbit/s made of network namespaces, where the plan that hipress-plan
-finds stands beside PyTorch's DDP and its hooks; then over loopback.
+"""Profiles this machine, plans, and compares predicted with measured times of one model's synchronisation. If permitted (usually as
+root), it first does so on a network of 1 Gbit/s made of network namespaces, where it compares the plan that hipress-plan finds with
+PyTorch's DDP and its hooks; then over loopback.
 
-Prints a table with the interval of each prediction and whether the measurement lies in it. Writes into the output folder:
-profile.yaml, network.yaml, the plans, results.json, timeline.json (open it at https://ui.perfetto.dev) and timeline.png. Starts
-nothing more once its budget of time is used up, and says what it left out. Exit status 1 if a tool fails or any synchronised
+Prints a table with the interval of each prediction, and if the measured time lies in it. Writes into the output folder:
+profile.yaml, network.yaml, the plans, results.json, timeline.json (open it at https://ui.perfetto.dev) and timeline.png. Starts no
+further step once its time budget is used up, and lists the steps that it left out. Exit status 1 if a tool fails or a synchronised
 gradient does not verify, 2 if the request is wrong.
 """
 
@@ -23,41 +23,42 @@ import time
 from collections.abc import Callable
 
 from options import at_least
-from picture import Refused, start_where_matplotlib_is
-from plot_timeline import plot, read
+from python_that_draws import start_where_matplotlib_is
 from validation.cases import GRADIENT, Scale, scaled_model
 from validation.command import stop_as_exceptions
 from validation.network import CommandError, Network, Unavailable, remove_leftovers
 from validation.ranks import Launcher, ToolError, memory_kb
 from whole_file import Unwritable, make_folder, write_json
+from hipress._style import into_files, save  # noqa: E402  (through the path that whole_file adds)
+from hipress._timeline_picture import timeline  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-#: Algorithms that hipress-plan chooses from: what it takes by default.
+#: Algorithms that hipress-plan chooses from: its default.
 ALGORITHMS = "int8block,fp16"
-#: Algorithms that are profiled: these, and that of a DDP hook.
+#: Algorithms to profile: those of the plan, and that of a DDP hook.
 PROFILED = f"{ALGORITHMS},powersgd"
 PLANNED = "planned"
 TITLES = {PLANNED: "the plan found", "none": "no compression", "ddp": "PyTorch DDP", "ddp_fp16": "DDP, fp16 hook",
           "ddp_powersgd": "DDP, PowerSGD hook"}
 
 LOOPBACK, LOOPBACK_PLANS = "loopback", (PLANNED, "none")
-#: Topology there of plans that hipress-plan did not make.
+#: Topology over loopback of plans that hipress-plan did not make.
 LOOPBACK_TOPOLOGY = "ring"
-#: The network of known speed: Mbit/s each way of every host. Two hosts, whose links are measured in half a minute.
+#: Network of known speed: Mbit/s each way of every host, and number of hosts, whose links are measured in half a minute.
 NETWORK_MBITS, NETWORK_NODES = 1000, 2
 NETWORK_NAME, NETWORK_PLANS = "1 Gbit/s", (PLANNED, "ddp", "ddp_fp16", "ddp_powersgd")
-#: Bytes of gradients that the model is scaled to there, its times with it: a second without compression.
+#: Size of the scaled model's gradients on that network, in bytes, about a second without compression. Its times are scaled alike.
 NETWORK_BYTES = 100e6
-#: Most GiB of memory that are touched first, so that a host has lent it to this machine before anything is timed; bytes of a
-#: piece; most seconds.
+#: Memory to touch before anything is timed, so that the host has provided it: largest size in GiB, size of a piece in bytes, and
+#: time limit in seconds.
 WARM_GIB, WARM_BYTES, WARM_S = 6, 64 << 20, 10
-#: Beginning of hipress-profile's note about a machine whose speed changed all the time.
+#: Beginning of hipress-profile's note about a machine whose speed varied.
 MOVED = "the machine's speed varied"
 
 
 class DemoError(Exception):
-    """A tool failed; the message says which and what it said. `status` is the demo's exit status for that: 2 where the
-    tool says that the request is wrong, or there is no such tool."""
+    """Failure of a tool, with the tool's message. `status` is the demo's exit status: 2 if the tool is missing or refuses the
+    request, else 1."""
 
     def __init__(self, message: str, status: int):
         super().__init__(message)
@@ -66,8 +67,8 @@ class DemoError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One plan on one topology and network, predicted and measured, as hipress-exec reports it. Times are in seconds;
-    errors are (predicted - measured) / measured, None where nothing was measured to be wrong about."""
+    """Predicted and measured times of one plan on one topology and network, as hipress-exec reports them. Times are in seconds.
+    Errors are (predicted - measured) / measured; None if the measured time is 0."""
 
     network: str
     topology: str
@@ -77,7 +78,7 @@ class Case:
     predicted_s_p90: float
     measured_s: float
     error: float
-    within_interval: bool | None  #: None where the interval is too uncertain to tell
+    within_interval: bool | None  #: None if the interval is too wide to be informative
     too_uncertain: bool
     drifted: bool
     notes: tuple[str, ...]
@@ -103,7 +104,7 @@ class Tools:
         self.folder = folder
 
     def run(self, tool: str, *arguments: object) -> str:
-        """Returns the tool's standard output; what it says on standard error is shown only if it fails."""
+        """Runs a tool, and returns its standard output. DemoError, with its standard error, if it fails."""
         command = [str(self.folder / tool), *map(str, arguments)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, env=self.environment())
@@ -117,8 +118,8 @@ class Tools:
 
     @staticmethod
     def environment() -> dict[str, str]:
-        """Gradients of GiBs in huge pages: otherwise the first iteration goes into page faults. Measuring the
-        profile and replaying must agree in this, since it changes what codecs cost."""
+        """Environment with huge pages, without which the first iteration is spent in page faults. Profiling and replays must both
+        use it, since it changes the cost of codecs."""
         return {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", **os.environ}
 
     def run_json(self, tool: str, *arguments: object) -> dict:
@@ -126,23 +127,23 @@ class Tools:
 
 
 class Progress:
-    """Reports on standard error the current step, and about how long the rest will take: the times of steps on two idle cores,
-    scaled by the slowness of those that are done, and at most the rest of the budget."""
+    """Reports the current step and the remaining time on standard error. The remaining time is the steps' time on two idle cores,
+    scaled by the slowness of the finished steps, and at most the rest of the budget."""
 
-    BUDGET_S = 240
-    #: Seconds of steps after which the speed of this machine is known.
+    BUDGET_S = 150
+    #: Time of finished steps, in seconds, from which on the slowness is estimated.
     ENOUGH_S = 20
     WARMING_S, PROFILE_S, PLAN_S, ROW_S, LINKS_S, NETWORK_ROW_S = 4, 28, 4, 8, 35, 5
 
     def __init__(self, steps: list[float]):
         self.steps = steps
-        self.done = 0  #: that began
-        self.slowness = 1.0  #: how many times as long steps take here
+        self.done = 0  #: number of steps that have begun
+        self.slowness = 1.0  #: ratio of the steps' times here to those on two idle cores
         self.started = time.monotonic()
 
     @property
     def left_s(self) -> float:
-        """The rest of the budget."""
+        """Rest of the budget in seconds."""
         return max(0.0, self.BUDGET_S - (time.monotonic() - self.started))
 
     @property
@@ -158,14 +159,13 @@ class Progress:
         self.done += 1
 
     def again(self, step_s: float) -> tuple[str, int]:
-        """The number of times that a tool may measure again if the machine's speed varies meanwhile: one if there is time, else
-        none."""
+        """Option `--again`: repetitions that a tool may do if the machine's speed varies meanwhile; 1 if there is time, else 0."""
         return "--again", int((sum(self.steps[self.done:]) + 2 * step_s) * self.slowness <= self.left_s)
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """The demo's tools, model and numbers, and the place of its files."""
+    """Tools, model and parameters of the demo, and the folder of its files."""
 
     tools: Tools
     output: pathlib.Path
@@ -173,7 +173,7 @@ class Job:
     nnodes: int
     iterations: int
     warm_gib: float = WARM_GIB
-    shaped: bool = False  #: also on a network of known speed, where that is allowed
+    shaped: bool = False  #: true for a run on a network of known speed, too, if permitted
 
     @property
     def profile(self) -> pathlib.Path:
@@ -188,11 +188,11 @@ class Job:
         return self.output / "timeline.json"
 
     def require_model(self) -> None:
-        """DemoError for a model that the tools do not take, before the machine is profiled for it."""
+        """Raises DemoError for a model that the tools refuse, before the machine is profiled."""
         self.tools.run("hipress-plan", "--input", self.model, "--nnodes", self.nnodes, "--output", self.plan)
 
     def measure_machine(self, again: tuple[str, int]) -> list[str]:
-        """What the profile says of a machine that changed meanwhile."""
+        """Profiles the machine. Returns the notes about a speed that varied meanwhile."""
         return movement_in(self.tools.run_json("hipress-profile", "--quick", "--nnodes", self.nnodes, *again,
                                                "--algorithm", PROFILED, "--output", self.profile))
 
@@ -215,7 +215,7 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The plan that hipress-plan found, and its verdict."""
+    """Plan that hipress-plan found, and its verdict."""
 
     path: pathlib.Path
     topology: str
@@ -223,11 +223,11 @@ class Plan:
 
 
 class NetworkJob:
-    """The same on hosts of a network of known speed, with the model scaled so that a case takes seconds."""
+    """Job on hosts of a network of known speed, with the model scaled so that a case takes seconds."""
 
     def __init__(self, job: Job, network: Network):
         self.launcher = Launcher(job.tools.folder, network)
-        self.base = job.profile  #: whose kernels hold here, too
+        self.base = job.profile  #: profile of the machine, which provides the kernels
         self.profile = job.output / "network.yaml"
         folder = job.output / "network"
         make_folder(folder)
@@ -256,7 +256,7 @@ class NetworkJob:
 
 
 def movement_in(report: dict) -> list[str]:
-    """Of a report of hipress-profile."""
+    """Notes about a speed that varied, from a report of hipress-profile."""
     return [note for note in report["notes"] if note.startswith(MOVED)]
 
 
@@ -268,13 +268,13 @@ def model_text(model: str) -> str:
 
 
 def model_bytes(text: str) -> int:
-    """Of a model's gradients; 0 for what is not written as the models in models/ are."""
+    """Size of a model's gradients in bytes; 0 for a text that does not have the form of the files in models/."""
     return 4 * sum(int(match["elements"]) for match in GRADIENT.finditer(text))
 
 
 def warm_memory(most_gib: float) -> None:
-    """Touches every page of `most_gib`, or of half of the available memory if that is less, while there is time. Does so in a child
-    process, which the kernel ends if memory runs out."""
+    """Touches every page of `most_gib`, or of half of the available memory if that is less, for at most WARM_S. A child process does
+    so, since the kernel kills it if memory runs out."""
     size = min(int(most_gib * (1 << 30)), memory_kb("MemAvailable") * 1024 // 2) // mmap.PAGESIZE * mmap.PAGESIZE
     if size == 0:
         return
@@ -328,7 +328,7 @@ def format_verdict(plan: Plan) -> str:
 
 
 def format_summary(cases: list[Case]) -> str:
-    """A line for each network."""
+    """Formats the summary, one line for each network."""
     lines = []
     for network in dict.fromkeys(case.network for case in cases):
         of_network = [case for case in cases if case.network == network]
@@ -343,7 +343,7 @@ def format_summary(cases: list[Case]) -> str:
 
 
 def format_disturbance(notes: list[str], cases: list[Case]) -> str:
-    """One sentence on a machine that was not always as fast; empty if it was."""
+    """Formats a sentence about a machine whose speed varied; empty if it did not."""
     said = notes[:1]
     drifted = sum(case.drifted for case in cases)
     if drifted:
@@ -368,20 +368,18 @@ def write_results(path: pathlib.Path, job: Job, notes: list[str], cases: list[Ca
 
 
 def draw(trace: pathlib.Path, picture: pathlib.Path) -> None:
-    """Draws the timeline, or says why not: the picture is an extra, and matplotlib may be missing."""
+    """Draws the timeline, or prints the reason if it cannot: the picture is optional, and matplotlib may be missing."""
     try:
-        plot(*read(trace), picture)
-    except ImportError as reason:
-        print(f"{picture} not drawn: {reason} (Debian package python3-matplotlib)")
-        return
-    except (Refused, OSError) as reason:
+        into_files()
+        save(timeline(json.loads(trace.read_text(encoding="utf-8"))).figure, picture)
+    except (ImportError, ValueError, OSError) as reason:
         print(f"{picture} not drawn: {reason}")
         return
     print(f"timelines: {picture}; the same for https://ui.perfetto.dev: {trace}")
 
 
 class Run:
-    """The whole job, and what came of it so far."""
+    """Run of the whole demo, with its results so far."""
 
     def __init__(self, job: Job):
         self.job = job
@@ -391,11 +389,11 @@ class Run:
         self.progress = Progress([])
 
     def add_notes(self, notes: list[str]) -> None:
-        """A profile also says what that which it builds on says."""
+        """Adds new notes: a profile repeats those of the profile that it builds on."""
         self.notes += [note for note in notes if note not in self.notes]
 
     def run(self) -> int:
-        """The exit status."""
+        """Runs all steps, and returns the exit status."""
         job = self.job
         make_folder(job.output)
         job.require_model()
@@ -416,7 +414,7 @@ class Run:
                 *[Progress.ROW_S] * len(LOOPBACK_PLANS)]
 
     def make_network(self, stack: contextlib.ExitStack) -> Network | None:
-        """Where that is not possible, says why."""
+        """Makes the network of known speed; if it cannot, prints the reason and returns None."""
         try:
             if model_bytes(model_text(self.job.model)) == 0:
                 raise Unavailable(f"{self.job.model} is not written as the files in models/ are, so it cannot be scaled")
@@ -488,7 +486,7 @@ def run(job: Job) -> int:
 
 
 def of_project(path: str) -> str:
-    """A path of the project, as seen from the current folder."""
+    """Path of a file of the project, relative to the current folder."""
     return os.path.relpath(ROOT / path)
 
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What scripts/gpu_check.sh measured, as a page of Markdown, and what missed its target.
+"""Prints the measurements of scripts/gpu_check.sh as a page of Markdown, with the targets that were missed.
 
 usage: gpu_results.py gpu_check.json [--output bench/results]
 
-Prints the page. With --output it also writes FOLDER/gpu_NAME.md and a copy of the JSON beside it, NAME being the GPU's. A dry run's
-figures mean nothing, so it is not written. Exit status 0 if every target was reached, 1 if a step failed, 2 if the file is no report.
+With --output it also writes the page to FOLDER/gpu_NAME.md, NAME being the GPU's, and a copy of the JSON beside it. It does not
+write a dry run, whose figures mean nothing. Exit status 0 if every target was reached, 1 if a step failed, 2 if the file is no
+report.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import sys
 
 from whole_file import replacing, write_json
 
-#: Steps whose figures are laid out by case and size.
+#: Step whose figures are tabulated by case and size.
 CODECS = "codecs"
 
 
@@ -33,7 +34,7 @@ def read(path: pathlib.Path) -> dict:
 
 
 def codec_table(metrics: dict) -> list:
-    """GB/s of gradient, and the share of what memory allows, by case and size."""
+    """Table by case and size: GB/s of gradients, and the share of the bound that memory bandwidth sets."""
     cases, sizes = {}, []
     for name, value in metrics.items():
         case, size, what = name.rsplit(".", 2)
@@ -84,7 +85,7 @@ def page(report: dict) -> str:
 
 
 def file_name(gpu: str) -> str:
-    """gpu_nvidia_h100_80gb_hbm3 of 'NVIDIA H100 80GB HBM3, 580.1'."""
+    """File name of a GPU: gpu_nvidia_h100_80gb_hbm3 for 'NVIDIA H100 80GB HBM3, 580.1'."""
     return "gpu_" + re.sub(r"[^a-z0-9]+", "_", gpu.split(",")[0].lower()).strip("_")
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What scripts/gpu_check.sh asks of PyTorch: which versions there are, and a DDP step of two processes with the planned hook.
+"""Steps of scripts/gpu_check.sh that need PyTorch: print the versions, and train with DDP and the planned hook in two processes.
 
 usage: gpu_steps.py versions
        gpu_steps.py ddp [--device cuda|cpu] [--output DIR]
 
 `ddp` trains with DistributedDataParallel and with hipress.attach() in turn, from the same weights on the same data, and prints lines
-`metric NAME NUMBER` and one `detail TEXT`. It writes DIR/trace.json, a torch.profiler trace of rank 0. Exit status 1 if values differ
-or a rank fails, 77 without PyTorch, or without a GPU where one is asked for.
+`metric NAME NUMBER` and one `detail TEXT`. It writes DIR/trace.json, a torch.profiler trace of rank 0. Exit status 1 if values
+differ or a rank fails, 77 without PyTorch, or without the requested GPU.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import time
 RANKS = 2
 STEPS = 3
 SKIPPED = 77
-#: Of the model whose small gradients show what the hook costs.
+#: Number of gradients of many(), the model that shows the hook's overhead per gradient.
 SMALL_GRADIENTS = 160
 
 
@@ -41,7 +41,7 @@ def versions() -> int:
 
 
 def dense(torch):
-    """Gradients of half a megabyte to four, as much work as a small step."""
+    """Makes a model with gradients of up to 4 MB and the work of a small step."""
     torch.manual_seed(0)
     layers = []
     for inputs, outputs in ((512, 1024), (1024, 1024), (1024, 256), (256, 10)):
@@ -50,13 +50,13 @@ def dense(torch):
 
 
 def many(torch):
-    """Gradients of 256 numbers each, and next to no work."""
+    """Makes a model with SMALL_GRADIENTS gradients of 256 elements each and next to no work."""
     torch.manual_seed(0)
     return torch.nn.Sequential(*(torch.nn.Linear(16, 16, bias=False) for _ in range(SMALL_GRADIENTS)))
 
 
 def train(torch, ddp, device, steps, rank, width) -> list:
-    """Seconds of each step; the same data for the same rank, whoever averages."""
+    """Trains, and returns the seconds of each step. A rank's data are the same under every way to average."""
     generator = torch.Generator().manual_seed(1 + rank)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.01)
     loss_of = torch.nn.MSELoss()
@@ -75,7 +75,7 @@ def train(torch, ddp, device, steps, rank, width) -> list:
 
 
 def compare_values(torch, hipress, wrap, device, rank) -> dict:
-    """Largest difference of a weight after a few steps, without compression and with a cast."""
+    """Largest absolute difference of a weight from DDP's after a few steps, by plan."""
     plain = wrap(dense(torch).to(device))
     train(torch, plain, device, STEPS, rank, 512)
     found = {}
@@ -90,7 +90,7 @@ def compare_values(torch, hipress, wrap, device, rank) -> dict:
 
 
 def compare_times(torch, hipress, wrap, device, rank) -> dict:
-    """Milliseconds of a step of many small gradients: DDP's own, PyTorch's all-reduce hook, and ours; medians, in turns."""
+    """Median time of a step with many small gradients, in ms, under DDP, PyTorch's all-reduce hook and hipress's, in turns."""
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
     models = {"ddp": wrap(many(torch).to(device)), "allreduce_hook": wrap(many(torch).to(device)),
@@ -106,7 +106,7 @@ def compare_times(torch, hipress, wrap, device, rank) -> dict:
 
 
 def write_trace(torch, hipress, wrap, device, rank, path) -> None:
-    """A torch.profiler trace of three steps that train under a plan."""
+    """Writes a torch.profiler trace of three training steps under a plan."""
     from torch.profiler import ProfilerActivity, profile, schedule
 
     ddp = wrap(dense(torch).to(device))
@@ -139,7 +139,7 @@ def run_rank(options: argparse.Namespace) -> int:
 
     device = torch.device("cuda:0" if options.device == "cuda" else "cpu")
     torch.set_num_threads(1)
-    # Gloo averages tensors of GPUs, too, and takes two ranks on one; NCCL does not.
+    # Gloo averages tensors of GPUs, too, and takes two ranks on one GPU; NCCL does not.
     dist.init_process_group("gloo", init_method=f"file://{options.meeting}", rank=options.rank, world_size=RANKS)
 
     def wrap(model):
@@ -156,7 +156,7 @@ def run_rank(options: argparse.Namespace) -> int:
             print(f"metric step_ms.{name} {milliseconds:.6g}")
         print(f"metric hook_us_per_gradient {cost_us:.6g}", flush=True)
     write_trace(torch, hipress, wrap, device, options.rank, options.output / "trace.json")
-    # The mean of two is exact, whoever computes it.
+    # The mean of two gradients does not depend on the order of summation.
     equal = differences["none"] == 0
     if options.rank == 0:
         print(f"detail torch {torch.__version__}: plan none {'equals' if equal else 'DIFFERS from'} DDP after {STEPS} steps "

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Says where C++ and CUDA sources are not as clang-format (.clang-format) and clang-tidy (.clang-tidy) want them.
+"""Lists places in C++ and CUDA sources that break the rules of clang-format (.clang-format) or clang-tidy (.clang-tidy).
 
     scripts/lint.py                     all sources; minutes per core
     scripts/lint.py --change main       those that differ from a commit, a branch or a tag
     scripts/lint.py --format            with clang-format alone, in seconds
     scripts/lint.py io/yaml.cpp         these files
 
-clang-tidy reads in --build (default build/release) how a file is compiled, so configure that before. Files that no build
-compiles, as headers, are looked at through a source that includes them. --jobs says how many clang-tidys run at a time.
+clang-tidy reads compile commands from --build (default build/release), so configure that first. Headers and other files that no
+build compiles are checked through a source that includes them. --jobs is the number of concurrent clang-tidys.
 
-Exit status: 0 all is well; 1 something was found; 2 the request is wrong; 3 skipped, with the reason."""
+Exit status: 0 nothing was found; 1 something was found; 2 the request is wrong; 3 skipped, with the reason."""
 
 import argparse
 import concurrent.futures
@@ -26,20 +26,20 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 VERSION = 14
 SOURCES = {".cpp", ".hpp", ".cu", ".cuh"}
-#: g++'s precompiled header, which clang cannot read.
+#: Options for g++'s precompiled header, which clang cannot read.
 PRECOMPILED = re.compile(r" -include (?:[^ \\]|\\.)*/cmake_pch\.hxx| -Winvalid-pch")
 
 
 class Refused(Exception):
-    """The request is wrong."""
+    """Error: the request is wrong."""
 
 
 class Skipped(Exception):
-    """Something is not installed."""
+    """Error: a tool is not installed."""
 
 
 def tool(name: str) -> str:
-    """The program of VERSION: other versions format otherwise and find other things."""
+    """Path of a program of version VERSION; other versions have other rules. Skipped if it is missing."""
     for candidate in (f"{name}-{VERSION}", name):
         path = shutil.which(candidate)
         if path and f"version {VERSION}." in subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout:
@@ -48,7 +48,7 @@ def tool(name: str) -> str:
 
 
 def git(*arguments: str) -> list[str]:
-    """The names of files that git answers with."""
+    """Names of files that a git command prints. Refused if it fails, Skipped without git or a checkout."""
     try:
         done = subprocess.run(["git", *arguments, "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     except OSError as error:
@@ -60,7 +60,7 @@ def git(*arguments: str) -> list[str]:
 
 
 def chosen(arguments: argparse.Namespace) -> list[pathlib.Path]:
-    """The sources that are looked at."""
+    """Sources to check. Refused for a file that does not exist."""
     if arguments.files:
         files = [pathlib.Path(name).resolve() for name in arguments.files]
         for file in files:
@@ -76,7 +76,7 @@ def chosen(arguments: argparse.Namespace) -> list[pathlib.Path]:
 def badly_formatted(files: list[pathlib.Path]) -> list[str]:
     formatter = tool("clang-format")
     found: dict[str, None] = {}
-    for start in range(0, len(files), 100):  # a command line holds so many for certain
+    for start in range(0, len(files), 100):  # the length of a command line is limited
         done = subprocess.run([formatter, "--dry-run", *files[start:start + 100]], cwd=ROOT, capture_output=True, text=True,
                               check=False)
         if done.returncode != 0:
@@ -87,7 +87,7 @@ def badly_formatted(files: list[pathlib.Path]) -> list[str]:
 
 
 def commands(build: pathlib.Path) -> dict[pathlib.Path, dict]:
-    """How each source is compiled, the first time where that is several times, as for instruction sets."""
+    """Compile command of each source; the first of several, for example for instruction sets. Refused without a database."""
     database = build / "compile_commands.json"
     if not database.is_file():
         raise Refused(f"{build} has no compile_commands.json: configure it (scripts/build.sh release does), or give --build")
@@ -100,7 +100,7 @@ def commands(build: pathlib.Path) -> dict[pathlib.Path, dict]:
 
 
 def through(files: list[pathlib.Path], compiled: dict[pathlib.Path, dict]) -> list[pathlib.Path]:
-    """Sources that are compiled, one at least for each of these files that some source includes directly."""
+    """Compiled sources that cover the files: themselves, or for a file that is not compiled, a source that includes it directly."""
     sources = {file for file in files if file in compiled}
     including: dict[str, list[pathlib.Path]] = {}
     if any(file not in compiled for file in files):
@@ -116,7 +116,7 @@ def through(files: list[pathlib.Path], compiled: dict[pathlib.Path, dict]) -> li
 
 
 def findings(sources: list[pathlib.Path], compiled: dict[pathlib.Path, dict], jobs: int) -> list[str]:
-    """What clang-tidy says of these sources and the headers that they include; of each place once."""
+    """Findings of clang-tidy in these sources and their headers, each place once."""
     checker = tool("clang-tidy")
     said: dict[str, None] = {}
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(jobs) as pool:

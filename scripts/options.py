@@ -1,4 +1,4 @@
-"""Types of options for argparse, which refuses what they do not take: exit status 2, before anything runs."""
+"""Types of options for argparse, which refuses other values with exit status 2 before anything runs."""
 
 import argparse
 import math
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def at_least(least: int, kind: type = int) -> Callable[[str], int | float]:
-    """A number of that kind, not less than `least`."""
+    """Makes the type of a number of a kind that is at least `least` and finite."""
     def parse(text: str) -> int | float:
         try:
             number = kind(text)
@@ -16,5 +16,17 @@ def at_least(least: int, kind: type = int) -> Callable[[str], int | float]:
             noun = "an integer" if kind is int else "a number"
             raise argparse.ArgumentTypeError(f"must be {noun} of at least {least}, got '{text}'")
         return number
+
+    return parse
+
+
+def some_of(known: tuple, kind: type) -> Callable[[str], list]:
+    """A list with commas of what there is."""
+    def parse(text: str) -> list:
+        values = text.split(",")
+        for value in values:
+            if value not in map(str, known):
+                raise argparse.ArgumentTypeError(f"must be some of {', '.join(map(str, known))}, got '{value}'")
+        return [kind(value) for value in values]
 
     return parse

@@ -1,9 +1,9 @@
-"""Steps of training on GPUs, as published and as hipress-sim predicts them: for reproduce_gpu.py.
+"""Published training steps on GPUs, and their predictions by hipress-sim, for reproduce_gpu.py.
 
 Columns of a file: table, job, calibrates, model, schedule, machine, hosts, gpus, precision, batch_per_gpu, seq, micro_steps,
-activation_checkpoints, bucket_mb, algorithm, measured_s. A row is one run of hipress-sim; nothing here knows what takes time.
-The row that calibrates a job is met by the share of the peak that its computation reaches (--mfu), and over shared memory by
-the link's bandwidth: the computation is then that of the same model over another link, if there is one.
+activation_checkpoints, bucket_mb, algorithm, measured_s. A row is one run of hipress-sim, which has the whole cost model.
+The row that calibrates a job determines the share of the peak that its computation reaches (--mfu). Over shared memory it
+determines the link's bandwidth instead; the computation is then that of the same model over another link, if there is one.
 """
 
 import concurrent.futures
@@ -17,21 +17,21 @@ import subprocess
 COLUMNS = ("table", "job", "calibrates", "model", "schedule", "machine", "hosts", "gpus", "precision", "batch_per_gpu", "seq",
            "micro_steps", "activation_checkpoints", "bucket_mb", "algorithm", "measured_s")
 
-#: The tool's dtype. Published jobs in "mixed" precision are of NVIDIA's apex (O2), whose gradients are fp16.
+#: Dtype of the tool by published precision. "mixed" is that of NVIDIA's apex (O2), whose gradients are fp16.
 DTYPES = {"fp32": "fp32", "tf32": "tf32", "mixed": "fp16", "fp16": "fp16", "bf16": "bf16"}
-#: With parameters in fp32, of which shards are gathered in bf16.
+#: Dtypes of sharded jobs: "bf16" keeps parameters in fp32 and gathers shards in bf16.
 SHARDED_DTYPES = DTYPES | {"bf16": "mixed", "bf16, fp32 reductions": "mixed"}
 SHARDED_PLANS = {"bf16": "bf16", "bf16, fp32 reductions": "mixed"}
 CHECKPOINTS = {"": "none", "false": "none", "true": "full", "none": "none", "selective": "selective", "full": "full"}
 ALL_AT_ONCE = ["--bulk-threshold", "1TiB", "--bulk-limit", "1TiB"]
 
-#: Relative error within which a calibrated row must be met.
+#: Relative error up to which a calibration has converged.
 TOLERANCE = 2e-4
 MOST_STEPS = 12
 
 
 class Failed(Exception):
-    """The tool refused or failed; `status` is its own."""
+    """Error: the tool refused or failed. `status` is the exit status."""
 
     def __init__(self, message: str, status: int):
         super().__init__(message)
@@ -43,7 +43,7 @@ def is_of_steps(path: str) -> bool:
         with open(path, newline="", encoding="utf-8") as file:
             return "measured_s" in next(csv.reader(file), [])
     except (OSError, UnicodeDecodeError):
-        return False  # the tool says why
+        return False  # the tool reports the error
 
 
 def refuse(path: str, line: int, message: str):
@@ -51,7 +51,7 @@ def refuse(path: str, line: int, message: str):
 
 
 def checked(path: str, line: int, row: dict) -> dict:
-    """The row with its numbers as numbers."""
+    """Converts a row's numbers from text. Failed for a wrong row."""
     if None in row or None in row.values():
         refuse(path, line, f"a line must have {len(COLUMNS)} fields: {','.join(COLUMNS)}")
     for column in ("hosts", "gpus", "batch_per_gpu", "measured_s"):
@@ -94,6 +94,8 @@ def plan_of(row: dict) -> list[str]:
         return raw + ALL_AT_ONCE
     if schedule != "ddp":
         refuse(row["file"], row["line"], f"schedule must be none, ddp, 'ddp, after backward', fsdp or hsdp, got '{schedule}'")
+    if row["gpus"] == 1 and not bucket:
+        return [*raw, "--per-gradient", "0us"]  # nothing says that DDP wraps a job that has none to average with
     if bucket and float(bucket) != 25:
         return [*raw, "--bulk-threshold", f"{bucket}MiB", "--bulk-limit", f"{bucket}MiB"]
     return ["--plan", "ddp"]
@@ -110,7 +112,7 @@ def arguments_of(row: dict) -> list[str]:
 
 
 class Tool:
-    """hipress-sim, asked once for the same."""
+    """hipress-sim with a cache of its answers."""
 
     def __init__(self, folder: pathlib.Path):
         self.path = folder / "hipress-sim"
@@ -127,7 +129,8 @@ class Tool:
 
 
 def solved(time_s, wanted_s: float, least: float, most: float) -> float:
-    """The inverse of a rate between these at which `time_s` is what is wanted, by false position; steps fall with it."""
+    """Finds the rate between `least` and `most` at which `time_s` is `wanted_s`, by false position on the inverse of the rate. A
+    step is the shorter, the higher the rate."""
     low, high = 1 / most, 1 / least
     low_s, high_s = time_s(1 / low), time_s(1 / high)
     if wanted_s <= low_s:
@@ -148,7 +151,7 @@ def solved(time_s, wanted_s: float, least: float, most: float) -> float:
 
 
 def calibrated_by(tool: Tool, row: dict, others: list[dict]) -> list[str]:
-    """Options that make the tool meet the row."""
+    """Options under which the tool predicts the row's measured time."""
     alike = ("table", "model", "schedule", "precision", "batch_per_gpu", "seq", "algorithm")
     of_link = [other for other in others if other is not row and other["machine"] != row["machine"]
                and all(other[column] == row[column] for column in alike)]
@@ -161,7 +164,7 @@ def calibrated_by(tool: Tool, row: dict, others: list[dict]) -> list[str]:
 
 
 def predicted(tools: pathlib.Path, files: list[str]) -> list[dict]:
-    """The rows of the files with predictions; `linear_s` is what the calibrating row makes without communication."""
+    """Rows of the files with predictions. `linear_s` is the time of the calibrating row, scaled by micro-steps alone."""
     tool, rows = Tool(tools), [row for path in files for row in read(path)]
     calibrating = {(row["table"], row["job"]): row for row in rows if row["calibrates"] == "1"}
 

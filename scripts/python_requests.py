@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes python/hipress/_requests.py, whose functions have the arguments that the schemas of requests name, from the schemas that
-the built library tells: HIPRESS_LIBRARY=build/release/runtime/libhipress.so scripts/python_requests.py [FILE]."""
+"""Writes python/hipress/_requests.py, a function for each request, from the schemas in the built library:
+HIPRESS_LIBRARY=build/release/runtime/libhipress.so scripts/python_requests.py [FILE]."""
 
 import pathlib
 import sys
@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "python"))
-if "hipress" not in sys.modules:  # without what it imports of the file that is about to be written
+if "hipress" not in sys.modules:  # skips __init__.py, which imports the file that is about to be written
     sys.modules["hipress"] = types.ModuleType("hipress")
     sys.modules["hipress"].__path__ = [str(ROOT / "python/hipress")]
 
@@ -19,12 +19,12 @@ from hipress._call import answer  # noqa: E402
 OUTPUT = ROOT / "python/hipress/_requests.py"
 WIDTH = 132
 
-#: Function: its result, and the argument that may be given without its name, if there is one.
+#: Result of each function, and its positional argument, if any.
 FUNCTIONS = {"plan": ("Plan", "input"), "simulate": ("Simulation", "input"), "sweep": ("Sweep", "spec"),
              "replay": ("Replay", "input"), "profile": ("Profile", ""), "import_trace": ("Trace", "trace")}
-#: Those whose stages report progress.
+#: Functions that report progress.
 PROGRESS = {"plan", "sweep", "replay"}
-#: Fields that are no arguments, and the values that they always have: the page is for save_html().
+#: Fields that are not arguments, with their constant values: the page is for save_html().
 ALWAYS: Dict[str, Dict[str, Any]] = {"plan": {"page": True}}
 TYPES = {"string": "Text", "integer": "int", "number": "float", "boolean": "bool", "array": "Sequence[str]",
          "object": "Mapping[str, Any]"}
@@ -43,9 +43,10 @@ Text = Union[str, "os.PathLike[str]"]
 
 
 def annotation(field: Dict[str, Any], required: bool) -> str:
-    """The type hint of an argument, with its default."""
+    """Type hint of an argument, with its default."""
     kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
-    names = [TYPES[kind] for kind in kinds]
+    numbers = field.get("items", {}).get("type") == "integer"
+    names = ["Sequence[int]" if kind == "array" and numbers else TYPES[kind] for kind in kinds]
     if required:
         return names[0] if len(names) == 1 else f"Union[{', '.join(names)}]"
     if kinds == ["boolean"]:
@@ -54,7 +55,7 @@ def annotation(field: Dict[str, Any], required: bool) -> str:
 
 
 def described(name: str, field: Dict[str, Any], column: int) -> str:
-    """The lines of a docstring about an argument."""
+    """Lines of a docstring about an argument."""
     text = field["description"]
     if "default" in field and field["default"] is not False:
         text += f" [{field['default']}]"
@@ -63,7 +64,7 @@ def described(name: str, field: Dict[str, Any], column: int) -> str:
 
 
 def function(name: str, schema: Dict[str, Any]) -> str:
-    """The source of a function."""
+    """Source of a function."""
     result, first = FUNCTIONS[name]
     always = ALWAYS.get(name, {})
     fields = {key: field for key, field in schema["properties"].items() if key not in {"request", *always}}
@@ -85,8 +86,8 @@ def function(name: str, schema: Dict[str, Any]) -> str:
     if name in PROGRESS:
         called = {"description": "Called now and then with a Progress, perhaps on another thread"}
         lines.append(described("progress", called, column))
-    lines += ["", "    InputError for a request that is wrong, other kinds of HipressError for what went wrong; KeyboardInterrupt "
-              "ends it.", '    """']
+    lines += ["", "    InputError for a wrong request, another HipressError for any other failure; KeyboardInterrupt ends the "
+              "request.", '    """']
     # Flags that are False are not given.
     flags = {key for key, field in fields.items() if field["type"] == "boolean"}
     members = [f'"request": "{name}"'] + [f'"{key}": {value!r}' for key, value in always.items()]
@@ -100,7 +101,7 @@ def function(name: str, schema: Dict[str, Any]) -> str:
 
 
 def source() -> str:
-    """The whole file."""
+    """Source of the whole file."""
     schemas = answer({"request": "schema"})
     parts: List[str] = [function(name, schemas[name]) for name in FUNCTIONS]
     return HEAD + "".join(f"\n\n{part}\n" for part in parts)

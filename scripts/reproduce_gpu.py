@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Lays what collectives of GPUs and steps of training take, as predicted, beside what was published.
+"""Compares predicted with published times of GPU collectives and training steps.
 
     scripts/reproduce_gpu.py [FILE.csv...] [--json OUT] [--tools FOLDER]
 
 A file of collectives has the columns table, machine, hosts, gpus, collective, algorithm, bytes and time_s; machine is a name
-in machines/. Without files: costs/data/*.csv and models/data/*.csv. hipress-sim collectives predicts from data sheets alone;
-errors are summed up by table, from 1 MiB on, and the tables that constants were fitted on are printed apart from the others.
-A file of steps (published_steps.py has the columns) gives a job's computation by the rows that calibrate it, and has the
-others predicted by hipress-sim, once with that computation and once with arithmetic alone. Exit status 1 if the tool fails, 2
-if the request is wrong.
+in machines/. Without files: costs/data/*.csv and models/data/*.csv. hipress-sim collectives predicts from data sheets alone.
+Errors are summarised by table, from 1 MiB on. Tables that constants were fitted on are printed apart from the others.
+A file of steps (published_steps.py lists the columns) has rows that calibrate a job's computation. hipress-sim predicts the
+others, once with that computation and once from arithmetic alone. Exit status 1 if the tool fails, 2 if the request is wrong.
 """
 
 import argparse
@@ -23,18 +22,18 @@ from whole_file import Unwritable, require_writable, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-#: Published figures that are shipped.
+#: Folders of shipped published figures.
 SHIPPED = ("costs/data", "models/data")
 
-#: Tables that the constants of costs/collective_model.cpp were fitted on. All others judge them.
+#: Tables that the constants of costs/collective_model.cpp were fitted on. All others test them.
 FITTED = {"a3_mega", "a4_gke", "gh200_slingshot", "h200", "oke_a100", "p5_efa", "rdma_h200", "vtrain_a100"}
 
-#: Errors of smaller collectives are latencies of one machine and day: they are given as factors.
+#: Size from which on errors are relative. Smaller collectives show the latency of one machine and day; their errors are factors.
 LEAST_BYTES = 1 << 20
 
 
 def predicted(tools: pathlib.Path, files: list[str]) -> list[dict]:
-    """The rows of the files with their predictions."""
+    """Rows of the files with their predictions. Failed if the tool fails."""
     done = subprocess.run([tools / "hipress-sim", "collectives", *files, "--json"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise published_steps.Failed(done.stderr.strip(), 2 if done.returncode == 2 else 1)
@@ -42,7 +41,7 @@ def predicted(tools: pathlib.Path, files: list[str]) -> list[dict]:
 
 
 def quantile(values: list[float], share: float) -> float | None:
-    """The smallest value that at least that share of them does not exceed."""
+    """Smallest value that at least that share of the values does not exceed; None without values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else None
 

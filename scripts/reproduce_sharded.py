@@ -3,10 +3,10 @@
 
     scripts/reproduce_sharded.py [--json FILE] [--tools FOLDER]
 
-Published is what stands above the bars of figures 6 to 8 of DeepSpeed's blog (blogs/zeropp/assets/images/eval*.png of its
-repository): Tflop/s per GPU, whole numbers, of ZeRO-3 and ZeRO++ on 24 DGX-2 of 16 V100. One row, ZeRO-3 of 138 billion
-parameters at 800 Gbit/s, says how fast a GPU computes; the rest is predicted. Prints tables in Markdown, which
-docs/sharded-training.md has. Exit status 1 if the tool fails, 2 if the request is wrong.
+The published figures are the labels of the bars in figures 6 to 8 of DeepSpeed's blog (blogs/zeropp/assets/images/eval*.png of
+its repository): Tflop/s per GPU, whole numbers, of ZeRO-3 and ZeRO++ on 24 DGX-2 of 16 V100. One row, ZeRO-3 of 138 billion
+parameters at 800 Gbit/s, calibrates the speed of a GPU; the rest is predicted. Prints the Markdown tables of
+docs/sharded-training.md. Exit status 1 if the tool fails, 2 if the request is wrong.
 """
 
 import argparse
@@ -22,26 +22,25 @@ from whole_file import Unwritable, require_writable, write_json
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-#: Forward, backward, and forward again as activations are recomputed: 2, 4 and 2 operations a parameter and token, which is
-#: what Megatron-DeepSpeed counts.
+#: Operations per parameter and token, as Megatron-DeepSpeed counts them: forward 2, backward 4, recomputed forward 2.
 OPERATIONS = 8
 
-#: An all-gather of 4 MB and more reaches this share of a line's rate (figures published with nccl-tests).
+#: Share of the line rate that an all-gather of 4 MB or more reaches (figures published with nccl-tests).
 SHARE_OF_LINE = 0.8
 
-#: A GPU of a DGX-2 has six NVLinks of 25 GB/s each way to the switches (NVIDIA, "NVSwitch Accelerates NVIDIA DGX-2").
+#: NVLink bandwidth of a GPU of a DGX-2, each way: six links of 25 GB/s (NVIDIA, "NVSwitch Accelerates NVIDIA DGX-2").
 NVLINK_V100_GB_PER_S = 6 * 25
 
-#: Half of what NCCL's own model takes for a step of a ring between nodes each (src/graph/tuning.cc), as in the profiles of
-#: scripts/make_starter_profiles.py.
+#: Overhead and latency of a message, each half of the time of a ring's step between nodes in NCCL's own model
+#: (src/graph/tuning.cc), as in the starter profiles (costs/starter_profile.cpp).
 STEP_US = 5
 
 
 class Row(NamedTuple):
     model: str
-    gbit_per_s: int  # of a host
-    tokens: int      # of a GPU and step
-    zero3: float     # Tflop/s of a GPU
+    gbit_per_s: int  # per host
+    tokens: int      # per GPU and step
+    zero3: float     # Tflop/s per GPU
     zeropp: float
 
 
@@ -55,20 +54,20 @@ PUBLISHED = (
 )
 CALIBRATED = PUBLISHED[-1]
 
-#: The speed-ups of the blog's text at 400 Gbit/s, where its figure says more (DeepSpeed's issue 6781): by tokens.
+#: Least and largest speed-up in the blog's text at 400 Gbit/s, by tokens. Its figure shows more (DeepSpeed's issue 6781).
 TEXT = {1024: (1.28, 1.36), 2048: (1.24, 1.29)}
 
-#: Gathers and reductions in turn with computation, as the published times are; and in the order of FSDP2.
+#: Options of the schedule: gathers and reductions in turn with computation, as in the published jobs, and in the order of FSDP2.
 IN_TURN, AHEAD = "in_flight=1, prefetch=none", ""
 
-#: The case of FSDP's paper (PVLDB 16, 2023) in which backward prefetch gains about 18 %: GPT-175B on A100. Hosts of 8 on
-#: 2 Tbit/s, and a GPU that computes at half of its 312 Tflop/s; sequences of 2048 tokens.
+#: Case of FSDP's paper (PVLDB 16, 2023) in which backward prefetch gains about 18 %: GPT-175B on A100. Hosts have 8 GPUs and
+#: 2 Tbit/s, a GPU computes at half of its 312 Tflop/s, and sequences have 2048 tokens.
 PREFETCH_HOSTS, PREFETCH_GBIT_PER_S, PREFETCH_TFLOPS = 16, 2000, 156
 NVLINK_A100_GB_PER_S = 12 * 25
 
 
 class SimulationError(Exception):
-    """The tool failed; `status` is the exit status for that."""
+    """Error: the tool failed. `status` is the exit status."""
 
     def __init__(self, message: str, status: int):
         super().__init__(message)
@@ -91,7 +90,7 @@ class Simulator:
         self.tool = folder / "hipress-sim"
 
     def step_s(self, model: str, cluster: str, options: list[str]) -> float:
-        """The length of a step of that model on that cluster, both as YAML."""
+        """Time in seconds of a step of a model on a cluster, both given as YAML. SimulationError if the tool fails."""
         with tempfile.TemporaryDirectory() as folder:
             for name, text in (("model.yaml", model), ("cluster.yaml", cluster)):
                 (pathlib.Path(folder) / name).write_text(text)
@@ -103,7 +102,7 @@ class Simulator:
 
 
 class Predictor:
-    """Throughputs in Tflop/s of a GPU, where computation alone runs at `tflops`."""
+    """Predictor of throughputs in Tflop/s per GPU. `tflops` is the calibrated rate of computation alone."""
 
     def __init__(self, simulator: Simulator, order: str):
         self.simulator = simulator
@@ -118,7 +117,7 @@ class Predictor:
                                      options)
 
     def calibrate(self) -> float:
-        """By bisection: a step takes longer, the longer it computes."""
+        """Finds the rate of computation by bisection: a step is the longer, the longer it computes."""
         work = operations(CALIBRATED)
         asked_s = work / CALIBRATED.zero3 / 1e12
         least_s, most_s = 0.0, asked_s
@@ -131,7 +130,7 @@ class Predictor:
         return work / most_s / 1e12
 
     def predict(self, row: Row) -> tuple[float, float]:
-        """Of ZeRO-3 and of ZeRO++."""
+        """Throughputs of ZeRO-3 and of ZeRO++, in Tflop/s per GPU."""
         work = operations(row)
         compute_s = work / self.tflops / 1e12
         return tuple(work / self.step_s(row, plan, compute_s) / 1e12 for plan in ("none", "zeropp"))
@@ -146,7 +145,7 @@ def miss(predicted: float, published: float) -> float:
 
 
 def miss_of_text(row: Row, speedup: float) -> float | None:
-    """From the nearer end of what the text says; none: it says nothing of the row."""
+    """Relative error against the nearer end of the text's range; None if the text does not mention the row."""
     if row.gbit_per_s != 400:
         return None
     least, most = TEXT[row.tokens]
@@ -167,14 +166,14 @@ def cases(in_turn: Predictor, ahead: Predictor) -> list[dict]:
 
 
 def equal_bandwidths(rows: list[dict]) -> dict[str, float]:
-    """Per model how much faster ZeRO++ at 200 Gbit/s is predicted to be than ZeRO-3 at 800, relatively."""
+    """Predicted relative gain of ZeRO++ at 200 Gbit/s over ZeRO-3 at 800, by model."""
     found = {(row["model"], row["gbit_per_s"], row["tokens"]): row for row in rows}
     return {model: miss(found[model, 200, 2048]["predicted_zeropp"], found[model, 800, 2048]["predicted_zero3"])
             for model in ("gpt_18b", "gpt_138b")}
 
 
 def prefetch_gains(simulator: Simulator) -> dict[int, float]:
-    """By sequences of a GPU: how much faster a step is with backward prefetch than without."""
+    """Relative gain of a step by backward prefetch, by sequences per GPU."""
     cluster = cluster_yaml(PREFETCH_HOSTS, 8, PREFETCH_GBIT_PER_S, NVLINK_A100_GB_PER_S)
     gains = {}
     for sequences in (1, 2):

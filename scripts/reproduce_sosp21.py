@@ -3,8 +3,8 @@
 
 Calibrates each cluster (slow-down and summing inside a node, effective bandwidth of the uncompressed ring and PS) on
 the rows of --calibrate whose algorithm is `none`, and predicts every row of --predict. `linear` rows, of either file,
-give the compute time; they count in no mean. Prints every case with its error beside two trivial predictors: linear,
-and the constant times linear that is best on the very rows that are predicted.
+give the compute time; they count in no mean. Prints every case with its error beside those of two trivial predictors:
+linear scaling, and the multiple of linear scaling that fits the predicted rows best.
 
 example: reproduce_sosp21.py --calibrate tests/data/sosp21_throughput.csv --predict tests/data/sosp21_throughput.csv
 exit status: 0 done; 1 a tool failed or a package is missing; 2 the request is wrong
@@ -14,14 +14,15 @@ import argparse
 import pathlib
 import sys
 
-import picture
+from python_that_draws import start_where_matplotlib_is
 from sosp21 import evaluation, plot, rows, setups, simulator, systems
 from sosp21.calibration import Lab, calibrate
 from whole_file import Unwritable, require_writable, write_json
+from hipress._style import PictureError, form_of  # noqa: E402  (through the path that whole_file adds)
 
 CSV = setups.ROOT / "tests/data/sosp21_throughput.csv"
 
-#: What is assumed, and why.
+#: Assumptions: subject, assumption, reason.
 ASSUMPTIONS = (
     ("raw BytePS, Ring", "compute, sum in the node, network one after the other",
      "predicts 4 nodes from 1 and 2 better than overlap"),
@@ -94,7 +95,7 @@ def print_cases(cases):
 
 
 def summarise(groups):
-    """{group: {"rows", "mean_abs_error", "linear", "best_constant"}} of the groups that have published rows."""
+    """Summaries, {group: {"rows", "mean_abs_error", "linear", "best_constant"}}, of the groups that have published rows."""
     result = {}
     for name, cases in groups.items():
         cases = evaluation.measured(cases)
@@ -120,12 +121,12 @@ def print_ablation(ablations):
 
 
 def require_outputs(options) -> None:
-    """Refused or Unwritable, before minutes of simulation, for what could not be written after them; ImportError without
+    """PictureError or Unwritable, before minutes of simulation, for what could not be written after them; ImportError without
     what draws."""
     if options.json:
         require_writable(options.json)
     if options.plot:
-        picture.form_of(options.plot)
+        form_of(options.plot)
         require_writable(options.plot)
 
 
@@ -174,14 +175,14 @@ def report(calibrations, cases, larger, summary, ablations):
 def main() -> int:
     options = parse_arguments()
     if options.plot:
-        picture.start_where_matplotlib_is()
+        start_where_matplotlib_is()
     try:
         return run(options)
-    except (rows.InputError, Unwritable, picture.Refused) as error:
+    except (rows.InputError, Unwritable, PictureError) as error:
         print(f"reproduce_sosp21: {error}", file=sys.stderr)
         return 2
     except ImportError as error:
-        print(f"reproduce_sosp21: --plot: {error}; install it with apt-get install python3-matplotlib", file=sys.stderr)
+        print(f"reproduce_sosp21: --plot: {error}", file=sys.stderr)
         return 1
     except (simulator.ToolError, OSError) as error:
         print(f"reproduce_sosp21: {error}", file=sys.stderr)

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Writes the model file of a large transformer whose shapes are published: sizes as in its architecture, times as asked.
+"""Writes the model file of a large transformer with published shapes, for a given time of a step.
 
     scripts/transformer_models.py llama3_70b --step 4s --output llama3_70b.yaml
     scripts/transformer_models.py --list
 
-A step's `--step` is shared out by multiplications: of a layer's matrices in proportion to their elements, none for a look-up of
-embeddings. Forward has a third of it, or with `--checkpointing`, whose backward computes forward again, a quarter.
-`--layers 10` takes fewer of the same. Needs nothing but Python 3.
+The time of a step, `--step`, is distributed over matrices in proportion to their elements; look-ups of embeddings take none.
+Forward takes a third of it, or a quarter with `--checkpointing`, whose backward computes forward again. `--layers 10`
+reduces the number of layers. Needs only Python 3.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from whole_file import replacing
 class Tensor(NamedTuple):
     name: str
     shape: tuple
-    computes: bool = True  # a matrix that activations are multiplied with
+    computes: bool = True  # true for a matrix that activations are multiplied with
 
     @property
     def elements(self):
@@ -34,10 +34,10 @@ class Shapes(NamedTuple):
     layers: int
     width: int
     source: str
-    inner: int = 0       # of the feed-forward part
-    key_width: int = 0   # of keys and values together with all their heads, each
+    inner: int = 0       # width of the feed-forward part
+    key_width: int = 0   # width of the keys in all heads together, and of the values
     words: int = 0
-    attention: int = 0   # width of all heads of queries together
+    attention: int = 0   # width of the queries in all heads together
 
 
 SHAPES = {
@@ -52,7 +52,7 @@ SHAPES = {
 
 
 def llama(shapes, layer):
-    """A layer in the order of forward."""
+    """Tensors of a layer in the order of forward."""
     name, width = f"layers.{layer}", shapes.width
     return [
         Tensor(f"{name}.attention_norm.weight", (width,), False),
@@ -91,7 +91,7 @@ def t5(shapes, stack, layer):
 
 
 def tensors_of(name, layers=None):
-    """All tensors in the order of forward, a part of the model after the other."""
+    """Tensors of a model in the order of forward."""
     shapes = SHAPES[name]
     table = (shapes.words, shapes.width)
     count = layers or shapes.layers
@@ -114,7 +114,7 @@ def elements_of(name, layers=None):
 
 
 def model_yaml(name, step_s, dtype="bfloat16", checkpointing=False, layers=None):
-    """The model file's text; a step computes for `step_s` seconds."""
+    """Text of the model file; a step computes for `step_s` seconds."""
     tensors = tensors_of(name, layers)
     work = sum(tensor.elements for tensor in tensors if tensor.computes)
     forward_s = step_s / (4 if checkpointing else 3)

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Lays predictions beside measurements on networks of known speed, made of network namespaces on this machine: sets up,
-# builds the tools into build/release, profiles, predicts and measures. Results go to build/validation. All arguments
-# go to validate.py; `validate.sh --help` lists them.
-#   scripts/validate.sh [--quick] [--json FILE] [--loopback] [--only CONDITIONS] [--resume]
+# Builds the tools into build/release, and lays predictions beside measurements on networks of known speed; results go to
+# build/validation. All arguments go to validate.py, whose --help lists the experiments.
+#   scripts/validate.sh EXPERIMENT [OPTIONS]
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, so that an interrupted script leaves no half file."""
+"""Files that are written whole or not at all, so that an interrupted script leaves no partial file."""
 
 import json
 import os
@@ -12,11 +12,11 @@ from hipress._output import replacing  # noqa: E402
 
 
 class Unwritable(Exception):
-    """Results cannot be written where they were asked for; the message says why, and what to do."""
+    """Error: results cannot be written to the given place; the message has the reason and the remedy."""
 
 
 def require_writable(path: str | os.PathLike) -> None:
-    """Unwritable unless `replacing` can write there: for commands that have results only after minutes or hours."""
+    """Raises Unwritable unless `replacing` can write there, for commands that have results only after minutes or hours."""
     try:
         _output.require_writable(path)
     except OSError as error:
@@ -25,7 +25,7 @@ def require_writable(path: str | os.PathLike) -> None:
 
 
 def make_folder(path: str | os.PathLike) -> None:
-    """The folder, which may exist, and those that it lies in. Unwritable if it cannot be made or written into."""
+    """Makes a folder, which may exist, and its parents. Unwritable if it cannot be made or written into."""
     try:
         _output.without_links(path)  # refuses those of other users
         os.makedirs(path, exist_ok=True)
@@ -36,8 +36,8 @@ def make_folder(path: str | os.PathLike) -> None:
 
 
 def prepare(folder: pathlib.Path, results: pathlib.Path | None) -> pathlib.Path:
-    """Makes the folder of results, and refuses what cannot be written before anything takes long. Returns the folder's
-    absolute path."""
+    """Makes the folder of results, and checks the file of results before a long measurement. Returns the folder's absolute
+    path. Unwritable if one cannot be written."""
     make_folder(folder)
     if results:
         require_writable(results)
@@ -45,6 +45,6 @@ def prepare(folder: pathlib.Path, results: pathlib.Path | None) -> pathlib.Path:
 
 
 def write_json(path: str | os.PathLike, value: object) -> None:
-    """OSError if the file cannot be written."""
+    """Writes a value as JSON. OSError if the file cannot be written."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes what scripts/docs.sh needs, from what the programs say of themselves:
+"""Writes the inputs of scripts/docs.sh from the programs' own help, schemas and comments:
 
   write_reference.py site FOLDER [--tools build/release/bin]   the pages that MkDocs reads
   write_reference.py man FOLDER [--tools build/release/bin]    man pages, and completions for bash, zsh and fish
 
-Exit status 2 if the tools are not there, 1 if one of them fails."""
+Exit status 2 if the tools are missing, 1 if one of them fails."""
 
 import argparse
 import os
@@ -30,7 +30,7 @@ def tools_in(folder: pathlib.Path) -> pathlib.Path:
 
 
 def schemas(tools: pathlib.Path, of: str) -> dict:
-    """Of all requests, or of all results, from the library of the same build."""
+    """Schemas of all requests, or of all results, from the library of the same build. ValueError if it is missing."""
     library = pathlib.Path(os.environ.setdefault("HIPRESS_LIBRARY", str(tools.parent / "runtime/libhipress.so")))
     if not library.is_file():
         raise ValueError(f"{library} is not there, which says what requests may have: scripts/build.sh release builds it")

@@ -1,1 +1,1 @@
-"""What `scripts/docs.sh` is made of; see README.md."""
+"""Modules of `scripts/docs.sh`; see README.md."""

@@ -4,7 +4,7 @@ from typing import Dict, List
 
 from reference.help_text import Help
 
-#: Tool: its subcommand's help.
+#: Help of commands by page name.
 Commands = Dict[str, Help]
 
 
@@ -13,13 +13,13 @@ def words(told: Help) -> List[str]:
 
 
 def subcommands(told: Help, commands: Commands) -> Dict[str, Help]:
-    """By the word behind the tool's name."""
+    """Subcommands of a tool, by their names."""
     return {other.command.split()[1]: other for other in commands.values() if other.command.split()[0] == told.command
             and " " in other.command}
 
 
 def cases(told: Help) -> str:
-    """bash: what follows the option before the cursor."""
+    """Cases of a bash completion: values of the option before the cursor."""
     rows = [f"    {'|'.join(option.names)}) COMPREPLY=($(compgen -W '{' '.join(option.choices)}' -- \"$current\")); return ;;"
             for option in told.options if option.choices]
     rows += ["    " + "|".join(name for option in told.options if not option.is_flag and not option.choices
@@ -28,7 +28,7 @@ def cases(told: Help) -> str:
 
 
 def bash(told: Help, commands: Commands) -> str:
-    """A file for /usr/share/bash-completion/completions."""
+    """Text of a file for /usr/share/bash-completion/completions."""
     function = "_" + told.name.replace("-", "_")
     below = subcommands(told, commands)
     inner = ""
@@ -60,12 +60,12 @@ complete -o filenames -F {function} {told.name}
 
 
 def quoted(text: str) -> str:
-    """Between single quotes of zsh or fish."""
+    """Escapes a text for single quotes of zsh or fish."""
     return text.replace("\\", "\\\\").replace("'", "'\\''")
 
 
 def zsh(told: Help, commands: Commands) -> str:
-    """A file _TOOL for a folder of zsh's fpath."""
+    """Text of a file _TOOL for a folder of zsh's fpath."""
     rows = []
     for option in told.options:
         text = quoted(option.text).replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
@@ -78,7 +78,7 @@ def zsh(told: Help, commands: Commands) -> str:
 
 
 def fish(told: Help, commands: Commands) -> str:
-    """A file for fish's folder of completions."""
+    """Text of a file for fish's folder of completions."""
     rows = [f"complete -c {told.name} -n '__fish_use_subcommand' -a '{word}' -d '{quoted(other.description)}'"
             for word, other in subcommands(told, commands).items()]
     for option in told.options:

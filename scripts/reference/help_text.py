@@ -1,4 +1,4 @@
-"""The --help of a command, parsed: what CLI11 prints is example, description, usage, and groups of options."""
+"""Parser of a command's --help by CLI11: example, description, usage, and groups of options."""
 
 import dataclasses
 import pathlib
@@ -6,20 +6,20 @@ import re
 import subprocess
 from typing import List, Tuple
 
-#: Name of the page: the words that run the command's help.
+#: Words of the command, by the name of its page.
 COMMANDS = {"hipress-plan": ("hipress-plan",), "hipress-sim": ("hipress-sim",), "hipress-sim-sweep": ("hipress-sim", "sweep"),
             "hipress-exec": ("hipress-exec",), "hipress-profile": ("hipress-profile",), "hipress-import": ("hipress-import",),
             "hipress-compll": ("hipress-compll",)}
 
-#: Where CLI11 writes what an option does.
+#: Column at which CLI11 writes the description of an option.
 COLUMN = 30
 
 
 @dataclasses.dataclass
 class Option:
-    """An option or a positional argument."""
-    names: Tuple[str, ...]  #: ("-o", "--output")
-    takes: str  #: its type, choices, bounds and default as CLI11 writes them; empty: a flag
+    """Option or positional argument of a command."""
+    names: Tuple[str, ...]  #: such as ("-o", "--output")
+    takes: str  #: type, choices, bounds and default as CLI11 writes them; empty for a flag
     text: str
 
     @property
@@ -28,21 +28,21 @@ class Option:
 
     @property
     def choices(self) -> List[str]:
-        """What it takes, where that is a list; empty: anything."""
+        """Accepted values, if they are listed; else empty."""
         found = re.search(r"\{([^}]*)\}", self.takes)
         return found[1].split(",") if found and ":" in self.takes else []
 
 
 @dataclasses.dataclass
 class Help:
-    """What a command says of itself."""
-    name: str  #: of its page: hipress-sim-sweep
-    command: str  #: as it is typed: hipress-sim sweep
+    """Parts of a command's --help."""
+    name: str  #: name of its page, such as hipress-sim-sweep
+    command: str  #: command as typed, such as hipress-sim sweep
     example: str
-    description: str  #: its first sentence
-    details: str  #: what follows up to the usage, as it is printed
+    description: str  #: first sentence
+    details: str  #: text between description and usage, as printed
     usage: str
-    groups: List[Tuple[str, List[Option]]]  #: by title
+    groups: List[Tuple[str, List[Option]]]  #: options by title of the group
 
     @property
     def options(self) -> List[Option]:
@@ -50,7 +50,7 @@ class Help:
 
 
 def option_of(line: str) -> Option:
-    """The option that a line of a group begins with."""
+    """Parses the option at the beginning of a group's line."""
     split = len(line) if len(line) <= COLUMN or line[COLUMN - 1] != " " else COLUMN
     left, text = line[:split].strip(), line[split:].strip()
     names, _, takes = left.partition(" ")
@@ -60,7 +60,7 @@ def option_of(line: str) -> Option:
 
 
 def parse(name: str, command: str, text: str) -> Help:
-    """ValueError for a text that is not such a help."""
+    """Parses the text of a --help. ValueError for any other text."""
     head, marker, tail = text.partition("\nUsage: ")
     opening = re.match(r"Example:\n  (.*)\n\n(.*)\n?", head)
     if not marker or not opening:
@@ -81,7 +81,7 @@ def parse(name: str, command: str, text: str) -> Help:
 
 
 def ask(tools: pathlib.Path, name: str) -> Help:
-    """The help of a command of COMMANDS, from the tools in a folder."""
+    """Runs the --help of a command of COMMANDS, from the tools in a folder, and parses it."""
     tool, *words = COMMANDS[name]
     done = subprocess.run([tools / tool, *words, "--help"], text=True, capture_output=True, timeout=60, check=True)
     return parse(name, " ".join(COMMANDS[name]), done.stdout)

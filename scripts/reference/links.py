@@ -5,18 +5,18 @@ import re
 import subprocess
 from typing import Iterator, List, Tuple
 
-#: [text](target) and ![text](target), a title behind the target or not.
+#: Links [text](target) and ![text](target), with or without a title.
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^()\s]+(?:\([^()]*\))?)(?:\s+\"[^\"]*\")?\)")
 
 
 def prose(text: str) -> str:
-    """A page without its blocks and spans of code, its lines where they were."""
+    """Removes blocks and spans of code from a page, and keeps line numbers."""
     text = re.sub(r"^(```|~~~).*?^\1", lambda found: "\n" * found[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"(`+)[^`].*?\1", "", text)
 
 
 def relative_links(text: str) -> Iterator[Tuple[int, str]]:
-    """(line, target) of every link of a page that leads to no other site."""
+    """Yields (line, target) of every link of a page that leads to no other site."""
     without_code = prose(text)
     for found in LINK.finditer(without_code):
         if not re.match(r"[a-z]+:", found[1]):
@@ -24,7 +24,7 @@ def relative_links(text: str) -> Iterator[Tuple[int, str]]:
 
 
 def anchors(text: str) -> List[str]:
-    """Of a page's headings, as GitHub and the site make them."""
+    """Anchors of a page's headings, as GitHub and the site make them."""
     made: List[str] = []
     for heading in re.findall(r"^#{1,6} +(.*?)\s*$", re.sub(r"^(```|~~~).*?^\1", "", text, flags=re.MULTILINE | re.DOTALL),
                               re.MULTILINE):
@@ -35,7 +35,7 @@ def anchors(text: str) -> List[str]:
 
 
 def pages(root: pathlib.Path) -> List[pathlib.Path]:
-    """The tree's Markdown files, those that git knows if there is a git."""
+    """Markdown files of the tree; in a checkout, those that git does not ignore."""
     done = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"], text=True,
                           capture_output=True, check=False)
     if done.returncode == 0:
@@ -44,7 +44,7 @@ def pages(root: pathlib.Path) -> List[pathlib.Path]:
 
 
 def dead(page: pathlib.Path, root: pathlib.Path) -> List[str]:
-    """A sentence for every relative link of a page that leads nowhere, or out of the tree."""
+    """Returns a sentence for every relative link of a page that is dead or leads out of the tree."""
     said = []
     for line, target in relative_links(page.read_text(encoding="utf-8")):
         name, _, anchor = target.partition("#")

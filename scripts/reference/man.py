@@ -4,13 +4,13 @@ from reference.help_text import COMMANDS, Help
 
 
 def escaped(text: str) -> str:
-    """For troff: backslashes, dashes, and lines that would begin a request."""
+    """Escapes a text for troff: backslashes, dashes, and lines that would begin a request."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return "\n".join(f"\\&{line}" if line[:1] in {".", "'"} else line for line in text.split("\n"))
 
 
 def page(told: Help, version: str) -> str:
-    """The man page of a command; `version` as 0.1.0."""
+    """Man page of a command; `version` is such as 0.1.0."""
     lines = [f'.TH "{told.name.upper()}" 1 "" "HiPress planner {version}" "User commands"', ".SH NAME",
              f"{escaped(told.name)} \\- {escaped(told.description[:1].lower() + told.description[1:].rstrip('.'))}", ".SH SYNOPSIS",
              f".B {escaped(told.command)}", escaped(told.usage.removeprefix(told.command).strip()), ".SH DESCRIPTION",

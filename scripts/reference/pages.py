@@ -11,7 +11,7 @@ from reference.help_text import Help
 
 
 def cell(text: str) -> str:
-    """For a row of a table."""
+    """Escapes a text for a row of a table."""
     return re.sub(r"\s+", " ", text).replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_").strip()
 
 
@@ -20,7 +20,7 @@ def code(text: str) -> str:
 
 
 def command(told: Help) -> str:
-    """The page of a command."""
+    """Page of a command."""
     lines = [f"# {told.command}", "", told.description, "", "```", told.example, "```", ""]
     if told.details:
         lines += ["```", told.details, "```", ""]
@@ -35,7 +35,7 @@ def command(told: Help) -> str:
 
 
 def bounds(field: Dict[str, Any]) -> str:
-    """What a field of a schema takes."""
+    """Describes the type and the accepted values of a schema's field."""
     if "const" in field:
         return f"`{json.dumps(field['const'])}`"
     kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
@@ -48,7 +48,7 @@ def bounds(field: Dict[str, Any]) -> str:
 
 
 def requests(schemas: Dict[str, Any]) -> str:
-    """The members of every request."""
+    """Page with the members of every request."""
     lines = ["# Members of requests", "",
              "What C, Python and the command line may ask; [requests](../requests.md) says how, and what comes back.", ""]
     for name, schema in schemas.items():
@@ -62,7 +62,7 @@ def requests(schemas: Dict[str, Any]) -> str:
 
 
 def result_rows(schema: Dict[str, Any], path: str = "") -> Iterator[str]:
-    """A row for each place below that of a schema: `links[].bytes`."""
+    """Yields a row for each key of a schema, and for keys below them, such as `links[].bytes`."""
     dot = "." if path else ""
     below = [(f"{path}{dot}{name}", one, name in schema["required"]) for name, one in schema.get("properties", {}).items()]
     if schema.get("additionalProperties"):
@@ -78,7 +78,7 @@ def result_rows(schema: Dict[str, Any], path: str = "") -> Iterator[str]:
 
 
 def results(schemas: Dict[str, Any]) -> str:
-    """The keys of every result."""
+    """Page with the keys of every result."""
     lines = ["# Keys of results", "",
              "What tools print with `--json`, and C and Python get. [Requests](../requests.md) says how to ask. `[]` is each item of a list",
              "and `*` each name in an object; times are in seconds. `{\"request\": \"result_schema\"}` answers with the same as JSON schemas.",
@@ -102,13 +102,13 @@ def is_overload(node: ast.AST) -> bool:
 
 
 def escaped(text: str) -> str:
-    """For Markdown, but for spans of code."""
+    """Escapes a text for Markdown, except its spans of code."""
     parts = re.split(r"(`[^`]*`)", re.sub(r"\s+", " ", text))
     return "".join(part if part.startswith("`") else re.sub(r"([*_<\[\]])", r"\\\1", part) for part in parts).strip()
 
 
 def docstring(text: str) -> Iterator[str]:
-    """Its paragraphs, with a table of what it lays out in two columns, and indented text as code."""
+    """Yields the paragraphs of a docstring, two-column text as a table, and indented text as code."""
     for block in re.split(r"\n\n+(?! )", text):
         lines = block.split("\n")
         opening, _, code_block = block.partition("\n\n    ")
@@ -124,8 +124,8 @@ def docstring(text: str) -> Iterator[str]:
 
 
 def documented(package: pathlib.Path) -> Dict[str, ast.AST]:
-    """Every public function and class of the package by name: those that its __init__.py lists, where they are defined. Of an
-    object, its class."""
+    """Definitions of the public functions and classes that the package's __init__.py lists, by name; for an object, its class.
+    ValueError for a name without a definition."""
     listed = ast.parse((package / "__init__.py").read_text())
     names = next(ast.literal_eval(node.value) for node in listed.body
                  if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__")
@@ -143,7 +143,7 @@ def documented(package: pathlib.Path) -> Dict[str, ast.AST]:
 
 
 def python_entry(name: str, node: ast.AST, level: int) -> Iterator[str]:
-    """What its docstring says, and those of a class's public methods."""
+    """Yields the entry of a function or class: its docstring, and those of a class's public methods."""
     yield f"{'#' * level} {name}\n"
     shown = node
     if isinstance(node, ast.ClassDef):
@@ -159,7 +159,7 @@ def python_entry(name: str, node: ast.AST, level: int) -> Iterator[str]:
 
 
 def python(package: pathlib.Path) -> str:
-    """The public surface of the Python package."""
+    """Page of the Python package's public interface."""
     lines = ["# The Python package\n",
              "What `hipress` exports. [Training](../pytorch-training.md) and [requests](../requests.md) say how it is used.\n"]
     for name, node in documented(package).items():
@@ -168,7 +168,7 @@ def python(package: pathlib.Path) -> str:
 
 
 def declarations(header: str) -> Iterator[Tuple[str, str, str]]:
-    """(name, comment, declaration) of everything that a C header documents with /** … */ at the beginning of a line."""
+    """Yields (name, comment, declaration) of everything that a C header documents with /** … */ at the beginning of a line."""
     for found in re.finditer(r"^/\*\*(.*?)\*/\n(.*?)(?=^/\*\*|^#|\Z)", header, re.MULTILINE | re.DOTALL):
         comment = re.sub(r"\n *\* ?", "\n", found[1]).strip()
         declaration = found[2].strip().replace("HIPRESS_API ", "")
@@ -177,7 +177,7 @@ def declarations(header: str) -> Iterator[Tuple[str, str, str]]:
 
 
 def c_interface(header: str) -> str:
-    """The C interface, from the comments of runtime/hipress.h."""
+    """Page of the C interface, from the comments of runtime/hipress.h."""
     opening = re.match(r"/\*(.*?)\*/", header, re.DOTALL)
     lines = ["# The C interface", "", "What `hipress.h` declares; [the C interface](../c-api.md) says how it is used.", "", "```c",
              re.sub(r"\n \* ?", "\n", opening[1]).strip(), "```", ""]
@@ -187,6 +187,6 @@ def c_interface(header: str) -> str:
 
 
 def index(written: List[str]) -> str:
-    """The page that leads to the others."""
+    """Page with links to the others."""
     return "\n".join(["# Reference", "", "Written from what the programs say of themselves.", "",
                       *(f"- [{name}]({name}.md)" for name in written), ""])

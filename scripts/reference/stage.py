@@ -1,4 +1,4 @@
-"""The folder that MkDocs reads."""
+"""Preparation of the folder that MkDocs reads."""
 
 import pathlib
 import shutil
@@ -7,8 +7,8 @@ from reference import links
 
 
 def copy(root: pathlib.Path, folder: pathlib.Path) -> int:
-    """Copies every page to its place in `folder`, with the files that it links to, and makes links to folders lead to their
-    README; returns the number of pages."""
+    """Copies every page to its place in `folder`, with the files that it links to, and redirects links to folders to their
+    README. Returns the number of pages."""
     count = 0
     for page in links.pages(root):
         text = page.read_text(encoding="utf-8")

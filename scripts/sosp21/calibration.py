@@ -1,4 +1,4 @@
-"""Learns a cluster from uncompressed rows alone."""
+"""Calibration of a cluster by uncompressed rows alone."""
 
 import math
 import statistics
@@ -9,28 +9,28 @@ from .simulator import Simulator
 from .systems import Calibration, Setup
 
 BASELINES = {"Ring": "RING", "BytePS": "PS"}
-#: How much slower several GPUs of a node compute than one, where no row tells, and by how much that may be wrong.
+#: Prior of the slow-down of several GPUs of a node against one, and its uncertainty.
 DEFAULT_SLOWDOWN = 0.05
 SLOWDOWN_UNCERTAINTY = 0.03
-#: By how much of the compute time the two-parameter line misses a row on one node.
+#: Uncertainty of the two-parameter line for a row on one node, as a share of the compute time.
 ROW_UNCERTAINTY = 0.03
-#: Part of the line rate, where no cluster has rows of that system. A PS of processes on the workers' machines takes
-#: every byte through host memory once more.
+#: Prior of the bandwidth, as a share of the line rate. A PS of processes on the workers' machines copies every byte
+#: through host memory once more.
 DEFAULT_RATE = {"Ring": 0.75, "BytePS": 0.375}
-#: By how much that may be wrong (as a logarithm), and by how much the model misses a row on several nodes.
+#: Uncertainties, as logarithms: of that prior, and of the model for a row on several nodes.
 RATE_UNCERTAINTY = 0.5
 NETWORK_ROW_UNCERTAINTY = 0.1
-#: Bandwidths that are tried, as parts of the line rate.
+#: Candidate bandwidths, as shares of the line rate.
 RATES = [0.02 * 50 ** (step / 400) for step in range(401)]
-#: Bandwidths that are simulated; between them the time is a straight line in 1/bandwidth.
+#: Simulated bandwidths, as shares of the line rate; between them the time is linear in 1/bandwidth.
 SIMULATED_RATES = (0.02, 0.05, 0.2, 1.0)
 
 
 class Lab:
-    """All that predictions share: the simulator, models and compute times.
+    """Data that all predictions share: the simulator, models and compute times.
 
-    A compute time comes from `linear` rows of either file, else from uncompressed rows on one node that calibrate,
-    else from the time on a V100 and what the cluster's other models say."""
+    A compute time comes from `linear` rows of either file, else from calibrating uncompressed rows on one node, else from
+    the time on a V100, scaled by the median factor of the cluster's other models."""
 
     def __init__(self, simulator: Simulator, given: list[Row], wanted: list[Row] = ()):
         self.simulator = simulator
@@ -55,7 +55,7 @@ class Lab:
 
 
 def medians(times):
-    """{(cluster, model): median} of (cluster, model, time)."""
+    """Medians {(cluster, model): time} of (cluster, model, time)."""
     lists = {}
     for cluster, model, time in times:
         lists.setdefault((cluster, model), []).append(time)
@@ -63,7 +63,7 @@ def medians(times):
 
 
 def without_node(row: Row) -> float:
-    """The compute time that a row on one node suggests, by what is assumed of a node without rows."""
+    """Compute time of a row on one node in seconds, with the priors for slow-down and summing."""
     size_bytes = setups.load_model(row.model, row.cluster).size_bytes
     slow = row.iteration_s if row.gpus > 1 else row.iteration_s * (1 + DEFAULT_SLOWDOWN)
     summing_s = size_bytes / setups.CLUSTERS[row.cluster].local_bandwidth if row.gpus > 1 else 0.0
@@ -71,7 +71,7 @@ def without_node(row: Row) -> float:
 
 
 def calibrate(lab: Lab, rows: list[Row]) -> dict[tuple[str, str], Calibration]:
-    """By cluster and baseline system. Uses rows whose algorithm is none, and no others."""
+    """Calibrations by cluster and baseline system, from the rows whose algorithm is `none` alone."""
     rows = [row for row in rows if row.algorithm == "none" and not row.is_linear and row.gpus > 1]
     fitted = {}
     for cluster in setups.CLUSTERS:
@@ -85,7 +85,7 @@ def calibrate(lab: Lab, rows: list[Row]) -> dict[tuple[str, str], Calibration]:
 
 
 def fill(fitted):
-    """Bandwidths without rows: as another system, else as another cluster, else as the defaults have it."""
+    """Fills in bandwidths without rows: from another system, else from another cluster, else from the defaults."""
     rates = {(cluster, system): bandwidth / setups.CLUSTERS[cluster].line_rate
              for (cluster, system), (_, bandwidth) in fitted.items() if bandwidth}
     result = {}
@@ -110,10 +110,10 @@ def borrowed(rates, cluster, system):
 
 
 def fit_node(lab, cluster, system, rows):
-    """Slow-down a and time per byte b inside a node, from exposed = a·compute + b·bytes of the rows on one node.
+    """Fits slow-down a and time per byte b inside a node, from exposed = a·compute + b·bytes of the rows on one node.
 
-    Least squares of exposed / compute, where what is assumed without rows counts as two more observations of a and b,
-    so that few rows cannot ask for what is impossible."""
+    Least squares of exposed / compute. The priors of a and b count as two more observations, which keeps fits of few rows
+    plausible."""
     expected = 1 / setups.CLUSTERS[cluster].local_bandwidth
     own = [row for row in rows if row.system == system]
     for candidates, source in ((own, f"{system} rows"), (rows, "all rows")):
@@ -129,7 +129,7 @@ def relative(lab, row):
 
 
 def line(xs, ys, expected_b):
-    """y = a + b·x with a, b >= 0: least squares in units of each one's uncertainty."""
+    """Fits y = a + b·x with a, b >= 0: least squares, each observation in units of its uncertainty."""
     weight = 1 / ROW_UNCERTAINTY**2
     weight_a, weight_b = 1 / SLOWDOWN_UNCERTAINTY**2, 1 / expected_b**2
     aa = weight * len(xs) + weight_a
@@ -147,8 +147,8 @@ def line(xs, ys, expected_b):
 
 
 def fit_bandwidth(lab, cluster, partial, system, rows):
-    """The bandwidth with the least sum of squared relative errors over the system's rows on several nodes, where the
-    default counts as one more row; None without rows."""
+    """Finds the bandwidth with the least sum of squared relative errors over the system's rows on several nodes. The prior
+    counts as one more row. None without rows."""
     rows = [row for row in rows if row.system == system]
     if not rows:
         return None
@@ -169,7 +169,7 @@ def fit_bandwidth(lab, cluster, partial, system, rows):
 
 
 def between(curve, rate):
-    """The simulated times at any rate: straight lines in 1/rate."""
+    """Interpolates the simulated times at a rate, linearly in 1/rate."""
     points = list(zip(SIMULATED_RATES, curve))
     for (low, slow), (high, fast) in zip(points, points[1:]):
         if rate <= high or high == SIMULATED_RATES[-1]:

@@ -1,4 +1,4 @@
-"""Predictions beside what was published, beside trivial predictors, and of rows left out of the calibration."""
+"""Evaluation of predictions: against published rows, against trivial predictors, and for rows held out of the calibration."""
 
 import dataclasses
 import statistics
@@ -14,11 +14,11 @@ GROUPS = ("uncompressed", "OSS", "HiPress")
 class Case:
     row: Row
     predicted: float
-    linear: float  #: what perfect scaling would give
+    linear: float  #: throughput under perfect scaling
 
     @property
     def error(self) -> float | None:
-        """(predicted - published) / published."""
+        """Relative error, (predicted - published) / published; None for a row that was not published."""
         return None if self.row.throughput is None else self.predicted / self.row.throughput - 1
 
     @property
@@ -45,7 +45,7 @@ def job(lab, calibrations, row):
 
 
 def measured(cases: list[Case]) -> list[Case]:
-    """Those that there is something to be wrong about: published, and not the compute time itself."""
+    """Cases that have an error: published ones, except `linear` rows, which are the compute time itself."""
     return [case for case in cases if case.error is not None and not case.row.is_linear]
 
 
@@ -63,13 +63,13 @@ def scaled_error(cases, factor):
 
 
 def constant_error(cases: list[Case]) -> float:
-    """Of the constant times linear that is best on these very rows. The sum of absolute values is least at one of its
-    corners."""
+    """Mean absolute error of the multiple of linear scaling that fits these rows best. A sum of absolute values is least at
+    one of its corners."""
     return min(scaled_error(cases, case.row.throughput / case.linear) for case in cases)
 
 
 def larger(rows: list[Row]) -> list[Row]:
-    """Every system of the rows on as many GPUs as their linear rows go to, where nothing was published."""
+    """Rows of every system on the larger numbers of GPUs that its linear rows have and for which nothing was published."""
     most = {}
     for row in rows:
         if not row.is_linear:
@@ -82,7 +82,8 @@ def larger(rows: list[Row]) -> list[Row]:
 
 
 def held_out(lab: Lab, rows: list[Row]) -> dict[str, list[Case]]:
-    """Uncompressed rows predicted without them: each model by the others, and what is larger by what is smaller."""
+    """Predicts uncompressed rows by calibrations without them: each model by the others, and the largest cluster by the
+    smaller ones."""
     raw = [row for row in rows if row.algorithm == "none" and not row.is_linear and row.throughput]
     by_model = []
     for model in sorted({row.model for row in raw}):
@@ -95,14 +96,15 @@ def held_out(lab: Lab, rows: list[Row]) -> dict[str, list[Case]]:
     return {"uncompressed, other models": by_model, "uncompressed, largest cluster": larger}
 
 
-#: Published synchronisation times of VGG19 on 16 nodes of `local`, in ms, features added one after the other.
+#: Published synchronisation times of VGG19 on 16 nodes of `local`, in ms, with features added one by one.
 ABLATION = (("BytePS", 590), ("compression on CPU", 774), ("compression on GPU", 346),
             *zip((name for _, name in systems.FEATURES), (319, 236, 189)))
 ABLATION_NODES = 16
 
 
 def ablation(lab: Lab, calibrations, topology: str) -> list[float]:
-    """Synchronisation times in ms: from the start of backward to the end of the iteration."""
+    """Predicted synchronisation times in ms, from the start of backward to the end of the iteration, for the rows of
+    ABLATION."""
     setup = lab.setup("local", "vgg19")
     byteps, ring = calibrations["local", "BytePS"], calibrations["local", "Ring"]
     casync = setups.System(setups.CASYNC, topology, "onebit")

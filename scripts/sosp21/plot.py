@@ -1,6 +1,7 @@
-"""The paper's figures of training throughput, as part of linear scaling, with predictions over them."""
+"""Plot of the paper's training throughputs, as shares of linear scaling, with predictions."""
 
-from picture import pyplot, save
+import whole_file  # noqa: F401  (adds the package's folder to the path)
+from hipress._style import into_files, pyplot, save
 
 COLOURS = {"BytePS": "#d55e00", "Ring": "#0072b2", "OSS": "#e69f00", "HiPress-CaSync-PS": "#cc79a7",
            "HiPress-CaSync-Ring": "#009e73"}
@@ -11,7 +12,8 @@ def colour(case):
 
 
 def draw(cases, path):
-    """Refused and OSError as picture.save, ImportError without matplotlib."""
+    """PictureError and OSError as save(), ImportError without matplotlib."""
+    into_files()
     plt = pyplot()
     panels = {}
     for case in cases:

@@ -1,4 +1,4 @@
-"""Rows of sosp21_throughput.csv: what ran where, and how fast."""
+"""Rows of sosp21_throughput.csv: system, model, cluster and throughput."""
 
 import csv
 import dataclasses
@@ -11,7 +11,7 @@ LINEAR = "linear"
 
 
 class InputError(Exception):
-    """The request is wrong; the message begins with file and line."""
+    """Error: the request is wrong; the message begins with file and line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,12 +22,12 @@ class Row:
     system: str
     algorithm: str
     gpus: int
-    throughput: float | None  #: units per second of all GPUs together; None where it is to be predicted
+    throughput: float | None  #: units per second of all GPUs together; None if unknown
     unit: str
 
     @property
     def is_linear(self) -> bool:
-        """One GPU's speed times the GPUs: it gives the compute time and says nothing of communication."""
+        """True for the speed of one GPU times their number, which has the compute time and no communication."""
         return self.system == LINEAR
 
     @property
@@ -36,7 +36,7 @@ class Row:
 
     @property
     def units(self) -> int:
-        """Units that all GPUs together train in one iteration."""
+        """Number of units that all GPUs together train in one iteration."""
         return self.gpus * setups.UNITS_PER_GPU[self.model]
 
     @property
@@ -48,7 +48,8 @@ class Row:
 
 
 def read(path: str, with_throughput: bool) -> list[Row]:
-    """All rows of a CSV. Without `with_throughput` that column, or single values in it, may be missing."""
+    """Reads all rows of a CSV. Without `with_throughput`, that column or values in it may be missing. InputError for any other
+    file."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             return list(parse(path, csv.reader(file), with_throughput))

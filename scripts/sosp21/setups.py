@@ -1,4 +1,4 @@
-"""What is known of the published evaluation before any of its numbers is looked at: clusters, models, systems."""
+"""Setups of the published evaluation, independent of its results: clusters, models, systems."""
 
 import dataclasses
 import pathlib
@@ -7,18 +7,18 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-#: Gradient bytes per second of onebit in generic CPU code, the middle of the 3 to 7 GB/s measured of such code.
+#: Rate of onebit in generic CPU code, in gradient bytes per second: the middle of measured 3 to 7 GB/s.
 CPU_CODEC_RATE = 5e9
 
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
     gpus_per_node: int
-    line_rate: float  #: of a node's network interface, bytes per second
+    line_rate: float  #: line rate of a node's network interface, bytes per second
     gpu_memory_bandwidth: float  #: bytes per second
-    local_bandwidth: float  #: gradient bytes per second that a node's GPUs sum, where no row tells
-    compute_speed: float  #: of a GPU, V100 = 1, where no linear row tells
-    cpu_codec_rate: float  #: of BytePS's own compression on the CPU, gradient bytes per second
+    local_bandwidth: float  #: prior of the rate at which a node's GPUs sum gradients, bytes per second
+    compute_speed: float  #: default speed of a GPU, V100 = 1, for models without linear rows
+    cpu_codec_rate: float  #: rate of BytePS's own compression on the CPU, gradient bytes per second
 
 
 CLUSTERS = {
@@ -32,7 +32,7 @@ CLUSTERS = {
 #: Units per GPU and iteration.
 UNITS_PER_GPU = {"vgg19": 32, "resnet50": 32, "lstm": 80, "ugatit": 2, "bert": 4096, "transformer": 2048}
 
-#: Which of the shipped models a name means; the name itself where it is not here.
+#: Shipped model for a name on a cluster; default: the model of that name.
 SHIPPED_MODEL = {("bert", "local"): "bert_base", ("bert", "aws"): "bert_large", ("ugatit", "local"): "ugatit_light"}
 
 ALGORITHMS = ("onebit", "tbq", "terngrad", "dgc", "graddrop", "fp16", "bf16")
@@ -49,14 +49,14 @@ class System:
 
     @property
     def baseline(self) -> str:
-        """The uncompressed system whose rows say how this one uses GPUs of a node and its network."""
-        if self.kind == CASYNC:  # NCCL inside a node, transfers of its own between nodes
+        """Uncompressed system whose calibration holds for this one."""
+        if self.kind == CASYNC:  # uses NCCL inside a node, and its own transfers between nodes
             return "Ring"
         return "BytePS" if self.topology == "PS" else "Ring"
 
 
 def parse_system(name: str, algorithm: str) -> System:
-    """ValueError if the name, or the algorithm with it, is unknown."""
+    """Parses a system's name. ValueError if the name, or the algorithm with it, is unknown."""
     if name in ("BytePS", "Ring"):
         if algorithm != "none":
             raise ValueError(f"system {name!r} is uncompressed, its algorithm must be none, got {algorithm!r}")
@@ -78,7 +78,7 @@ class Gradient:
     name: str
     elements: int
     ready_s: float
-    shape: str = ""  # "[512, 2048]", as in the model's file; none where gradients are cut or go together
+    shape: str = ""  # such as "[512, 2048]", as in the model's file; empty for cut or collected gradients
 
     @property
     def size_bytes(self) -> int:
@@ -87,7 +87,7 @@ class Gradient:
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """A shipped model, its times as measured on, or derived for, one V100."""
+    """Shipped model, with times measured on, or derived for, one V100."""
 
     forward_s: float
     gradients: tuple[Gradient, ...]

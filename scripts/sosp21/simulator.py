@@ -1,4 +1,4 @@
-"""Asks the project's tools: one job is one hipress-sim run on generated files. Every answer is kept."""
+"""Runs the project's tools: one job is one hipress-sim run on generated files. Results are cached."""
 
 import concurrent.futures
 import dataclasses
@@ -10,22 +10,22 @@ import tempfile
 
 from .setups import ROOT, Gradient
 
-#: Published with SeCoPa, as profiler/profiles/sosp21.yaml has them: a message keeps both ports busy for this long…
+#: Overhead of a message at both ports, published with SeCoPa (profiler/profiles/sosp21.yaml).
 OVERHEAD_S = 97.66e-6
-#: …and is this long on the wire.
+#: Latency of a message on the wire, published with SeCoPa.
 LATENCY_S = 105.71e-6
-#: How long a kernel waits for others to be launched with: about as long as a few launches and messages take. Without
-#: any bound, the first gradient of backward would wait for the last.
+#: Wait of a kernel for others in its batch: about the time of a few launches and messages. Without a bound, the first
+#: gradient of backward would wait for the last.
 BATCH_WAIT = "1ms"
 
 
 class ToolError(Exception):
-    """A tool failed, or is not there."""
+    """Error: a tool failed or is missing."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """Seconds for x elements: a_s + s_per_element·x, but at least floor_s."""
+    """Cost of a kernel for x elements in seconds: a_s + s_per_element·x, at least floor_s."""
 
     a_s: float
     s_per_element: float
@@ -48,11 +48,11 @@ class Codec:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One iteration to predict. `plan`: "none", or "secopa", or a K for every gradient, all compressed.
+    """Iteration to predict. `plan` is "none", "secopa", or a K for every gradient, with all compressed.
 
-    Gradients below bulk_bytes go together, up to as many, and so do kernels on slices below it, of gradients that are
-    ready within BATCH_WAIT (bulk groups and batches of the plan). The switches are options of hipress-sim that take
-    features of the plan away."""
+    Gradients smaller than bulk_bytes share a bucket of at most that size. Kernels on slices smaller than it, of gradients
+    that are ready within BATCH_WAIT, share a launch. The switches are options of hipress-sim that disable features of the
+    plan."""
 
     topology: str
     nodes: int
@@ -89,7 +89,7 @@ class Job:
         return "".join(f"{g.name},{g.elements}\n" for g in self.gradients)
 
     def plan_yaml(self, rows: str) -> str:
-        """The plan of `rows`, "name,elements,y,K" a line, with bulk groups and batches."""
+        """Plan YAML of `rows`, lines of "name,elements,y,K", with buckets and kernel fusion."""
         def item(name, elements, compressed, partitions):
             algorithm = self.algorithm if compressed == "y" else "none"
             return f"- {{name: {name}, elements: {elements}, algorithm: {algorithm}, K: {partitions}}}\n"
@@ -101,7 +101,7 @@ class Job:
 
 
 class Simulator:
-    """Runs jobs in parallel processes and remembers what they gave."""
+    """Runs jobs in parallel processes and caches their results."""
 
     def __init__(self, tools: pathlib.Path | None = None):
         self.tools = (tools or ROOT / "build/release/bin").resolve()
@@ -126,7 +126,7 @@ class Simulator:
         return json.loads(report)["iteration_s"]
 
     def plan(self, folder: pathlib.Path, job: Job) -> str:
-        """What hipress-sim takes as --plan."""
+        """Writes the job's plan, if it needs a file, and returns the argument of --plan."""
         if job.plan == "none":
             return "none"
         rows = self.secopa(folder, job) if job.plan == "secopa" else "".join(
@@ -136,7 +136,7 @@ class Simulator:
         return name
 
     def secopa(self, folder: pathlib.Path, job: Job) -> str:
-        """The plan that SeCoPa's published constants give: what the evaluation's HiPress ran."""
+        """Plan under SeCoPa's published constants, which the evaluation's HiPress ran."""
         key = (job.topology, job.nodes, job.gradients_text())
         if key not in self.plans:
             (folder / "input.txt").write_text(job.gradients_text())

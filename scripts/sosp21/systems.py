@@ -1,4 +1,4 @@
-"""From a system on a cluster to simulator jobs. Every number that no row gives is a constant here, with its reason."""
+"""Simulator jobs of a system on a cluster. Every number that is not from a row is a constant here, with its reason."""
 
 import dataclasses
 import re
@@ -7,13 +7,13 @@ from . import setups
 from .setups import Gradient, Model
 from .simulator import LATENCY_S, OVERHEAD_S, Codec, Cost, Job
 
-#: Buffers in which Horovod collects gradients (its default). BytePS cuts instead of collecting, to the same effect.
+#: Size of Horovod's fusion buffers, its default. BytePS cuts gradients instead, to the same effect.
 RAW_BUFFER_BYTES = 64 << 20
-#: HiPress's --comp-threshold: smaller gradients are collected until they have as many elements (bulk communication).
+#: Size of buckets for smaller gradients: HiPress's --comp-threshold, in bytes (bulk communication).
 BULK_BYTES = 4 * 262144
-#: Pieces into which BytePS cuts gradients (its default).
+#: Size of the pieces into which BytePS cuts gradients, its default.
 BYTEPS_PARTITION_BYTES = 4096000
-#: Part of the memory bandwidth that generic GPU code reaches: the same 5 GB/s where memcpy moves 18 GB/s.
+#: Share of the memory bandwidth that generic GPU code reaches: the 5 GB/s of generic CPU code over the 18 GB/s of memcpy.
 GENERIC_EFFICIENCY = 5 / 18
 #: Least memory traffic of DGC, bytes per element: encode with momentum and residual; decode; decode and add at 1 %.
 DGC_TRAFFIC = (20.1, 4.7, 0.7)
@@ -21,11 +21,11 @@ DGC_TRAFFIC = (20.1, 4.7, 0.7)
 
 @dataclasses.dataclass(frozen=True)
 class Calibration:
-    """What the uncompressed rows of one baseline system on one cluster tell."""
+    """Parameters of one baseline system on one cluster, from its uncompressed rows."""
 
-    slowdown: float  #: a GPU of a node computes this much longer than alone; 0.03 is 3 %
-    local_s_per_byte: float  #: to sum a gradient over a node's GPUs
-    bandwidth: float  #: of a node's link, bytes per second, as this system uses it
+    slowdown: float  #: relative slow-down of a GPU in a node against one alone; 0.03 is 3 %
+    local_s_per_byte: float  #: seconds per byte to sum a gradient over a node's GPUs
+    bandwidth: float  #: effective bandwidth of a node's link, bytes per second
     local_from: str = "default"
     bandwidth_from: str = "default"
 
@@ -36,18 +36,18 @@ class Setup:
 
     cluster: setups.Cluster
     model: Model
-    compute_s: float  #: of one GPU
+    compute_s: float  #: compute time of one GPU, seconds
 
     def stretched(self, slowdown: float) -> Model:
-        """The model as the cluster computes it: forward and all ready times longer by one factor."""
+        """Model with the cluster's times: forward and all ready times are scaled by one factor."""
         factor = self.compute_s * (1 + slowdown) / self.model.compute_s
         return Model(self.model.forward_s * factor, tuple(
             dataclasses.replace(g, ready_s=g.ready_s * factor) for g in self.model.gradients))
 
 
 def collect(gradients: tuple[Gradient, ...], size_bytes: int) -> tuple[Gradient, ...]:
-    """Consecutive gradients, in the order in which they become ready, as one until they have that many bytes; one that
-    alone has as many travels alone. A group is ready with its last."""
+    """Collects consecutive gradients, in the order of ready times, into groups of at least that many bytes; a gradient of
+    that size is a group of its own. A group is ready with its last gradient."""
     groups, open_group = [], []
     for gradient in sorted(gradients, key=lambda g: g.ready_s):
         if gradient.size_bytes >= size_bytes:
@@ -68,7 +68,7 @@ def at_once(gradients: tuple[Gradient, ...]) -> tuple[Gradient, ...]:
 
 
 def summed_locally(gradients: tuple[Gradient, ...], s_per_byte: float) -> tuple[Gradient, ...]:
-    """Every gradient later by its sum over the node's GPUs, one gradient after the other, beside backward."""
+    """Delays every gradient by its sum over the node's GPUs. Sums run one after the other, beside backward."""
     free_s, delayed = 0.0, []
     for gradient in sorted(gradients, key=lambda g: g.ready_s):
         free_s = max(free_s, gradient.ready_s) + gradient.size_bytes * s_per_byte
@@ -77,7 +77,8 @@ def summed_locally(gradients: tuple[Gradient, ...], s_per_byte: float) -> tuple[
 
 
 def read_codec(profile: str, algorithm: str, cluster: setups.Cluster) -> tuple[Codec, Cost]:
-    """Codec and merge of a shipped profile of the V100; time per element in inverse proportion to the memory bandwidth."""
+    """Codec and merge of a shipped profile of the V100, with times per element in inverse proportion to the memory
+    bandwidth."""
     text = (setups.ROOT / f"profiler/profiles/{profile}.yaml").read_text()
     factor = 900e9 / cluster.gpu_memory_bandwidth
     block = re.search(rf"^    {algorithm}:\n((?:      .*\n)+)", text, re.MULTILINE)[1]
@@ -92,14 +93,14 @@ def read_codec(profile: str, algorithm: str, cluster: setups.Cluster) -> tuple[C
 
 
 def exposed_job(setup: Setup, topology: str, nodes: int, bandwidth: float) -> Job:
-    """The communication of a raw system alone: all gradients at once, nothing computed."""
+    """Job of a raw system's communication alone: all gradients are ready at once, and nothing is computed."""
     gradients = at_once(collect(setup.model.gradients, RAW_BUFFER_BYTES))
     return Job(topology, nodes, 0.0, gradients, bandwidth)
 
 
 def iteration_job(setup: Setup, system: setups.System, nodes: int, calibration: Calibration) -> Job:
-    """One iteration of any system. On one node every system is its uncompressed baseline: nothing is compressed where
-    nothing crosses a network."""
+    """Job of one iteration of any system. On one node, where nothing crosses a network, every system is its uncompressed
+    baseline."""
     kind = system.kind if nodes > 1 else setups.RAW
     builder = {setups.RAW: raw_job, setups.CASYNC: casync_job, setups.CPU_ONEBIT: cpu_codec_job,
                setups.SPARSE_RING: sparse_ring_job}[kind]
@@ -107,20 +108,20 @@ def iteration_job(setup: Setup, system: setups.System, nodes: int, calibration: 
 
 
 def after_backward_s(setup: Setup, calibration: Calibration) -> float:
-    """When backward is done and the node's GPUs have summed their gradients, without overlap."""
+    """Time at which backward is over and the node's GPUs have summed their gradients, without overlap, in seconds."""
     return (setup.compute_s * (1 + calibration.slowdown)
             + setup.model.size_bytes * calibration.local_s_per_byte)
 
 
 def raw_job(setup, system, nodes, calibration):
-    """Computation, sum over the node's GPUs and communication one after the other."""
+    """Job with computation, sum over the node's GPUs and communication one after the other."""
     gradients = at_once(collect(setup.model.gradients, RAW_BUFFER_BYTES))
     return Job(system.topology, nodes, after_backward_s(setup, calibration), gradients, calibration.bandwidth)
 
 
 def casync_job(setup, system, nodes, calibration):
-    """What waits goes together: a kernel costs its memory traffic and a launch in a busy stream, and the overhead of a
-    message delays it but keeps no port busy."""
+    """Job of CaSync with bulk synchronisation. A kernel costs its memory traffic and a launch in a busy stream. The overhead
+    of a message delays it but does not occupy ports."""
     codec, merge = read_codec("v100-100g", system.algorithm, setup.cluster)
     model = setup.stretched(calibration.slowdown)
     gradients = collect(summed_locally(model.gradients, calibration.local_s_per_byte), BULK_BYTES)
@@ -128,13 +129,13 @@ def casync_job(setup, system, nodes, calibration):
                codec, merge, setup.cluster.gpu_memory_bandwidth, 0.0, OVERHEAD_S + LATENCY_S)
 
 
-#: hipress-sim's options that take CaSync's features away, added one after the other, and how they are published.
+#: Options of hipress-sim that disable CaSync's features, in the order in which these are added, with the published names.
 FEATURES = (("--no-pipelining", "+ pipelining"), ("--no-bulk", "+ bulk synchronisation"), ("--no-selection", "+ SeCoPa"))
 
 
 def switched_casync_job(setup, system, nodes, calibration, switches):
-    """CaSync as hipress-sim has it: the model's own gradients under SeCoPa's plan with its bulk groups and batches, every
-    kernel and message at what SeCoPa published of one alone, and nothing but the switches to tell jobs apart."""
+    """Job of CaSync by hipress-sim's own features: the model's gradients under SeCoPa's plan with buckets and kernel fusion,
+    and SeCoPa's published cost for each kernel and message. Jobs differ in the switches alone."""
     codec, merge = read_codec("sosp21", system.algorithm, setup.cluster)
     model = setup.stretched(calibration.slowdown)
     gradients = summed_locally(model.gradients, calibration.local_s_per_byte)
@@ -143,8 +144,8 @@ def switched_casync_job(setup, system, nodes, calibration, switches):
 
 
 def cpu_codec_job(setup, system, nodes, calibration, pipelining=True):
-    """BytePS with its own compression: gradients summed on the node's GPUs, then coded by the CPU, in pieces, one
-    after the other; pieces pass codec and network beside backward."""
+    """Job of BytePS with its own compression. The node's GPUs sum the gradients; then the CPU codes them in pieces, one after
+    the other. With pipelining, codec and network run beside backward."""
     cost = Cost(0, 4 / setup.cluster.cpu_codec_rate)
     model = setup.stretched(calibration.slowdown)
     local_s = setup.model.size_bytes * calibration.local_s_per_byte
@@ -165,12 +166,11 @@ def pieces(gradients: tuple[Gradient, ...], size_bytes: int) -> tuple[Gradient, 
 
 
 def sparse_ring_job(setup, system, nodes, calibration):
-    """DGC in a framework, which does with gradients inside a node what it always does. After backward every GPU, a
-    process of its own, encodes, and all P GPUs gather each other's (index, value) pairs: (N-1)·α + (P-1)·8ρn/B, one
-    encode and P scatters.
+    """Job of DGC in a framework, which sums gradients inside a node as always. After backward every GPU, a process of its
+    own, encodes, and all P GPUs gather each other's (index, value) pairs: (N-1)·α + (P-1)·8ρn/B, one encode and P scatters.
 
-    The ring with K = N has 2(N-1) steps of 1/N of the bytes, encodes every element once and decodes (2N-1)/N times.
-    Half the time per message, 2(N-1)/(P-1)/N of the bandwidth and P·N/(2N-1) of the time to scatter make it that.
+    The ring with K = N has 2(N-1) steps of 1/N of the bytes, encodes every element once and decodes (2N-1)/N times. Half
+    the time per message, 2(N-1)/(P-1)/N of the bandwidth and P·N/(2N-1) of the scatter time convert it to that cost.
     """
     gpus = nodes * setup.cluster.gpus_per_node
     per_byte_s = 1 / (setup.cluster.gpu_memory_bandwidth * GENERIC_EFFICIENCY)

@@ -1,1 +1,6 @@
-"""Predictions beside measurements on a network of known speed; see README.md."""
+"""Predictions beside measurements on networks of known speed."""
+
+import pathlib
+
+#: The project's folder.
+ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One rank of PyTorch's torch.distributed.broadcast over gloo, of one fp32 tensor from rank 0.
 
-Needs torch. Started by validate_broadcast.py with the RANK and WORLD_SIZE of a launcher; rank 0 prints one JSON object.
+Needs torch. Started by the experiment broadcast with the RANK and WORLD_SIZE of a launcher; rank 0 prints one JSON object.
 """
 
 import argparse

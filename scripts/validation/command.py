@@ -1,43 +1,91 @@
-"""What commands that measure on such networks have in common: how they speak, are scheduled, stopped, skipped and refused."""
+"""The harness of experiments: their options, and how they speak, are scheduled, stopped, skipped and refused."""
 
 import argparse
 import contextlib
+import dataclasses
 import pathlib
 import signal
 import sys
+import types
 from collections.abc import Callable
 
+import whole_file
 from options import at_least
-from whole_file import Unwritable
 
+from . import ROOT
 from .cases import ConditionError
-from .network import CommandError, Unavailable
+from .network import CommandError, Unavailable, remove_leftovers
 from .ranks import ToolError, awake, come_before_ranks, real_time_allowed, reserved_memory, short_turns
 from .results import ResultsError
 
+EPILOG = 'Needs a release build. Without the right to make namespaces, or what else is missing, says "skipped: ..." and exits with 0.'
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """What a module of experiments/ defines as EXPERIMENT. An option whose default is None is not offered."""
+
+    run: Callable[[argparse.Namespace], int]  #: measures as the options say; the exit status
+    add_options: Callable[[argparse.ArgumentParser], None]  #: its own
+    rounds: int | None = None  #: default of --rounds, each of which runs every case once
+    iterations: int | None = None  #: default of --iterations, which are measured of a case in a round
+    again: int | None = 1  #: default of --again
+    kept: str | None = "profiles of links"  #: what --resume keeps
+    json: bool = True  #: --json is offered
+    folder: bool = True  #: --output is offered
+    needs_network: Callable[[argparse.Namespace], bool] = lambda _: True
+    real_time: Callable[[argparse.Namespace], bool] = lambda _: True  #: ranks are scheduled before ordinary programs, where allowed
+
+
+def parser_of(name: str, documentation: str | None, experiment: Experiment) -> argparse.ArgumentParser:
+    """The experiment's own options, then those that it shares with others."""
+    parser = argparse.ArgumentParser(prog=f"validate.py {name}", description=documentation, epilog=EPILOG,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    experiment.add_options(parser)
+    for option, least, text in (("rounds", 1, "each of which runs every case once"),
+                                ("iterations", 1, "measured of each case in a round"),
+                                ("again", 0, "how often a case is measured again at most because other programs were busy")):
+        default = getattr(experiment, option)
+        if default is not None:
+            parser.add_argument(f"--{option}", type=at_least(least), default=default, help=f"{text} (default: %(default)s)")
+    if experiment.kept:
+        parser.add_argument("--resume", action="store_true", help=f"keep the {experiment.kept} that a run before this left")
+    if experiment.json:
+        parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the results as JSON")
+    if experiment.folder:
+        parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/validation" / name,
+                            help="folder of results, profiles and plans")
+    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
+    parser.set_defaults(json=None)
+    return parser
+
+
+def main(name: str, module: types.ModuleType, words: list[str]) -> int:
+    """Runs an experiment; the exit status as of run()."""
+    experiment: Experiment = module.EXPERIMENT
+    options = parser_of(name, module.__doc__, experiment).parse_args(words)
+    options.tools, options.say = options.tools.resolve(), speaker(f"validate {name}")
+
+    def body(real_time: bool) -> int:
+        options.real_time = real_time
+        if options.json:
+            whole_file.require_writable(options.json)
+        if experiment.folder:
+            options.output = whole_file.prepare(options.output, None)
+        if experiment.needs_network(options):
+            for left in remove_leftovers():
+                options.say(f"removed {left}, left by a run that was killed")
+        return experiment.run(options)
+
+    return run(body, options.say, experiment.real_time(options))
+
 
 def speaker(command: str) -> Callable[[str], None]:
-    """What prints sentences of a command on stderr, at once: "validate_ddp: ..."."""
+    """What prints sentences of a command on stderr, at once: "validate ddp: ..."."""
     def say(text: str) -> None:
         print(f"{command}: {text}", file=sys.stderr, flush=True)
 
     return say
-
-
-def parser(documentation: str | None, command: str | None = None) -> argparse.ArgumentParser:
-    """Without options yet; its --help opens with the script's docstring. `command`: what users call, if it is not the script."""
-    return argparse.ArgumentParser(prog=command, description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
-
-
-def add_options(parser: argparse.ArgumentParser, root: pathlib.Path, folder: str, of: str = "case", kept: str = "profiles of links") -> None:
-    """Those that commands beside PyTorch share: --again of each `of`, --resume with what is `kept`, --json, --output (build/`folder`
-    of the project's `root`) and --tools."""
-    parser.add_argument("--again", type=at_least(0), default=1,
-                        help=f"how often a {of} is measured again at most because other programs were busy (default: %(default)s)")
-    parser.add_argument("--resume", action="store_true", help=f"keep the {kept} that a run before this left")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the results as JSON")
-    parser.add_argument("--output", type=pathlib.Path, default=root / "build" / folder, help="folder of profiles and plans")
-    parser.add_argument("--tools", type=pathlib.Path, default=root / "build/release/bin", help="folder of the tools")
 
 
 def stop(number: int, _frame: object) -> None:
@@ -50,7 +98,7 @@ def stop_as_exceptions() -> None:
         signal.signal(number, stop)
 
 
-def run(body: Callable[[bool], int], say: Callable[[str], None], wants_real_time: bool = True) -> int:
+def run(body: Callable[[bool], int], say: Callable[[str], None], wants_real_time: bool) -> int:
     """Calls `body` with whether ranks are scheduled before ordinary programs; the exit status: what it returns, 2 for
     conditions that make no sense and results that cannot be written, 0 without the right to make namespaces, 1 where a
     tool fails or the disk is full."""
@@ -64,7 +112,7 @@ def run(body: Callable[[bool], int], say: Callable[[str], None], wants_real_time
                 stack.enter_context(lasting())
             stack.enter_context(awake())
             return body(real_time)
-    except (ConditionError, Unwritable) as error:
+    except (ConditionError, whole_file.Unwritable) as error:
         say(str(error))
         return 2
     except Unavailable as reason:

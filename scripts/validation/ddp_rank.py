@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One rank of PyTorch's DistributedDataParallel over gloo, with made-up gradients that become ready when a file says.
 
-Needs torch. Started by validate_ddp.py, validate_lowrank.py and validate_training.py with the RANK and WORLD_SIZE of a launcher; rank 0 prints
+Needs torch. Started by the experiments ddp, buckets, lowrank and training with the RANK and WORLD_SIZE of a launcher; rank 0 prints
 one JSON object. With --powersgd, PyTorch's powerSGD_hook compresses: gradients are then random ones, as of constant ones all
 factors but the first are nothing, and what comes out is not checked. The same holds for plans that compress. With --fp16 PyTorch's
 fp16_compress_hook compresses, with --plan the hook of hipress, whose gradients are named weights.0, weights.1 and so on in the order
@@ -20,6 +20,8 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_
 from torch.nn.parallel import DistributedDataParallel
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+#: PyTorch's default.
+DDP_CAP_MB = 25
 sys.path.insert(0, str(ROOT))
 from validation import gloo_rank  # noqa: E402  (found through the path above)
 from validation.network import INTERFACE  # noqa: E402
@@ -107,7 +109,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--fp16", action="store_true", help="compress with fp16_compress_hook")
     parser.add_argument("--plan", metavar="FILE", help="synchronise with hipress, as this plan says")
     parser.add_argument("--timings", metavar="FILE", help="of hipress: the model YAML that the plan was made of")
-    parser.add_argument("--bucket-mb", type=float, help="of DDP's buckets but the first; default: DDP's")
+    parser.add_argument("--bucket-mb", type=float, action="append",
+                        help="of DDP's buckets but the first; default: DDP's. Given several times, as many models take turns")
     gloo_rank.add_options(parser)
     return parser.parse_args()
 
@@ -117,9 +120,10 @@ def main() -> int:
     rank, size = gloo_rank.join(options, "ddp", 60)
     described = json.loads(options.model.read_text())
     torch.manual_seed(rank)
-    buckets = {} if options.bucket_mb is None else {"bucket_cap_mb": options.bucket_mb}
+    caps = options.bucket_mb or [DDP_CAP_MB]
     random = options.powersgd is not None or options.plan is not None
-    model = DistributedDataParallel(Model(described["gradients"], float(rank), random), **buckets)
+    models = {cap: DistributedDataParallel(Model(described["gradients"], float(rank), random), bucket_cap_mb=cap) for cap in caps}
+    model = models[caps[0]]
     if options.plan is not None:
         import hipress
 
@@ -132,16 +136,18 @@ def main() -> int:
                                             batch_tensors_with_same_shape=options.batched)
         model.register_comm_hook(state, one_bucket_at_a_time)
     for _ in range(options.warmups):
-        iterate(model, described["forward_s"])
-    seconds = torch.tensor([iterate(model, described["forward_s"]) for _ in range(options.iterations)],
+        for one in models.values():
+            iterate(one, described["forward_s"])
+    seconds = torch.tensor([[iterate(one, described["forward_s"]) for one in models.values()] for _ in range(options.iterations)],
                            dtype=torch.float64)
     mean = (size - 1) / 2  # of the ranks' values 0, 1, …
-    verified = random or all(bool(torch.all(weight.grad == mean)) for weight in model.module.weights)
+    verified = random or all(bool(torch.all(weight.grad == mean)) for one in models.values() for weight in one.module.weights)
     torch.distributed.all_reduce(seconds, torch.distributed.ReduceOp.MAX)
     if rank == 0:
+        by_cap = {str(cap): of_cap.tolist() for cap, of_cap in zip(models, seconds.T)}
         buckets = model._get_ddp_logging_data()["rebuilt_bucket_sizes"]
-        print(json.dumps({"iterations_s": seconds.tolist(), "verified": verified, "torch": torch.__version__,
-                          "bucket_bytes": [int(size) for size in buckets.split(",")]}))
+        print(json.dumps({"iterations_s": by_cap[str(caps[0])], "by_bucket_mb": by_cap, "verified": verified,
+                          "torch": torch.__version__, "bucket_bytes": [int(size) for size in buckets.split(",")]}))
     torch.distributed.barrier()
     return 0
 

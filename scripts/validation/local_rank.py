@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One rank that trains the text model of examples/train.py by local updates, and another one alone, in turns of some steps.
 
-Needs torch. Started by validate_local.py with the RANK and WORLD_SIZE of a launcher; rank 0 prints one JSON object: the seconds that
+Needs torch. Started by the experiment local with the RANK and WORLD_SIZE of a launcher; rank 0 prints one JSON object: the seconds that
 a step of each turn took on the slowest rank.
 """
 
@@ -17,14 +17,14 @@ import torch.distributed as dist
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "examples")]
 import hipress  # noqa: E402
-import train  # noqa: E402  (found through the path above)
+import tasks  # noqa: E402  (found through the path above)
 from validation import gloo_rank  # noqa: E402
 
 
 class Training:
     """A model and its optimizer, alike on all ranks at first."""
 
-    def __init__(self, task: train.Text):
+    def __init__(self, task: tasks.Text):
         torch.manual_seed(1)
         self.task, self.model = task, task.make()
         self.optimizer = task.optimizer(self.model.parameters())
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--plan", required=True)
     options = parser.parse_args()
     rank, _ = gloo_rank.join(options, "local", timeout_s=600)
-    task = train.Text(argparse.Namespace(text=None, batch=0))
+    task = tasks.Text(argparse.Namespace(text=None, batch=0, optimizer=None))
     trainings = {"alone": Training(task), "local": Training(task)}
     averaged = trainings["local"]
     with hipress.LocalUpdates(averaged.model, averaged.optimizer, plan=options.plan, schedule=options.schedule,

@@ -1,11 +1,14 @@
 """Profiles the network, then predicts and measures cases."""
 
+import argparse
 import dataclasses
 import pathlib
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from typing import Self
 
+from . import ROOT
 from .cases import LOOPBACK, NODES, Case, Scale, write_model
 from .conditions import Conditions, disturbed_between, taken_between
 from .evaluation import Result
@@ -100,13 +103,25 @@ class Bench:
     #: Those of this round, by the algorithms whose kernels they hold.
     recent: dict[str, list[Profile]] = dataclasses.field(default_factory=dict)
 
-    def on(self, network: Network | None) -> "Bench":
+    @classmethod
+    def of(cls, options: argparse.Namespace, **fields: object) -> Self:
+        """One on no network yet, as the options of an experiment say."""
+        given = {name: getattr(options, name) for name in ("rounds", "iterations", "again") if hasattr(options, name)}
+        return cls(Launcher(options.tools, None, options.real_time), ROOT / "models", getattr(options, "output", pathlib.Path()),
+                   Plan(**given), options.say, getattr(options, "resume", False), **fields)
+
+    def on(self, network: Network | None) -> Self:
         return dataclasses.replace(self, launcher=dataclasses.replace(self.launcher, network=network), recent={})
 
     @property
     def alone(self) -> Launcher:
         """One process on this machine instead of ranks on the network."""
         return dataclasses.replace(self.launcher, network=None)
+
+    @property
+    def ordinary(self) -> Launcher:
+        """The same for what measures nothing: scheduled as other programs are."""
+        return dataclasses.replace(self.alone, real_time=False)
 
     def profile_path(self, name: object) -> pathlib.Path:
         return self.output / f"profile_{name}.yaml"
@@ -211,13 +226,14 @@ class Bench:
         return ["--input", model, "--plan", plan, "--topology", case.topology, *algorithm, "--warmup",
                 WARMUPS.get(case.algorithm, 1), "--profile", profile.path]
 
-    def trace(self, case: Case, path: pathlib.Path, iteration_s: float) -> None:
-        """Predicted and measured timeline of the median of some iterations, which take about so long each."""
+    def trace(self, case: Case, path: pathlib.Path, iteration_s: float) -> str:
+        """Predicted and measured timeline of the median of some iterations, which take about so long each; what hipress-exec says
+        of them."""
         model, _ = write_model(self.models, case.model, case.rate, self.output)
         self.recent.clear()
         arguments = self.arguments(case, model, self.profile_now(case))
-        self.launcher.run(case.nnodes, "hipress-exec", *arguments, *ONCE, "--iterations", self.plan.to_trace(iteration_s),
-                          "--trace", path)
+        return self.launcher.run(case.nnodes, "hipress-exec", *arguments, *ONCE, "--iterations", self.plan.to_trace(iteration_s),
+                                 "--trace", path)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,13 @@ from .conditions import taken_between
 from .evaluation import quantile
 from .measurement import Bench
 
+#: Headings of Replayed.columns().
+COLUMNS = f"{'predicted':>9} {'p10':>8} {'p90':>8} {'measured':>9} {'error':>7}"
+
+
+def ms(seconds: float | None) -> str:
+    return "–" if seconds is None else f"{seconds * 1e3:.1f}"
+
 
 @dataclasses.dataclass(kw_only=True)
 class Replayed:
@@ -41,7 +48,7 @@ class Replayed:
 
     def predicted_s(self, end: str = "") -> float | None:
         """The median over rounds, or with "_p10" or "_p90" of that end of its interval; None for what is not ours."""
-        values = [report[f"predicted_iteration_s{end}"] for report in self.predicted]
+        values = [report.get(f"predicted_iteration_s{end}") for report in self.predicted]
         return statistics.median(values) if values else None
 
     @property
@@ -52,6 +59,15 @@ class Replayed:
     @property
     def inside(self) -> bool:
         return self.predicted_s("_p10") <= self.measured_s <= self.predicted_s("_p90")
+
+    def columns(self) -> str:
+        """Times in ms, for a line of a table."""
+        ends = f"{ms(self.predicted_s()):>9} {ms(self.predicted_s('_p10')):>8} {ms(self.predicted_s('_p90')):>8}"
+        return f"{ends} {ms(self.measured_s):>9} {'–' if self.error is None else f'{self.error * 100:+.1f}%':>7}"
+
+    def notes(self) -> str:
+        """What ends the line."""
+        return f"{' disturbed' if self.disturbed else ''}{'' if self.verified else ' WRONG'}"
 
     def times(self) -> dict:
         """For JSON."""

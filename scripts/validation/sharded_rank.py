@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One rank of a job whose parameters fully_shard() divides, over gloo.
 
-Needs PyTorch 2. Started by validate_sharded.py with the RANK and WORLD_SIZE of a launcher; rank 0 prints one JSON object. It trains
+Needs PyTorch 2. Started by the experiment sharded with the RANK and WORLD_SIZE of a launcher; rank 0 prints one JSON object. It trains
 the text model of examples/train.py, or, with --paced, layers that sleep instead of computing, as a JSON file says:
 [{"name", "elements", "forward_s", "backward_s"}] in the order of forward. With --sizes it times gloo's collectives instead.
 --plan is what hipress trains with; without it PyTorch gathers and reduces alone.
@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "examples")]
-import train  # noqa: E402  (found through the path above)
+import tasks  # noqa: E402  (found through the path above)
 from validation import gloo_rank  # noqa: E402
 
 #: Times that a collective is measured, by its bytes: the larger, the fewer.
@@ -100,7 +100,7 @@ def run_model(options: argparse.Namespace) -> dict:
         values = torch.zeros(1, requires_grad=True)
         loss_of = lambda one: one(values).sum()  # noqa: E731
     else:
-        task = train.Text(argparse.Namespace(text=None, batch=options.batch))
+        task = tasks.Text(argparse.Namespace(text=None, batch=options.batch, optimizer=None))
         model = task.make()
         sharded(model, list(model.blocks))
         optimizer = task.optimizer(model.parameters())

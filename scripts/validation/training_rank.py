@@ -2,7 +2,7 @@
 """One rank that trains a model of examples/train.py in several ways, a block of steps of each in turn, so that whatever the machine does
 meanwhile hits all alike.
 
-Needs torch. Started by validate_training.py with the RANK and WORLD_SIZE of a launcher; rank 0 prints one JSON object:
+Needs torch. Started by the experiment training with the RANK and WORLD_SIZE of a launcher; rank 0 prints one JSON object:
 {"ways": {NAME: {"blocks_s": [[seconds of each step of a block]], "losses": [of each step]}}}.
 """
 

@@ -93,7 +93,7 @@ NOT_RUN: Dict[str, Dict[str, Reason]] = {
     "README.md": {"scripts/demo.sh": BUILDS},
     "CONTRIBUTING.md": {"scripts/setup.sh": BUILDS, "scripts/test.sh --sanitize": BUILDS},
     "tests/README.md": {"scripts/test.sh": BUILDS},
-    "docs/broadcast.md": {"scripts/validate_broadcast.py": MEASURES},
+    "docs/broadcast.md": {"scripts/validate.py": MEASURES},
     "docs/cluster.md": {
         "cmake --preset release": BUNDLE, "srun": SLURM, "sbatch": SLURM, "job=$(sbatch": SLURM,
         "mpirun": Reason("needs several machines", test="tests/launch/mpirun_test.py"),
@@ -103,7 +103,7 @@ NOT_RUN: Dict[str, Dict[str, Reason]] = {
                      "GLIBC_TUNABLES": Reason("replays with the profile of the demo", test="tests/scripts/demo_test.py",
                                               given=("build/demo/profile.yaml",))},
     "docs/evaluation.md": {"scripts/validate.sh": MEASURES, "scripts/test.sh": BUILDS, "build/release/bin/bench": BENCHMARK,
-                           "scripts/validate_training.py": MEASURES},
+                           "scripts/validate.py": MEASURES},
     "docs/gpu.md": {"scripts/gpu_kit.sh": GPU},
     "docs/how-to/slurm.md": {"sbatch": SLURM},
     "docs/pytorch-training.md": {
@@ -120,8 +120,10 @@ NOT_RUN: Dict[str, Dict[str, Reason]] = {
 #: Commands of tools, which have options of their own.
 SUBCOMMANDS = {("hipress-sim", "sweep"), ("hipress-sim", "collectives"), ("hipress-import", "collectives"),
                ("hipress-import", "topology")}
+#: Scripts whose experiments have options of their own.
+EXPERIMENTING = {"validate.py", "validate.sh"}
 #: Modules of the package that are programs.
-MODULES = {("python3", "-m", f"hipress.{module}") for module in ("capture", "pilot")}
+MODULES = {("python3", "-m", f"hipress.{module}") for module in ("capture", "pilot", "plot")}
 #: Programs that are not ours, and what they are asked for their options by; None: options are not checked.
 FOREIGN = {"cmake": "--help", "ctest": "--help", "srun": "--help", "sbatch": "--help", "mpirun": "--help", "torchrun": None,
            "tar": "--help", "scp": None, "pip": None, "redis-server": None, "c++": None, "cc": None, "cpack": "--help",
@@ -183,7 +185,7 @@ def pages() -> List[str]:
 
 def is_program(word: str) -> bool:
     """Whether a word is the name of a program of ours, or of one that pages start ours with."""
-    return bool(re.fullmatch(r"(build/release/bin/)?(hipress-\w+|bench_\w+)|(scripts|examples)/[\w/]+\.(sh|py)", word)) or \
+    return bool(re.fullmatch(r"(build/release/bin/)?(hipress-\w+|bench_\w+)|(scripts|examples|bench)/[\w/]+\.(sh|py)", word)) or \
         word in FOREIGN
 
 
@@ -218,10 +220,10 @@ def options_of(tools: pathlib.Path, program: Tuple[str, ...]) -> Optional[Set[st
         asked = [str(tools / name), *program[1:], "--help"]
     elif name.endswith(".sh"):
         text = (ROOT / program[0]).read_text(encoding="utf-8")
-        behind = {"validate.sh": ("scripts/validate.py",), "demo.sh": ("scripts/demo.py",), "test.sh": ("ctest",)}.get(name)
+        behind = {"validate.sh": ("scripts/validate.py", *program[1:]), "demo.sh": ("scripts/demo.py",), "test.sh": ("ctest",)}.get(name)
         return set(re.findall(r"--[\w-]+", text)) | ((options_of(tools, behind) or set()) if behind else set())
     else:
-        words = list(program[1:]) if name == "python3" else [str(ROOT / program[0])]
+        words = list(program[1:]) if name == "python3" else [str(ROOT / program[0]), *program[1:]]
         asked = [sys.executable, "-B", *words, "--help"]
     done = subprocess.run(asked, text=True, capture_output=True, timeout=60, check=False,
                           env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
@@ -250,7 +252,7 @@ def unknown(words: List[str], tools: pathlib.Path) -> List[str]:
     if name.endswith((".sh", ".py")) and not (ROOT / words[0]).is_file():
         return [f"{words[0]} is not there"]
     program, rest = (words[0],), words[1:]
-    if rest[:1] and (name, rest[0]) in SUBCOMMANDS:
+    if rest[:1] and ((name, rest[0]) in SUBCOMMANDS or name in EXPERIMENTING and rest[0][0] != "-"):
         program, rest = (words[0], rest[0]), rest[1:]
     elif tuple(words[:3]) in MODULES:
         program, rest = tuple(words[:3]), rest[2:]

@@ -26,15 +26,20 @@ def ask(case: unittest.TestCase, printed: str, place: pathlib.Path) -> None:
 
 
 def readme(case: unittest.TestCase, printed: str, _place: pathlib.Path) -> None:
-    """The command answers with lines like those that the page shows, of which one may end with dots."""
-    shown = next(block.text for block in documented.blocks("README.md") if block.language == "")
-
+    """The commands answer with lines like those that the page shows in their order, of which one may end with dots."""
     def words(text: str) -> list:
         # The plan depends on the time that the search had.
-        return re.sub(r"[\d.]+(ms|s| %)?", "#", re.sub(r"\): int8block .*", "): int8block", text)).splitlines()
+        text = re.sub(r"\): int8block .*", "): int8block", text)
+        return [re.sub(r"\s+", " ", line) for line in re.sub(r"[\d.]+(ms|s| %)?", "#", text).splitlines()]
 
-    case.assertEqual([line if not like.endswith("…") else f"{line[:len(like) - 1]}…"
-                      for line, like in zip(words(printed), words(shown))], words(shown))
+    said = words(printed)
+    for block in documented.blocks("README.md"):
+        if block.language != "":
+            continue
+        shown = words(block.text)
+        begin = next((place for place, line in enumerate(said) if line[:20] == shown[0][:20]), 0)
+        got = [line if not like.endswith("…") else f"{line[:len(like) - 1]}…" for line, like in zip(said[begin:], shown)]
+        case.assertEqual(got, shown)
 
 
 def prints(*texts: str, files: tuple = ()):

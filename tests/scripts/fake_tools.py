@@ -1,20 +1,20 @@
-"""A folder of tools that answer what a test says: ip, tc, hipress's tools, and a python3 with torch; and how to run a script on them.
-No rights needed."""
+"""A folder of tools that answer what a test says: ip, tc, hipress's tools, and a python3 with torch; and how to run an experiment of
+validate.py on them. No rights needed."""
 
 import contextlib
 import io
+import json
 import os
 import pathlib
 import stat
 import sys
 import tempfile
-import types
 import unittest
 from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
-import validate_ddp  # noqa: E402  (found through the path above)
+import validate  # noqa: E402  (found through the path above)
 
 #: `ip netns exec NAME command` runs the command; all else succeeds.
 FAKE_IP = """#!/bin/sh
@@ -36,9 +36,13 @@ if tool == "hipress-profile":
 
 
 class FakeToolsTest(unittest.TestCase):
+    #: Of validate.py.
+    experiment = ""
+    #: Options of a run that is short.
+    short: tuple[str, ...] = ()
     #: By name, text of programs; "{python}" stands for this Python.
     tools: dict[str, str] = {}
-    #: Of every script beside --tools; "{folder}" stands for the test's.
+    #: Options beside --tools; "{folder}" stands for the test's.
     common: tuple[str, ...] = ("--output", "{folder}/out", "--again", "0")
 
     def setUp(self):
@@ -51,42 +55,47 @@ class FakeToolsTest(unittest.TestCase):
             tool.write_text(text if text.startswith("#!/bin/sh") else text.format(python=sys.executable))
             tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
 
-    def run_script(self, script: types.ModuleType, *arguments: str, **environment: str) -> tuple[int, str]:
-        """Its exit status and what it printed, on stderr as `complained`; its Python with torch is the folder's
+    def run_it(self, *arguments: str, **environment: str) -> tuple[int, str]:
+        """The experiment's exit status and what it printed, on stderr as `complained`; its Python with torch is the folder's
         python_with_torch."""
         bin_folder = self.folder / "bin"
         said, complained = io.StringIO(), io.StringIO()
         common = [word.format(folder=self.folder) for word in self.common]
-        with mock.patch.object(sys, "argv", [script.__name__, "--tools", str(bin_folder), *common, *arguments]), \
+        with mock.patch.object(sys, "argv", ["validate.py", self.experiment, "--tools", str(bin_folder), *common, *arguments]), \
              mock.patch.dict(os.environ, {"PATH": f"{bin_folder}:{os.environ['PATH']}", **environment}), \
-             mock.patch.object(validate_ddp, "PYTHONS", (str(bin_folder / "python_with_torch"),)), \
-             contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained), \
-             mock.patch("validation.command.real_time_allowed", return_value=False):
-            status = script.main()
+             mock.patch("validation.torch_bench.PYTHONS", (str(bin_folder / "python_with_torch"),)), \
+             mock.patch("validation.command.real_time_allowed", return_value=False), \
+             mock.patch("validation.command.stop_as_exceptions"), \
+             contextlib.redirect_stdout(said), contextlib.redirect_stderr(complained):
+            status = validate.main()
         self.complained = complained.getvalue()
         return status, said.getvalue()
+
+    def run_for_json(self, *arguments: str, **environment: str) -> tuple[str, object]:
+        """What an experiment that succeeds printed, and its results."""
+        report = self.folder / "report.json"
+        status, said = self.run_it(*arguments, "--json", str(report), **environment)
+        self.assertEqual(status, 0, said + self.complained)
+        return said, json.loads(report.read_text())
 
     def calls(self) -> list[str]:
         """Of tools that note theirs."""
         return (self.folder / "bin/calls").read_text().splitlines()
 
 
-class FakeToolOfPictureTest(unittest.TestCase):
-    """What a script that draws does with a tool that fails."""
+class NeedsTorch:
+    """A test of experiments that do."""
 
-    def run_drawing(self, script: types.ModuleType, tool: str, text: str) -> tuple[int, str]:
-        """The script's exit status and what it complained of, where the tool is a shell script with this text."""
-        said = io.StringIO()
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, tool)
-            path.write_text(f"#!/bin/sh\n{text}\n")
-            path.chmod(path.stat().st_mode | stat.S_IXUSR)
-            with mock.patch.object(sys, "argv", [script.__name__, f"{folder}/picture.png", "--tools", folder]), \
-                 mock.patch("picture.start_where_matplotlib_is"), contextlib.redirect_stderr(said):
-                return script.main(), said.getvalue()
+    def test_without_torch_it_is_skipped_with_the_reason(self):
+        status, said = self.run_it(*self.short, NO_TORCH="1")
+        self.assertEqual(status, 0)
+        self.assertRegex(said, "^skipped: no python3 has (torch with gloo|PyTorch 2)")
 
-    def check_failures(self, script: types.ModuleType, tool: str) -> None:
-        status, said = self.run_drawing(script, tool, "echo unknown profile >&2; exit 2")
-        self.assertEqual(status, 2)
-        self.assertIn("unknown profile", said)
-        self.assertEqual(self.run_drawing(script, tool, "exit 3")[0], 1)
+
+class Verifies:
+    """A test of experiments that look at values."""
+
+    def test_wrong_values_are_a_failure(self):
+        status, said = self.run_it(*self.short, WRONG="1")
+        self.assertEqual(status, 1)
+        self.assertRegex(said, " WRONG|NOT VERIFIED")

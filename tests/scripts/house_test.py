@@ -1,14 +1,18 @@
 """The architecture's rules that a compiler does not check."""
 
+import ast
+import io
 import os
 import pathlib
 import re
+import tokenize
 import unittest
+from typing import Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 #: Folders with a library, each of which may use those before it: the order in which they are added.
 LAYERS = re.findall(r"^add_subdirectory\((\w+)\)  ", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
-#: What the order alone would allow: the expansion of plans knows no hardware.
+#: Folders that a folder must not use although the order would allow it: the expansion of plans knows no hardware.
 FORBIDDEN = {"casync": {"kernels", "transport"}}
 #: Every folder of the project.
 FOLDERS = sorted(folder.name for folder in ROOT.iterdir()
@@ -17,8 +21,77 @@ FOLDERS = sorted(folder.name for folder in ROOT.iterdir()
 #: Comments, characters, raw and ordinary strings of C++, so that none of these is taken for part of another.
 LITERAL = re.compile(r"//[^\n]*|/\*.*?\*/|'(?:[^'\\\n]|\\.)'|"
                      r'R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<text>(?:[^"\\\n]|\\.)*)"', re.DOTALL)
-#: Its strings are options of NVIDIA's compiler.
+#: Source whose strings are options of NVIDIA's compiler.
 OTHERS_OPTIONS = {"kernels/user/nvrtc.cpp"}
+
+#: Beginnings of comments that make a reader wait for the main clause, and phrases that have a plainer word.
+RELATIVE = re.compile(r"///?<?!? ?(?:What|How|Whether|Of|That|Where)\b")
+AT_ANY_PLACE = re.compile(r"///< ?(?:of|what|how|whether|that|where)\b|//.*\b(?:is none|nobody|as far as|at the least|so many)\b")
+#: Folders whose comments are not written like that yet, and the largest number of such places.
+UNREVISED: dict[str, int] = {}
+
+#: The same for docstrings and comments of Python, without their quotation marks and number signs.
+RELATIVE_IN_PYTHON = re.compile(r"(?:What|How|Whether|Of|That|Where|Which|Who|Whom|Whose|As|In|By|So)\b", re.IGNORECASE)
+PHRASE_IN_PYTHON = re.compile(r"\b(?:is none|nobody|as far as|at the least|so many)\b")
+#: Folders of Python in which no docstring or comment is like that.
+PYTHON_FOLDERS = ("python/hipress", "bench", "examples", "scripts/sosp21", "tests/python")
+#: Files whose docstrings hold descriptions of other sources: the schemas of requests.
+GENERATED_PYTHON = {"python/hipress/_requests.py"}
+
+
+def relative_comments(path: pathlib.Path) -> list[str]:
+    """Comments that begin with a relative clause or have such a phrase; lines that go on with a comment may begin with any word."""
+    found, before = [], ""
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        text = line.strip()
+        continued = text.startswith("//") and before.startswith("//")
+        if AT_ANY_PLACE.search(text) or (RELATIVE.match(text) and not continued):
+            found.append(f"{path.relative_to(ROOT)}:{number}: {text}")
+        before = text
+    return found
+
+
+def comments_of_python(text: str) -> Iterator[tuple[int, str]]:
+    """Yields (line, text) of every docstring and comment of a Python source. Full lines of one comment are one text."""
+    for node in ast.walk(ast.parse(text)):
+        body = getattr(node, "body", None)
+        for one in body if isinstance(body, list) else ():
+            if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) and isinstance(one.value.value, str):
+                yield one.lineno, one.value.value.strip()
+    lines, block, last = text.splitlines(), (0, ""), 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type != tokenize.COMMENT or token.string.startswith("#!"):
+            continue
+        number, said = token.start[0], token.string.lstrip("#: ")
+        is_full_line = lines[number - 1].lstrip().startswith("#")
+        if is_full_line and last == number - 1:
+            block = block[0], f"{block[1]} {said}"
+        else:
+            yield block
+            block = number, said
+        last = number if is_full_line else 0
+    yield block
+
+
+def relative_in_python(name: str, text: str) -> list[str]:
+    """Lists docstrings and comments of a Python source that begin with a relative clause or a preposition, or have such a phrase."""
+    return [f"{name}:{number}: {said.splitlines()[0]}" for number, said in sorted(comments_of_python(text))
+            if RELATIVE_IN_PYTHON.match(said) or (name not in GENERATED_PYTHON and PHRASE_IN_PYTHON.search(said))]
+
+
+def unnamed_names(text: str) -> set[str]:
+    """Constants and types that a source defines at the top level of an unnamed namespace."""
+    found, inside = set(), False
+    for line in text.splitlines():
+        if line == "namespace {":
+            inside = True
+        elif line == "}  // namespace":
+            inside = False
+        elif inside:
+            constant = re.match(r"(?:constexpr|const) [^=({]*?(\w+)(?:\[\w*\])?(?: =|\{)", line)
+            kind = re.match(r"(?:class|struct|enum class|enum) (\w+)(?!;)\b[^;]*$", line)
+            found |= {match[1] for match in (constant, kind) if match}
+    return found
 
 
 def included_by(path: pathlib.Path, text: str):
@@ -53,7 +126,7 @@ def circle(arrows: dict) -> list:
 
 
 def arrows_between(files, place_of):
-    """Who includes whom, {place: set of places}, of files as place_of(path) sums them up."""
+    """Graph of includes, {place: set of places}, between the places that place_of(path) assigns to files."""
     arrows = {}
     for path in files:
         for included in included_by(path, path.read_text()):
@@ -147,6 +220,40 @@ class HouseTest(unittest.TestCase):
                 found = [literal["raw"] or literal["text"] or "" for literal in LITERAL.finditer(path.read_text())]
                 with self.subTest(file=name):
                     self.assertEqual([text for text in found if re.search(r"--[a-z{]", text)], [])
+
+    def test_comments_begin_with_a_noun_or_a_verb(self):
+        for folder in LAYERS:
+            found = [line for path in sources(folder) for line in relative_comments(path)]
+            with self.subTest(folder=folder):
+                self.assertLessEqual(len(found), UNREVISED.get(folder, 0), "\n".join(found))
+
+    def test_docstrings_begin_with_a_noun_or_a_verb(self):
+        for folder in PYTHON_FOLDERS:
+            paths = sorted((ROOT / folder).glob("*.py"))
+            self.assertGreater(len(paths), 1, folder)
+            for path in paths:
+                name = str(path.relative_to(ROOT))
+                with self.subTest(file=name):
+                    self.assertEqual(relative_in_python(name, path.read_text()), [])
+
+    def test_relative_docstrings_and_comments_are_found(self):
+        text = ('"""What it does."""\n#: Number of steps,\n#: of a rank.\nSTEPS = 1  # of each\n\n\n'
+                'def at_once(x):\n    """Sends so many bytes."""\n    # Waits\n    return "What"  #: as the caller wants\n')
+        self.assertEqual([line.split(": ")[0] for line in relative_in_python("a.py", text)], ["a.py:1", "a.py:4", "a.py:8", "a.py:10"])
+
+    def test_names_in_unnamed_namespaces_are_unique_in_their_folder(self):
+        """Constants and types: unity builds compile files of a folder as one."""
+        for folder in LAYERS:
+            places = {}
+            for path in sources(folder):
+                if path.suffix == ".cpp" and "topologies" not in path.parts and not path.name.startswith("isa_"):
+                    for name in unnamed_names(path.read_text()):
+                        places.setdefault(name, set()).add(str(path.relative_to(ROOT)))
+            # A tool is a program of its own.
+            shared = {name: files for name, files in places.items()
+                      if len({file.rsplit("/", 1)[0] if folder == "tools" else folder for file in files}) < len(files)}
+            with self.subTest(folder=folder):
+                self.assertEqual(shared, {})
 
     def test_every_folder_has_a_map(self):
         for folder in FOLDERS:

@@ -31,16 +31,16 @@ class AtLeastTest(unittest.TestCase):
 
 
 class RequestsTest(unittest.TestCase):
-    """Of scripts on a machine without `ip`, where a request that is not refused is skipped, with exit status 0."""
+    """Of experiments on a machine without `ip`, where a request that is not refused is skipped, with exit status 0."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def refuses(self, script: str, options: tuple, said: str) -> None:
-        with self.subTest(script=script, options=options):
-            done = subprocess.run([sys.executable, "-B", str(ROOT / "scripts" / script), "--tools", str(self.folder),
+    def refuses(self, experiment: str, options: tuple, said: str) -> None:
+        with self.subTest(experiment=experiment, options=options):
+            done = subprocess.run([sys.executable, "-B", str(ROOT / "scripts/validate.py"), experiment, "--tools", str(self.folder),
                                    *options], env={**os.environ, "PATH": str(self.folder)}, text=True,
                                   capture_output=True, timeout=60, check=False)
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
@@ -48,23 +48,23 @@ class RequestsTest(unittest.TestCase):
             self.assertNotIn("Traceback", done.stderr)
 
     def test_numbers_that_make_no_sense(self):
-        for script in ("validate.py", "validate_plans.py", "validate_link.py"):
-            self.refuses(script, ("--rounds", "0"), "--rounds: must be an integer of at least 1, got '0'")
-        for script in ("validate.py", "validate_plans.py"):
-            self.refuses(script, ("--iterations", "0"), "--iterations: must be an integer of at least 1, got '0'")
-        self.refuses("validate.py", ("--again", "-1"), "--again: must be an integer of at least 0, got '-1'")
-        self.refuses("validate_plans.py", ("--budget", "nan"), "--budget: must be a number of at least 0, got 'nan'")
-        self.refuses("validate_link.py", ("--ranks", "1"), "--ranks: must be an integer of at least 2, got '1'")
-        self.refuses("validate_link.py", ("--rate", "0"), "--rate: must be an integer of at least 1, got '0'")
+        for experiment in ("networks", "plans", "link"):
+            self.refuses(experiment, ("--rounds", "0"), "--rounds: must be an integer of at least 1, got '0'")
+        for experiment in ("networks", "plans"):
+            self.refuses(experiment, ("--iterations", "0"), "--iterations: must be an integer of at least 1, got '0'")
+        self.refuses("networks", ("--again", "-1"), "--again: must be an integer of at least 0, got '-1'")
+        self.refuses("plans", ("--budget", "nan"), "--budget: must be a number of at least 0, got 'nan'")
+        self.refuses("link", ("--ranks", "1"), "--ranks: must be an integer of at least 2, got '1'")
+        self.refuses("link", ("--rate", "0"), "--rate: must be an integer of at least 1, got '0'")
 
     def test_results_that_cannot_be_written(self):
         json, file = self.folder / "none/out.json", self.folder / "file"
         file.write_text("")
-        for script in ("validate.py", "validate_plans.py"):
+        for experiment in ("networks", "plans"):
             output = ("--output", str(self.folder / "out"))
-            self.refuses(script, (*output, "--json", str(json)), f"{json}: cannot be written: No such file")
-            self.refuses(script, ("--output", str(file)), f"{file}: no files can be written there: ")
-        self.refuses("validate_link.py", ("--json", str(json)), f"{json}: cannot be written: No such file")
+            self.refuses(experiment, (*output, "--json", str(json)), f"{json}: cannot be written: No such file")
+            self.refuses(experiment, ("--output", str(file)), f"{file}: no files can be written there: ")
+        self.refuses("link", ("--json", str(json)), f"{json}: cannot be written: No such file")
 
 
 if __name__ == "__main__":

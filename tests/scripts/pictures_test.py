@@ -1,4 +1,4 @@
-"""Tests of the kinds of pictures that scripts/plot.py and `.plot()` of the Python package draw, on data that the tests make up,
+"""Tests of the kinds of pictures that `python -m hipress.plot` and `.plot()` of the Python package draw, on data that the tests make up,
 and of docs/pictures.md as printed: pictures_test.py [-v] BIN, the folder of the tools."""
 
 import contextlib
@@ -17,10 +17,10 @@ from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(sys.argv.pop()).resolve()
-sys.path.insert(0, str(ROOT / "scripts"))
-import plot  # noqa: E402  (found through the path above)
-from hipress import (_break_even_picture, _learning_pictures, _pictures, _pilot_file, _style, _sweep_pictures,  # noqa: E402
-                     _sweep_rows, _time_pictures)  # (through the path that plot sets)
+sys.path.insert(0, str(ROOT / "python"))
+from hipress import (_break_even_picture, _learning_pictures, _message_pictures, _pictures, _pilot_file, _style,  # noqa: E402
+                     _sweep_pictures, _sweep_rows, _time_pictures, _timeline_picture, plot)  # (found through the path above)
+from hipress._style import PictureError  # noqa: E402
 
 try:
     import matplotlib
@@ -316,8 +316,10 @@ class PicturesTest(unittest.TestCase):
                      "hollow: outside its interval", "ring", "ps", "measured, ms"):
             self.assertIn(text, texts)
         self.assertEqual(texts.count("none"), 1)
-        of_csv = self.drawn("measured", self.write_csv(self.cases(), "cases.csv"))
-        self.assertIn("hollow: outside its interval", of_csv)
+        rows = [{**case, "exposed_predicted_s": 0.5, "exposed_measured_s": exposed} for case, exposed in zip(self.cases(), (0.4, 0))]
+        of_csv = self.drawn("measured", self.write_csv(rows, "cases.csv"))
+        for text in ("hollow: outside its interval", "exposed communication"):
+            self.assertIn(text, of_csv)
 
     def test_an_interval_that_is_too_uncertain_holds_nothing(self):
         inside, outside = self.cases()
@@ -351,6 +353,17 @@ class PicturesTest(unittest.TestCase):
                                  "plans": rows, "ratios": [{"plan": "onebit", "ratio": "never", "runs": 2}], "errors": errors})
         return str(path)
 
+    def test_published_collectives_are_drawn_beside_their_predictions(self):
+        rows = [{"table": table, "machine": "dgx-1", "collective": kind, "hosts": 1, "gpus": 8, "asked_algorithm": "default",
+                 "bytes": size, "measured_s": 1e-4 * size, "predicted_s": 2e-4 * size}
+                for table in ("one", "two") for kind in ("all_reduce", "all_gather") for size in (1, 4, 2)]
+        axes = _pictures.KINDS["collectives"].of_documents({"rows": {"rows": rows}}, "").axes
+        self.assertEqual(len(axes.lines), 4)
+        self.assertEqual(list(axes.lines[0].get_xdata()), [1, 2, 4])
+        self.assertEqual(list(axes.lines[1].get_ydata()), [1e-4, 2e-4, 4e-4])
+        with self.assertRaisesRegex(PictureError, "reproduce_gpu.py"):
+            _pictures.KINDS["collectives"].of_documents({"rows": {"rows": [{"table": "one"}]}}, "")
+
     def test_a_pilot_has_losses_and_errors(self):
         path = self.write_pilot()
         status, said, _ = self.draw("losses", path, "--output", str(self.folder / "p.svg"))
@@ -370,6 +383,120 @@ class PicturesTest(unittest.TestCase):
         (self.folder / "plan.yaml").write_text("model: x\n")
         self.assertIn("plan.yaml:1: is no file of a pilot", self.refused("losses", str(self.folder / "plan.yaml")))
         self.assertIn("has no plans", self.refused("losses", str(self.folder / "no.yaml")))
+
+    def write_answer(self, name: str, **changed) -> str:
+        paces = [{"plan": plan, "to_loss_s": 20 * s, "to_loss_s_p10": 18 * s, "to_loss_s_p90": 24 * s}
+                 for plan, s in (("this plan", 0.5), ("ddp", 2.0), ("best", 3.0))]
+        learning = {"paces": paces, "loss": [{"step": step, "loss": 4.0 - step / 10} for step in (1, 10, 20)], **changed}
+        return self.write_json({"model": "x", "learning": learning}, name)
+
+    def test_losses_over_predicted_seconds(self):
+        path = self.write_answer("ours.json")
+        status, said, _ = self.draw("losses", path, "--output", str(self.folder / "p.svg"))
+        self.assertEqual((status, said), (0, "ddp: the loss that DDP has after 20 steps in 40 s (36 to 48)\n"
+                                             "ours: the loss that DDP has after 20 steps in 10 s (9 to 12)\n"))
+        for text in ("Loss over time: ours", "predicted seconds", "ddp"):
+            self.assertIn(text, (self.folder / "p.svg").read_text())
+        document = json.loads(pathlib.Path(path).read_text())
+        axes = _learning_pictures.losses_in_time({"ours": document, "again": document}).axes
+        self.assertEqual([list(line.get_xdata()) for line in axes.get_lines()], [[2.0, 20.0, 40.0], *[[0.5, 5.0, 10.0]] * 2])
+        self.assertEqual([list(line.get_ydata()) for line in axes.get_lines()], [[3.9, 3.0, 2.0]] * 3)
+        ends = {(round(x, 6), round(y, 6)) for x, y in axes.collections[0].get_paths()[0].vertices}
+        self.assertEqual({(36.0, 2.0), (48.0, 2.0)} - ends, set())
+        self.assertIn("old has no losses", self.refused("losses", f"old={self.write_answer('old.json', loss=[])}"))
+
+    def test_losses_of_logs_are_means_of_the_last_20_steps(self):
+        self.assertEqual(_learning_pictures.means(list(range(30)))[:2], [0, 0.5])
+        self.assertEqual(_learning_pictures.means(list(range(30)))[-1], 19.5)  # of 10 to 29
+        logs = {name: [dict(zip(("average", "step", "seconds", "loss"), row)) for row in ((name, "0", "0.5", "3"), (name, "1", end, "1"))]
+                for name, end in (("ddp", "9"), ("plan", "2"))}
+        by_step, by_second = _learning_pictures.logs(logs).figure.axes
+        for axes, ends in ((by_step, ([0, 1], [0, 1])), (by_second, ([0.5, 9], [0.5, 2]))):
+            self.assertEqual([(line.get_label(), list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines],
+                             [("ddp", ends[0], [3, 2]), ("plan", ends[1], [3, 2])])
+        files = [self.write_csv(rows, f"{name}.csv") for name, rows in logs.items()]
+        self.assertIn("training loss, mean of 20 steps", self.drawn("losses", *files))
+        self.assertRegex(self.refused("losses", self.write_csv([{**logs["ddp"][0], "step": "one"}], "wrong.csv")),
+                         r"wrong\.csv:2: step must be a number, got 'one'")
+        self.assertIn("has no rows with seconds: losses is drawn of", self.refused("losses", self.write_csv(
+            [{"average": "ddp", "step": "1", "loss": "3"}], "wrong.csv")))
+
+    def test_trainings_have_a_line_with_and_without_error_feedback(self):
+        rows = [{"problem": problem, "algorithm": "onebit", "feedback": kind, "step": str(step), "value": str(1 / step)}
+                for problem in ("quadratic", "classifier") for kind in ("with", "without") for step in (1, 2)]
+        lines = _learning_pictures.feedback(rows).axes.lines
+        self.assertEqual([(line.get_label(), list(line.get_ydata())) for line in lines],
+                         [("onebit", [1, 0.5]), ("onebit without error feedback", [1, 0.5])])
+        self.assertIn("a quadratic: distance from the optimum", self.drawn("training", self.write_csv(rows, "curves.csv")))
+        self.assertIn("there is no problem 'chess'", self.refused("training", self.write_csv([{**rows[0], "problem": "chess"}], "wrong.csv")))
+
+    def test_timelines_have_a_lane_for_each_resource(self):
+        names = [{"ph": "M", "name": "process_name", "pid": pid, "args": {"name": f"{title} node 0"}}
+                 for pid, title in ((1, "predicted"), (2, "measured"))]
+        lanes = ("egress", "egress 2", "codec", "local", "gather", "reduce")
+        names += [{"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": lane}}
+                  for pid in (1, 2) for tid, lane in enumerate(lanes)]
+
+        def task(pid: int, lane: str, kind: str, start_s: float, duration_s: float) -> dict:
+            return {"ph": "X", "cat": kind, "name": f"{kind} g", "pid": pid, "tid": lanes.index(lane), "ts": start_s * 1e6, "dur": duration_s * 1e6}
+
+        sends = [task(1, "egress", "Send", 0, 2), task(1, "egress 2", "Send", 1, 0.5), task(2, "codec", "Encode", 0, 0.25)]
+        found = _timeline_picture.timelines_of({"traceEvents": names + sends})
+        self.assertEqual({title: dict(slices) for title, slices in found.items()}, {
+            "predicted": {(0, "egress"): [("Send", 0.0, 2.0), ("Send", 1.0, 0.5)]}, "measured": {(0, "codec"): [("Encode", 0.0, 0.25)]}})
+        self.assertEqual(_timeline_picture.resources_of(found), ["compute", "codec", "egress"])
+        local = _timeline_picture.timelines_of({"traceEvents": [*names, *sends, task(1, "local", "LocalReduce", 0, 1)]})
+        self.assertEqual(_timeline_picture.resources_of(local), ["compute", "codec", "egress", "local"])
+        shards = [task(1, "gather", "AllGather", 0, 1), task(1, "reduce", "ReduceScatter", 0, 1)]
+        sharded = _timeline_picture.timelines_of({"traceEvents": names + shards})
+        self.assertEqual(_timeline_picture.resources_of(sharded), ["compute", "codec", "gather", "reduce"])
+        about = {"model": "vgg19", "plan": "plan all, ring, N = 4"}
+        texts = self.drawn("timeline", self.write_json({"traceEvents": names + sends, "otherData": about}, "trace.json"))
+        for text in ("vgg19: plan all, ring, N = 4", "predicted: 2.000 s", "node 0 egress", "Encode"):
+            self.assertIn(text, texts)
+        foreign = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 1, "tid": 1, "ts": 0, "dur": 1}
+        for events in ([], [*names, foreign], sends):
+            self.assertIn("trace.json: is no trace", self.refused("timeline", self.write_json({"traceEvents": events}, "trace.json")))
+
+    def test_lines_of_broadcasts_cross_between_two_sizes(self):
+        even = _message_pictures.break_even
+        # 1/2, then 2 times as fast: on a logarithmic scale in the middle of 100 and 10000.
+        self.assertAlmostEqual(even([100, 10000], [2, 1], [1, 2]), 1000)
+        # 4 times as slow, then 2 times as fast: two thirds of the way.
+        self.assertAlmostEqual(even([1, 1000], [4, 1], [1, 2]), 100)
+        self.assertAlmostEqual(even([1, 10, 100, 10000], [1, 2, 2, 1], [2, 1, 1, 2]), 1000)  # the last one counts
+        self.assertEqual((even([5, 50], [1, 1], [2, 2]), even([5, 50], [1, 2], [2, 2])), (5, None))
+        # Twice as fast, then twice as slow.
+        self.assertAlmostEqual(_message_pictures.crossing([0.01, 1], [1, 4], 2), 0.1)
+
+    def test_broadcasts_are_asked_for_and_their_break_evens_are_said(self):
+        def answer(request: dict) -> dict:
+            """A chain takes 2 s and a nanosecond a byte, a tree 1 s and two; fp16 halves a chain's."""
+            size, codec = int(request["bytes"][:-1]), request["algorithm"]
+            slow = 2 + size / 1e9 if request["topology"] == "chain" else 1 + 2 * size / 1e9
+            return {"choices": [{"topology": request["topology"], "algorithm": one, "predicted_s": slow / (2 if one == "fp16" else 1)}
+                                for one in dict.fromkeys(("none", codec))]}
+
+        with mock.patch.object(_message_pictures, "answer", answer):
+            status, said, _ = self.draw("broadcast", "nnodes=4", "--output", str(self.folder / "p.svg"))
+        self.assertEqual(status, 0)
+        self.assertIn("4 nodes, a100-25g: each with its best chunk count", self.texts())
+        self.assertIn("chain is faster than binomial from 998 MB on\n", said)  # 1000, but for the scale between sizes
+        self.assertIn("chain with fp16 is faster than chain from the smallest on\n", said)
+
+    def test_densities_are_asked_for_and_their_break_evens_are_said(self):
+        def answer(request: dict) -> dict:
+            found = re.match(r"dgc\(rho=(.*),packing=(.)\)", request["plan"])
+            return {"iteration_s": float(found[1]) * (4 - int(found[2])) if found else 2.0 if request["plan"] == "none" else 1.0}
+
+        with mock.patch.object(_message_pictures, "answer", answer):
+            status, said, _ = self.draw("sparse", "elements=1000000", "--output", str(self.folder / "p.svg"))
+        self.assertEqual(status, 0)
+        # 4 times the density is 2 s at 0.5, and twice the density at 1, which is not above it.
+        self.assertIn("packing=0: the fp32 ring is faster from density 0.5 on\n", said)
+        self.assertIn("packing=2: the fp32 ring is faster at no density\n", said)
+        self.assertIn("8 nodes, a100-25g, 1 million elements", self.texts())
+        self.assertIn("leave out x.csv", self.refused("sparse", "x.csv"))
 
     def test_equal_data_make_equal_files(self):
         path = self.write_csv(sweep(spread=0.25))

@@ -92,7 +92,7 @@ class RequiredBandwidthTest(unittest.TestCase):
     def test_what_makes_no_sense_is_refused_with_a_remedy(self):
         for arguments, words in (
                 (["--schedule", "local(steps=0)"], "steps must be a whole number from 1"),
-                (["--schedule", "local(steps=10, fragments=9)"], "of a model of 8 layers: give at most as many"),
+                (["--schedule", "local(steps=10, fragments=9)"], "of a model of 8 layers: give at most that many"),
                 (["--schedule", "local(steps=10, overlap=10)"], "give an overlap of at most 9"),
                 (["--schedule", "local(steps=10, pattern=random)"], "strided or sequential"),
                 (["--schedule", "sometimes"], "known are ddp, local"),

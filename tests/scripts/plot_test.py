@@ -1,5 +1,4 @@
-"""Tests of hipress-sim sweep and of scripts/plot.py that draws it, of plot_training.py, and of what those that draw have
-in common: plot_test.py [-v] PATH/hipress-sim"""
+"""Tests of hipress-sim sweep and of scripts/plot.py that draws it: plot_test.py [-v] PATH/hipress-sim"""
 
 import math
 import os
@@ -12,9 +11,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIM = pathlib.Path(sys.argv.pop()).resolve()
-sys.path.insert(0, str(ROOT / "scripts"))
-import plot  # noqa: E402  (found through the path above)
-from hipress import _sweep_pictures, _sweep_rows  # noqa: E402  (through the path that plot sets)
+sys.path.insert(0, str(ROOT / "python"))
+from hipress import _sweep_pictures, _sweep_rows, plot  # noqa: E402  (found through the path above)
 from hipress._style import PictureError  # noqa: E402
 
 try:
@@ -208,49 +206,6 @@ class PlotTest(unittest.TestCase):
 
 
 @unittest.skipIf(matplotlib is None, "matplotlib is not installed")
-class TrainingTest(unittest.TestCase):
-    """scripts/plot_training.py"""
-
-    HEADER = "problem,algorithm,feedback,step,value\n"
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.picture = pathlib.Path(folder.name) / "p.png"
-
-    def draw(self, given: bytes, *arguments: object) -> subprocess.CompletedProcess:
-        return subprocess.run([sys.executable, "-B", ROOT / "scripts/plot_training.py", *map(str, arguments)],
-                              input=given, capture_output=True, timeout=100, check=False)
-
-    def test_curves_are_drawn(self):
-        rows = [f"{problem},onebit,with,{step},{1 / step}\n" for problem in ("quadratic", "classifier")
-                for step in (1, 2)]
-        done = self.draw((self.HEADER + "".join(rows)).encode(), self.picture)
-        self.assertEqual((done.returncode, done.stderr), (0, b""))
-        self.assertEqual(self.picture.read_bytes()[:4], b"\x89PNG")
-
-    def test_what_is_no_csv_of_curves_is_refused_and_the_picture_stays(self):
-        self.picture.write_text("old")
-        for given, said in (("", "has no curves"), (self.HEADER, "has no curves"),
-                            ("model,nodes\nlstm,2\n", ":1: there is no column problem"),
-                            (self.HEADER + "chess,onebit,with,1,2\n", ":2: is no value of a training"),
-                            (self.HEADER + "quadratic,onebit,with\n", ":2: is no value of a training"),
-                            (self.HEADER + "quadratic,onebit,with,1,2\nquadratic,onebit,with,2,low\n", ":3: ")):
-            with self.subTest(given=given):
-                done = self.draw(given.encode(), self.picture)
-                self.assertEqual(done.returncode, 2)
-                self.assertRegex(done.stderr.decode(), f"^plot_training.py: standard input ?{said}.*training_curves")
-        self.assertEqual(self.draw(b"\xff\xfe", self.picture).returncode, 2)
-        self.assertEqual(self.picture.read_text(), "old")
-
-    def test_wrong_use_is_told_the_right_one(self):
-        for arguments, status in (((), 2), (("-x",), 2), (("a.png", "b.png"), 2), (("--help",), 0)):
-            done = self.draw(b"", *arguments)
-            self.assertEqual(done.returncode, status)
-            self.assertIn(b"usage: training_curves |", done.stderr if status else done.stdout)
-
-
-@unittest.skipIf(matplotlib is None, "matplotlib is not installed")
 class OtherPythonTest(unittest.TestCase):
     """A python3 without Debian's packages comes first on the PATH, as that of a venv."""
 
@@ -262,15 +217,13 @@ class OtherPythonTest(unittest.TestCase):
         (self.folder / "bin/python3").symlink_to(os.path.realpath(sys.executable))
         (self.folder / "pyvenv.cfg").write_text(f"home = {pathlib.Path(os.path.realpath(sys.executable)).parent}\n"
                                                 "include-system-site-packages = false\n")
-        (self.folder / "curves.csv").write_text(TrainingTest.HEADER + "quadratic,none,with,1,1\nclassifier,none,with,1,1\n")
+        (self.folder / "losses.csv").write_text("average,step,seconds,loss\nddp,0,0.5,3\n")
 
     def draw(self, **environment: str) -> subprocess.CompletedProcess:
-        with open(self.folder / "curves.csv", encoding="utf-8") as curves:
-            return subprocess.run([self.folder / "bin/python3", "-B", ROOT / "scripts/plot_training.py", "p.png"],
-                                  stdin=curves, cwd=self.folder, env={**os.environ, **environment}, text=True,
-                                  capture_output=True, timeout=100, check=False)
+        return subprocess.run([self.folder / "bin/python3", "-B", ROOT / "scripts/plot.py", "losses", "losses.csv", "--output", "p.png"],
+                              cwd=self.folder, env={**os.environ, **environment}, text=True, capture_output=True, timeout=100, check=False)
 
-    def test_the_python_that_has_matplotlib_draws_with_the_same_input(self):
+    def test_the_python_that_has_matplotlib_draws(self):
         done = self.draw()
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual((self.folder / "p.png").read_bytes()[:4], b"\x89PNG")
@@ -278,7 +231,7 @@ class OtherPythonTest(unittest.TestCase):
     def test_that_happens_once(self):
         done = self.draw(HIPRESS_STARTED_ANEW="1")
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, "^plot_training.py: No module .*matplotlib.*apt-get install python3-matplotlib\n$")
+        self.assertRegex(done.stderr, "^plot.py: No module .*matplotlib.*install Debian's python3-matplotlib")
 
 
 class ExampleTest(unittest.TestCase):

@@ -13,7 +13,7 @@ from house_test import LAYERS, LITERAL, ROOT
 BIN = pathlib.Path(sys.argv.pop()).resolve() if len(sys.argv) > 1 else ROOT / "build/release/bin"
 TOOLS = ("hipress-plan", "hipress-sim", "hipress-exec", "hipress-profile", "hipress-import", "hipress-compll")
 #: Fields of results, of requests without a command line, and of the C library: no tool prints them.
-NO_OPTIONS = {"requests/simulate_document.cpp": {"compute_s", "iteration_s"},
+NO_OPTIONS = {"requests/simulate_document.cpp": {"compute_s", "iteration_s"}, "requests/hosts.cpp": {"unit"},
               "requests/replay_document.cpp": {"compute_s", "drift"}, "requests/plan_fields.cpp": {"page"},
               "requests/plan_document.cpp": {"page"},
               "runtime/c_interface.cpp": {"secret"}}
@@ -35,6 +35,7 @@ def options_of(*command: str) -> set:
 
 
 OPTIONS = {tool: options_of(tool) for tool in TOOLS}
+OPTIONS["hipress-import"] |= options_of("hipress-import", "collectives") | options_of("hipress-import", "topology")
 OPTIONS["hipress-sim"] |= options_of("hipress-sim", "sweep") | options_of("hipress-sim", "--chakra", "folder") | {"chakra"}
 
 

@@ -93,7 +93,7 @@ class SweepTest(unittest.TestCase):
             sweep.send_signal(signal.SIGINT)
             said = sweep.stderr.read()
         self.assertEqual(sweep.returncode, -signal.SIGINT)
-        self.assertRegex(said, "interrupted; what was simulated is kept in s.csv.cache, and the same command goes on")
+        self.assertRegex(said, "interrupted; simulated points are kept in s.csv.cache, and the same command continues")
         self.assertFalse((self.folder / "s.csv").exists())
 
     def path_with_sbatch(self) -> str:

@@ -1,4 +1,4 @@
-"""One case of scripts/validate_ddp.py as users run it: real namespaces, real tools, PyTorch. Prints "skipped: ..." where they
+"""One case of the experiment ddp as users run it: real namespaces, real tools, PyTorch. Prints "skipped: ..." where they
 are not there. Timing decides nothing here: a machine under test may be busy.
 
 Usage: validate_ddp_long_test.py FOLDER_OF_TOOLS
@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="hipress_validate_test_") as name:
         folder = pathlib.Path(name)
-        done = subprocess.run([sys.executable, "-B", str(ROOT / "scripts/validate_ddp.py"), "--tools", sys.argv[1],
+        done = subprocess.run([sys.executable, "-B", str(ROOT / "scripts/validate.py"), "ddp", "--tools", sys.argv[1],
                                "--models", "resnet50", "--nnodes", "2", "--iterations", "3", "--again", "0",
                                "--output", str(folder), "--json", str(folder / "json")],
                               capture_output=True, text=True, check=False)
@@ -32,7 +32,6 @@ def main() -> int:
         assert len(case["bucket_bytes"]) == 3 and sum(case["bucket_bytes"]) > 50e6, case
         # Each rank sends them once, 51 MB at 25 MB/s, whatever the machine does besides.
         assert case["measured_s"] > 2, case
-        left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
     return 0
 
 

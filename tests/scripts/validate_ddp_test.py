@@ -1,15 +1,14 @@
-"""Tests of scripts/validate_ddp.py: the Python alone, on tools, ip, tc and a python3 with torch that answer what the test
+"""Tests of the experiment ddp: the Python alone, on tools, ip, tc and a python3 with torch that answer what the test
 says. No rights needed.
 
 Usage: validate_ddp_test.py
 """
 
 import argparse
-import json
 import unittest
 
-from fake_tools import ROOT, FakeToolsTest
-import validate_ddp  # found through the path that fake_tools adds
+from fake_tools import ROOT, FakeToolsTest, NeedsTorch, Verifies
+from options import some_of  # found through the path that fake_tools adds
 from validation import cases
 
 FAKE_TOOL = """#!{python}
@@ -35,17 +34,13 @@ if os.environ["RANK"] == "0":
 """
 
 
-class DdpTest(FakeToolsTest):
+class DdpTest(NeedsTorch, Verifies, FakeToolsTest):
+    experiment = "ddp"
+    short = ("--models", "resnet50", "--nnodes", "2")
     tools = {"hipress-sim": FAKE_TOOL, "hipress-profile": FAKE_TOOL, "python_with_torch": FAKE_PYTHON}
 
-    def run_it(self, *arguments: str, **environment: str) -> tuple[int, str]:
-        return self.run_script(validate_ddp, *arguments, **environment)
-
     def test_predictions_are_laid_beside_measurements(self):
-        report = self.folder / "report.json"
-        status, said = self.run_it("--json", str(report))
-        self.assertEqual(status, 0, said)
-        found = json.loads(report.read_text())
+        said, found = self.run_for_json()
         self.assertEqual([(case["model"], case["nnodes"]) for case in found["cases"]],
                          [("resnet50", 2), ("bert_base", 2), ("resnet50", 4), ("bert_base", 4)])
         case = found["cases"][0]
@@ -58,17 +53,8 @@ class DdpTest(FakeToolsTest):
         self.assertEqual(calls.count("--plan ddp"), 4)
         self.assertIn("--transport gloo", calls)
 
-    def test_wrong_means_are_a_failure(self):
-        status, said = self.run_it("--models", "resnet50", "--nnodes", "2", WRONG="1")
-        self.assertEqual(status, 1)
-        self.assertIn(" WRONG", said)
-
-    def test_without_torch_it_is_skipped_with_the_reason(self):
-        self.assertEqual(self.run_it(NO_TORCH="1"),
-                         (0, "skipped: no python3 has torch with gloo (Debian package python3-torch)\n"))
-
     def test_lists_take_what_there_is(self):
-        parse = validate_ddp.some_of((2, 4), int)
+        parse = some_of((2, 4), int)
         self.assertEqual(parse("4,2"), [4, 2])
         with self.assertRaisesRegex(argparse.ArgumentTypeError, "must be some of 2, 4, got '3'"):
             parse("2,3")

@@ -1,14 +1,12 @@
-"""Tests of scripts/validate_local.py: the Python alone, on ip, tc and a python3 with torch that answer what the test says. No rights
+"""Tests of the experiment local: the Python alone, on ip, tc and a python3 with torch that answer what the test says. No rights
 needed.
 
 Usage: validate_local_test.py
 """
 
-import json
 import unittest
 
-from fake_tools import FakeToolsTest
-import validate_local  # found through the path that fake_tools adds
+from fake_tools import FakeToolsTest, NeedsTorch
 
 #: A step takes 1 s alone, and by local updates 1.3 s where the third of four fragments is sent, 1.1 s otherwise.
 FAKE_PYTHON = """#!{python}
@@ -23,26 +21,20 @@ if os.environ["RANK"] == "0":
 """
 
 
-class LocalTest(FakeToolsTest):
+class LocalTest(NeedsTorch, FakeToolsTest):
+    experiment = "local"
     tools = {"python_with_torch": FAKE_PYTHON}
     common = ()
 
     def test_local_updates_are_laid_beside_computing_alone(self):
-        report = self.folder / "report.json"
-        status, said = self.run_script(validate_local, "--rounds", "2", "--periods", "3", "--overlap", "2", "--json", str(report))
-        self.assertEqual(status, 0, said)
+        said, found = self.run_for_json("--rounds", "2", "--periods", "3", "--overlap", "2")
         # Three of four turns of each period take 1.1 s a step: (3 * 1.1 + 1.3) / 4.
         self.assertIn("round 2: alone 1.000 s a step, by local updates 1.150: 1.150 times\n", said)
         self.assertIn("6 periods: median 1.150 times, p10 1.150, p90 1.150; at most 1.1 is the target\n", said)
         self.assertIn("the machine's load was", self.complained)
-        self.assertEqual(json.loads(report.read_text())["schedule"], "local(steps=20, fragments=4, overlap=2)")
+        self.assertEqual(found["schedule"], "local(steps=20, fragments=4, overlap=2)")
         calls = "".join(self.calls())
         self.assertIn("--schedule local(steps=20, fragments=4, overlap=2) --plan fp4block --warmups 3 --iterations 5 --turns 24", calls)
-
-    def test_without_torch_it_is_skipped(self):
-        status, said = self.run_script(validate_local, NO_TORCH="1")
-        self.assertEqual(status, 0)
-        self.assertIn("skipped: no python3 has torch", said)
 
 
 if __name__ == "__main__":

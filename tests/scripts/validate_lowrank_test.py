@@ -1,14 +1,13 @@
-"""Tests of scripts/validate_lowrank.py: the Python alone, on tools, ip, tc and a python3 with torch that answer what the test
+"""Tests of the experiment lowrank: the Python alone, on tools, ip, tc and a python3 with torch that answer what the test
 says. No rights needed.
 
 Usage: validate_lowrank_test.py
 """
 
-import json
 import unittest
 
-from fake_tools import FakeToolsTest
-import validate_lowrank  # found through the path that fake_tools adds
+from fake_tools import FakeToolsTest, NeedsTorch, Verifies
+from validation.experiments import lowrank  # found through the path that fake_tools adds
 
 FAKE_TOOL = """#!{python}
 import json, os, pathlib, sys
@@ -37,38 +36,25 @@ if os.environ["RANK"] == "0":
 """
 
 
-class LowRankTest(FakeToolsTest):
+class LowRankTest(NeedsTorch, Verifies, FakeToolsTest):
+    experiment = "lowrank"
+    short = ("--models", "resnet50", "--rates", "1000")
     tools = {"hipress-exec": FAKE_TOOL, "hipress-plan": FAKE_TOOL, "hipress-profile": FAKE_TOOL, "python_with_torch": FAKE_PYTHON}
 
-    def run_it(self, *arguments: str, **environment: str) -> tuple[int, str]:
-        return self.run_script(validate_lowrank, *arguments, **environment)
-
     def test_ours_is_laid_beside_the_best_of_ddp_and_beside_its_prediction(self):
-        report = self.folder / "report.json"
-        status, said = self.run_it("--json", str(report), "--models", "resnet50", "--rates", "200,1000")
-        self.assertEqual(status, 0, said)
-        found = json.loads(report.read_text())
+        said, found = self.run_for_json("--models", "resnet50")
         self.assertEqual([(case["model"], case["rate"]) for case in found["cases"]], [("resnet50", 200), ("resnet50", 1000)])
         case = found["cases"][0]
         self.assertAlmostEqual(case["ratio"], 1.5)
         self.assertAlmostEqual(case["error"], 0.01)
         self.assertTrue(case["inside"])
-        self.assertEqual(len(case["ddp"]), 2 * len(validate_lowrank.BUCKETS))
+        self.assertEqual(len(case["ddp"]), 2 * len(lowrank.BUCKETS))
         self.assertIn("DDP with its hook over ours: median 1.50, least 1.50", said)
         self.assertIn("error: median 1.0 %, p90 1.0 %, 2 of 2 inside their interval", said)
         self.assertIn("alone: 20.0 times as fast as the ring in fp16", said)
         plans = [call for call in self.calls() if call.startswith("hipress-plan")]
         self.assertEqual(len(plans), 2)
         self.assertIn("--algorithm powersgd(rank=4,ef=2)", plans[0])
-
-    def test_wrong_values_are_a_failure(self):
-        status, said = self.run_it("--models", "resnet50", "--rates", "1000", WRONG="1")
-        self.assertEqual(status, 1)
-        self.assertIn(" WRONG", said)
-
-    def test_without_torch_it_is_skipped_with_the_reason(self):
-        self.assertEqual(self.run_it(NO_TORCH="1"),
-                         (0, "skipped: no python3 has torch with gloo (Debian package python3-torch)\n"))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
-"""Tests of scripts/validate_sharded.py: the Python alone, on tools, ip, tc and a python3 with torch that answer what the test says.
+"""Tests of the experiment sharded: the Python alone, on tools, ip, tc and a python3 with torch that answer what the test says.
 No rights needed.
 
 Usage: validate_sharded_test.py
 """
 
-import json
 import unittest
 
-from fake_tools import NOTING_TOOL, FakeToolsTest
-import validate_sharded  # found through the path that fake_tools adds
+from fake_tools import NOTING_TOOL, FakeToolsTest, NeedsTorch
+from validation.experiments import sharded  # found through the path that fake_tools adds
 
 CAPTURED = """name: text
 forward: 2000.0us  # 1900.0us to 2100.0us
@@ -76,18 +75,15 @@ def braced(text: str) -> str:
     return repr(text).replace("{", "{{").replace("}", "}}")
 
 
-class ShardedTest(FakeToolsTest):
+class ShardedTest(NeedsTorch, FakeToolsTest):
+    experiment = "sharded"
+    common = ("--python", "{folder}/bin/python_with_torch", *FakeToolsTest.common)
     tools = {"hipress-sim": TOOL.replace("KERNELS", braced(KERNELS)), "hipress-profile": TOOL.replace("KERNELS", braced(KERNELS)),
              "python_with_torch": PYTHON.replace("CAPTURED", braced(CAPTURED))}
 
-    def run_sharded(self, *arguments, **environment):
-        return self.run_script(validate_sharded, "--python", str(self.folder / "bin/python_with_torch"), *arguments, **environment)
-
     def test_steps_are_laid_beside_two_predictions(self):
-        report = self.folder / "report.json"
-        status, said = self.run_sharded("--nnodes", "2", "--rates", "200", "--json", str(report))
-        self.assertEqual(status, 0, said + self.complained)
-        cells = {cell["plan"]: cell for cell in json.loads(report.read_text())["cells"]}
+        _, found = self.run_for_json("--nnodes", "2", "--rates", "200")
+        cells = {cell["plan"]: cell for cell in found["cells"]}
         self.assertEqual([cells[plan]["speed_up"] for plan in ("fsdp", "gather", "both")], [1, 0.6 / 0.2, 0.6 / 0.2])
         self.assertEqual(cells["gather"]["simulated_s"], 0.3)
         # 9 ms of computation, three collectives of 10 ms for each of three layers, and a second for each MiB of 902100 elements.
@@ -104,19 +100,19 @@ class ShardedTest(FakeToolsTest):
         self.assertIn(f"--transport gloo --insecure --base {self.folder / 'out/kernels.yaml'}", profiled[0])
 
     def test_layers_are_those_that_are_sharded(self):
-        embeddings, block, head = validate_sharded.layers_of(CAPTURED)
+        embeddings, block, head = sharded.layers_of(CAPTURED)
         self.assertEqual([(one.name, one.elements) for one in (embeddings, block, head)],
                          [("embeddings", 1000), ("block0", 900100), ("head", 1000)])
         self.assertAlmostEqual(block.backward_s, 0.004)
         self.assertAlmostEqual(block.forward_s, 0.003 * 4 / 6)  # of 3 ms, the optimizer's with them
 
     def test_losses_are_compared(self):
-        status, said = self.run_sharded("--losses", "30")
+        status, said = self.run_it("--losses", "30")
         self.assertEqual(status, 0, said + self.complained)
         self.assertIn("30 steps, both: loss 2.0200, +1.00 %\n", said)
 
     def test_without_pytorch_2_it_is_skipped(self):
-        status, said = self.run_sharded(NO_TORCH="1")
+        status, said = self.run_it(NO_TORCH="1")
         self.assertEqual(status, 0)
         self.assertIn("skipped: no python3 has PyTorch 2", said)
 

@@ -1,13 +1,11 @@
-"""Tests of scripts/validate_sparse.py: the Python alone, on tools, ip and tc that answer what the test says. No rights needed.
+"""Tests of the experiment sparse: the Python alone, on tools, ip and tc that answer what the test says. No rights needed.
 
 Usage: validate_sparse_test.py
 """
 
-import json
 import unittest
 
-from fake_tools import NOTING_TOOL, FakeToolsTest
-import validate_sparse  # found through the path that fake_tools adds
+from fake_tools import NOTING_TOOL, FakeToolsTest, Verifies
 
 #: Sparse takes 0.1 s and 10 s times the density, dense 1 s: the break-even is 0.09, and planned 0.1.
 FAKE_TOOL = NOTING_TOOL + """\
@@ -26,17 +24,13 @@ if tool == "hipress-exec" and os.environ.get("RANK") == "0":
 """
 
 
-class SparseTest(FakeToolsTest):
+class SparseTest(Verifies, FakeToolsTest):
+    experiment = "sparse"
+    common = ("--nnodes", "2", *FakeToolsTest.common)
     tools = {"hipress-plan": FAKE_TOOL, "hipress-exec": FAKE_TOOL, "hipress-profile": FAKE_TOOL}
 
-    def run_it(self, *arguments: str, **environment: str) -> tuple[int, str]:
-        return self.run_script(validate_sparse, "--nnodes", "2", *arguments, **environment)
-
     def test_the_measured_break_even_is_laid_beside_the_predicted_one(self):
-        report = self.folder / "report.json"
-        status, said = self.run_it("--algorithm", "dgc(packing=2,rho=0.01)", "--json", str(report))
-        self.assertEqual(status, 0, self.complained)
-        found = json.loads(report.read_text())
+        said, found = self.run_for_json("--algorithm", "dgc(packing=2,rho=0.01)")
         self.assertEqual(found["break_even"]["predicted"], 0.1)
         self.assertAlmostEqual(found["break_even"]["measured"], 0.09)
         self.assertAlmostEqual(found["times_faster"], 5.0)
@@ -47,11 +41,6 @@ class SparseTest(FakeToolsTest):
         self.assertIn("error: median 10.0 %, p90 10.0 %", said)
         profiled = "fp16,dgc(packing=2,rho=0.01),dgc(packing=2,rho=0.0625),dgc(packing=2,rho=0.125)"
         self.assertTrue(any(profiled in call for call in self.calls()))
-
-    def test_wrong_values_are_a_failure(self):
-        status, said = self.run_it(WRONG="1")
-        self.assertEqual(status, 1)
-        self.assertIn(" WRONG", said)
 
     def test_a_plan_that_never_goes_dense_says_so(self):
         status, _ = self.run_it(NEVER="1")

@@ -1,11 +1,12 @@
-"""Tests of scripts/validate.py: the Python alone, on tools, ip and tc that answer what the test says. No rights needed.
+"""Tests of scripts/validate.py and its experiments networks, plans and link: the Python alone, on tools, ip and tc that answer what
+the test says. No rights needed.
 
 Usage: validate_test.py
 """
 
-import contextlib
 import dataclasses
-import io
+import importlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -20,12 +21,12 @@ from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
-import validate  # noqa: E402  (found through the path above)
-import validate_plans  # noqa: E402
-from validation import cases, conditions, evaluation, measurement, network, ranks, results, tasks  # noqa: E402
+# Found through the path above.
+from validation import cases, command, conditions, evaluation, measurement, network, ranks, results  # noqa: E402
 from validation.cases import Case  # noqa: E402
 from validation.conditions import Conditions  # noqa: E402
 from validation.evaluation import Result  # noqa: E402
+from validation.experiments import EXPERIMENTS, plans  # noqa: E402
 
 # Namespaces are lines of a file; every call is logged. `ip netns exec NAME command` runs the command. A shell script,
 # since it is called hundreds of times.
@@ -74,27 +75,11 @@ plan = pathlib.Path(sys.argv[sys.argv.index("--plan") + 1]).stem.split("_")[-1]
 times = {{"none": (1.1, [1.0, 1.02]), "fp16": (0.55, [0.5, 0.6]), "all": (0.3, [0.31, 0.32]), "secopa": (0.4, [0.4]),
           "greedy": (0.3, [0.3]), "timeline": (0.29, [0.28, 0.3])}}[plan]
 if "--trace" in sys.argv:
-    pathlib.Path(sys.argv[sys.argv.index("--trace") + 1]).write_text((here / "trace").read_text())
+    pathlib.Path(sys.argv[sys.argv.index("--trace") + 1]).write_text("{{}}")
 print(json.dumps({{"each_measured_iteration_s": times[1], "predicted_iteration_s": times[0],
                   "predicted_iteration_s_p10": times[0] * 0.9, "predicted_iteration_s_p90": times[0] * 1.1, "compute_s": 0.1,
                   "verified": True}}))
 """
-
-
-def name_of(pid: int, node: int, title: str) -> dict:
-    return {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": f"{title} node {node}"}}
-
-
-def slice_of(pid: int, task: int, kind: str, start_us: float, duration_us: float) -> dict:
-    return {"ph": "X", "cat": kind, "pid": pid, "tid": 0, "ts": start_us, "dur": duration_us,
-            "args": {"task": task, "gradient": "g", "partition": 1}}
-
-
-TRACE = {"traceEvents": [
-    name_of(1, 0, "predicted"), name_of(2, 0, "measured"),
-    slice_of(1, 0, "Encode", 0, 100), slice_of(2, 0, "Encode", 10, 80),
-    slice_of(1, 1, "Send", 100, 300), slice_of(2, 1, "Send", 90, 400),
-    slice_of(1, 2, "Send", 400, 300)]}  # not in the measurement: no row
 
 
 def result(case: Case, predicted_s: float, repetitions_s: tuple, compute_s: float = 0.1) -> Result:
@@ -166,13 +151,6 @@ class Intervals(unittest.TestCase):
         self.assertAlmostEqual(told.constant_width, 1.08 - 1 / 1.08)
         self.assertEqual(evaluation.intervals(found[3:]).constant_width, 0)
         self.assertIsNone(evaluation.intervals([result(plan(), 1.0, (1.0,))]))
-
-    def test_they_are_reported(self):
-        inside = dataclasses.replace(result(plan(), 1.0, (1.0,), 0), predicted_s_p10=0.9, predicted_s_p90=1.1)
-        printed = validate.format_report([inside, dataclasses.replace(inside, repetitions_s=(2.0,))])
-        self.assertIn("10–90 % intervals contain 1 of 2 measured medians (50.0 %); mean width 20.0 % of the prediction; "
-                      "of a constant width with the same coverage 0.0 %", printed)
-        self.assertIn("outside its interval", validate.format_row(dataclasses.replace(inside, repetitions_s=(2.0,))))
 
 
 class Matrix(unittest.TestCase):
@@ -261,18 +239,6 @@ class Files(unittest.TestCase):
         self.assertLessEqual({"model", "topology", "algorithm", "nnodes", "rate", "predicted_s", "predicted_s_p10",
                               "predicted_s_p90", "measured_s", "error"}, report["cases"][0].keys())
         self.assertEqual(len(report["misranked"]), 1)
-
-    def test_tasks_are_compared_one_by_one(self):
-        path = self.folder / "trace.json"
-        path.write_text(json.dumps(TRACE))
-        compared = tasks.read(path)
-        self.assertEqual([task.task for task in compared], [0, 1])
-        # Encode was to end at 100 us and ended at 90; Send at 400 and ended at 490.
-        self.assertEqual([round(task.later_s * 1e6) for task in compared], [-10, 90])
-        kinds = {kind.kind: kind for kind in tasks.by_kind(compared)}
-        self.assertAlmostEqual(kinds["Send"].error, 300 / 400 - 1)
-        tasks.write(self.folder / "tasks.csv", compared)
-        self.assertEqual(len((self.folder / "tasks.csv").read_text().splitlines()), 3)
 
     def test_disturbance_is_what_others_used(self):
         # 3 s of processors in 2 s, of which the ranks used 2: half a processor went to others.
@@ -475,10 +441,10 @@ class Files(unittest.TestCase):
 
 
 class Plans(unittest.TestCase):
-    """Verdicts of validate_plans.py."""
+    """Verdicts of the experiment plans."""
 
-    def job(self, **repetitions_s: tuple) -> validate_plans.Job:
-        return validate_plans.Job([result(plan(algorithm=name), 1.0, times) for name, times in repetitions_s.items()])
+    def job(self, **repetitions_s: tuple) -> plans.Job:
+        return plans.Job([result(plan(algorithm=name), 1.0, times) for name, times in repetitions_s.items()])
 
     def test_the_planned_one_is_fastest_within_the_spread_or_slower(self):
         self.assertEqual(self.job(none=(2.0,), timeline=(1.0,)).verdict, "fastest")
@@ -489,7 +455,7 @@ class Plans(unittest.TestCase):
         self.assertEqual(self.job(all=(1.0, 1.01), timeline=(1.1, 1.2)).verdict, "slower")
 
     def test_cells_are_models_topologies_and_rates(self):
-        self.assertEqual(len(validate_plans.all_cases()), 4 * 2 * 2 * 6)
+        self.assertEqual(len(plans.all_cases()), 4 * 2 * 2 * 6)
 
 
 class Machine(unittest.TestCase):
@@ -504,7 +470,6 @@ class Machine(unittest.TestCase):
         for name, text in (("ip", FAKE_IP), ("tc", FAKE_IP), ("hipress-profile", FAKE_PROFILE),
                            ("hipress-exec", FAKE_EXEC), ("hipress-plan", FAKE_PLAN)):
             self.provide(name, text)
-        (self.bin / "trace").write_text(json.dumps(TRACE))
 
     def provide(self, name: str, text: str) -> None:
         path = self.bin / name
@@ -522,13 +487,17 @@ class Machine(unittest.TestCase):
         path = self.bin / "log"
         return path.read_text().splitlines() if path.exists() else []
 
-    def command(self, *arguments: str) -> list:
-        return [sys.executable, "-B", str(ROOT / "scripts/validate.py"), "--tools", str(self.bin), "--output",
-                str(self.folder / "out"), "--scheduling", "normal", *arguments]
+    def command(self, *arguments: str, experiment: str = "networks") -> list:
+        return [sys.executable, "-B", str(ROOT / "scripts/validate.py"), experiment, "--tools", str(self.bin), *arguments]
 
     def validate(self, *arguments: str, **environment) -> subprocess.CompletedProcess:
-        return subprocess.run(self.command(*arguments), env=self.environment(**environment), text=True,
-                              capture_output=True, check=False)
+        return self.run_command(self.networks(*arguments), **environment)
+
+    def networks(self, *arguments: str) -> list:
+        return self.command("--output", str(self.folder / "out"), "--scheduling", "normal", *arguments)
+
+    def run_command(self, command: list, **environment) -> subprocess.CompletedProcess:
+        return subprocess.run(command, env=self.environment(**environment), text=True, capture_output=True, check=False)
 
     def test_cases_are_predicted_measured_and_written(self):
         done = self.validate("--only", "model=lstm,nnodes=2,rate=200", "--again", "0", "--rounds", "2", "--json",
@@ -542,16 +511,17 @@ class Machine(unittest.TestCase):
         self.assertEqual(len(first["repetitions_s"]) + first["repeated"], 4)  # a round that was disturbed does not count
         # 10 plans, 45 pairs; those of one speed do not differ: 2 none, 2 fp16, 6 compressed.
         self.assertEqual((report["pairs"], report["ranking_accuracy"]), (45 - 1 - 1 - 15, 1.0))
-        self.assertIn("task by task", done.stdout)
-        for name in ("cases.csv", "pairs.csv", "tasks.csv", "profile_unlimited_200_2.yaml", "profile_200_2.yaml"):
+        self.assertIn("tasks by kind", done.stdout)
+        for name in ("cases.csv", "pairs.csv", "trace.json", "profile_unlimited_200_2.yaml", "profile_200_2.yaml"):
             self.assertTrue((self.folder / "out" / name).exists(), name)
+        self.assertEqual((self.folder / "out/scatter.png").exists(), importlib.util.find_spec("matplotlib") is not None)
         self.assertEqual(self.namespaces(), [])
 
     def traced_iterations(self) -> set:
         lines = (self.bin / "iterations").read_text().splitlines()
         return {int(line.split()[0]) for line in lines if "traced" in line}
 
-    def test_results_are_written_before_tasks_are_compared(self):
+    def test_results_are_written_before_a_case_is_traced(self):
         done = self.validate("--only", "model=lstm,nnodes=2,rate=200,algorithm=none", "--again", "0", "--json",
                              str(self.folder / "out.json"), FAKE_NO_TRACE="1")
         self.assertEqual(done.returncode, 1)
@@ -570,7 +540,7 @@ class Machine(unittest.TestCase):
         self.assertIn("0 cases to run, 2 kept", done.stderr)
         self.assertIn("profiled 200_2 ", done.stderr)
         self.assertNotIn("profiled unlimited", done.stderr)
-        self.assertIn("task by task", done.stdout)
+        self.assertIn("tasks by kind", done.stdout)
 
     def test_results_that_cannot_be_written_after_all_are_named(self):
         (self.folder / "out/pairs.csv").mkdir(parents=True)
@@ -580,10 +550,8 @@ class Machine(unittest.TestCase):
         self.assertEqual(self.namespaces(), [])
 
     def test_plans_are_searched_replayed_and_compared(self):
-        done = subprocess.run(
-            [sys.executable, "-B", str(ROOT / "scripts/validate_plans.py"), "--tools", str(self.bin), "--output",
-             str(self.folder / "out"), "--only", "model=lstm,rate=200", "--rounds", "2", "--json",
-             str(self.folder / "out.json")], env=self.environment(), text=True, capture_output=True, check=False)
+        done = self.run_command(self.command("--output", str(self.folder / "out"), "--only", "model=lstm,rate=200", "--rounds", "2",
+                                             "--json", str(self.folder / "out.json"), experiment="plans"))
         self.assertEqual(done.returncode, 0, done.stderr)
         searched = (self.bin / "planned").read_text().splitlines()
         self.assertEqual(len(searched), 2 * 3)  # both topologies, each with secopa, greedy and timeline
@@ -628,14 +596,26 @@ class Machine(unittest.TestCase):
         (self.bin / "ip").unlink()
         alone = self.folder / "alone"
         alone.mkdir()
-        done = subprocess.run(self.command("--quick"), env={**os.environ, "PATH": str(alone)}, text=True,
-                              capture_output=True, check=False)
+        done = self.run_command(self.networks("--quick"), PATH=str(alone))
         self.assertEqual((done.returncode, "skipped: there is no program 'ip'" in done.stdout), (0, True), done.stderr)
 
     def test_loopback_needs_no_network(self):
         done = self.validate("--loopback", "--only", "model=lstm,nnodes=3", "--again", "0", "--rounds", "1")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.log(), [])
+
+    def test_a_link_is_measured_by_a_benchmark(self):
+        self.provide("bench_replay", "#!{python}\nimport sys\nprint(*sys.argv[1:])\n")
+        done = self.run_command(self.command("--rate", "500", "--ranks", "2", "--rounds", "1", experiment="link"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("--network 500mbit --megabytes 100 --rounds 1 --rendezvous", done.stdout)
+        self.assertEqual(sum("tbf rate 500mbit" in line for line in self.log()), 4)
+
+    def test_every_experiment_says_what_it_is_and_has_the_options_that_it_shares(self):
+        for name in EXPERIMENTS:
+            module = importlib.import_module(f"validation.experiments.{name}")
+            self.assertIn("--tools", command.parser_of(name, module.__doc__, module.EXPERIMENT).format_help())
+        self.assertIn("(choose from 'networks', ", self.run_command(self.command(experiment="network")).stderr)
 
     def test_wrong_conditions_are_refused(self):
         done = self.validate("--only", "rate=300")
@@ -651,7 +631,7 @@ class Machine(unittest.TestCase):
 
     def test_an_interrupted_run_leaves_nothing(self):
         for number in (signal.SIGINT, signal.SIGTERM):
-            process = subprocess.Popen(self.command("--only", "model=lstm,nnodes=2,rate=200"),
+            process = subprocess.Popen(self.networks("--only", "model=lstm,nnodes=2,rate=200"),
                                        env=self.environment(FAKE_SLEEP_S="60"), stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL)
             deadline = time.monotonic() + 60
@@ -674,18 +654,6 @@ class Machine(unittest.TestCase):
             removed = network.remove_leftovers(proc)
         self.assertEqual(removed, ["hipress-11-switch", "hipress-11-0", "hipress-13-0"])
         self.assertEqual(self.namespaces(), ["hipress-12-0", "hipress-14-0", "other", "hipress-x-0"])
-
-
-class Drawing(unittest.TestCase):
-    def test_a_scatter_plot_is_drawn(self):
-        try:
-            from validation import plot
-            with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
-                picture = pathlib.Path(folder) / "scatter.png"
-                plot.plot([result(plan(), 0.55, (0.5,)), result(plan("ring", "dgc"), 0.1, (0.1,))], picture)
-                self.assertEqual(picture.read_bytes()[:4], b"\x89PNG")
-        except ImportError as reason:
-            self.skipTest(str(reason))
 
 
 if __name__ == "__main__":

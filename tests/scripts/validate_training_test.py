@@ -1,27 +1,13 @@
-"""Tests of scripts/validate_training.py: the Python alone, on tools, ip, tc and a python3 with torch that answer what the test says.
+"""Tests of the experiment training: the Python alone, on tools, ip, tc and a python3 with torch that answer what the test says.
 No rights needed.
 
 Usage: validate_training_test.py
 """
 
-import contextlib
-import io
-import json
-import os
-import pathlib
-import sys
-import tempfile
 import unittest
-from unittest import mock
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-import validate_training  # noqa: E402  (found through the path above)
-
-#: `ip netns exec NAME command` runs the command; all else succeeds.
-FAKE_IP = """#!/bin/sh
-if [ "$1 $2" = "netns exec" ] && [ "$4" != sh ]; then shift 3; exec "$@"; fi
-"""
+from fake_tools import FakeToolsTest, NeedsTorch
+from validation.experiments import training  # found through the path that fake_tools adds
 
 FAKE_TOOL = """#!{python}
 import json, pathlib, sys
@@ -37,7 +23,7 @@ if words[0] == "-c":
     sys.exit("NO_TORCH" in os.environ)
 if "hipress.capture" in words:
     assert "GLOO_SOCKET_IFNAME" not in os.environ  # alone
-    pathlib.Path(words[words.index("--output") + 1]).write_text(open({captured!r}).read())
+    pathlib.Path(words[words.index("--output") + 1]).write_text(CAPTURED)
     sys.exit(0)
 assert os.environ["GLOO_SOCKET_IFNAME"] == "eth0" and "--rendezvous" in words
 def seconds(words):
@@ -68,40 +54,17 @@ gradients:  # in backward order
 """
 
 
-class TrainingTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        captured = self.folder / "captured.yaml"
-        captured.write_text(CAPTURED)
-        for name, text in (("ip", FAKE_IP), ("tc", "#!/bin/sh\n"), ("hipress-plan", FAKE_TOOL), ("hipress-profile", FAKE_TOOL),
-                           ("python_with_torch", FAKE_PYTHON)):
-            tool = self.folder / "bin" / name
-            tool.parent.mkdir(exist_ok=True)
-            tool.write_text(text if text.startswith("#!/bin/sh") else text.format(python=sys.executable, captured=str(captured)))
-            tool.chmod(0o755)
+def braced(text: str) -> str:
+    return repr(text).replace("{", "{{").replace("}", "}}")
 
-    def run_script(self, *arguments, **environment):
-        out, err = io.StringIO(), io.StringIO()
-        words = ["validate_training.py", "--tools", str(self.folder / "bin"), "--output", str(self.folder / "out"), *arguments]
-        with mock.patch.object(sys, "argv", words), \
-                mock.patch.dict(os.environ, {"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", **environment}), \
-                mock.patch("validate_ddp.PYTHONS", (str(self.folder / "bin/python_with_torch"),)), \
-                mock.patch("validation.command.real_time_allowed", return_value=False), \
-                mock.patch("validation.command.stop_as_exceptions"), \
-                contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            try:
-                status = validate_training.main()
-            except SystemExit as ended:
-                status = ended.code
-        return status, out.getvalue(), err.getvalue()
+
+class TrainingTest(NeedsTorch, FakeToolsTest):
+    experiment = "training"
+    tools = {"hipress-plan": FAKE_TOOL, "hipress-profile": FAKE_TOOL, "python_with_torch": FAKE_PYTHON.replace("CAPTURED", braced(CAPTURED))}
 
     def test_cells_are_measured_and_summed_up(self):
-        report = self.folder / "report.json"
-        status, out, err = self.run_script("--models", "text", "--nnodes", "2", "--compute", "paced,real", "--steps", "30", "--json", str(report))
-        self.assertEqual(status, 0, err)
-        cells = json.loads(report.read_text())["cells"]
+        out, found = self.run_for_json("--models", "text", "--nnodes", "2", "--compute", "paced,real", "--steps", "30")
+        cells = found["cells"]
         self.assertEqual([(cell["rate"], cell["compute"]) for cell in cells],
                          [(200, "paced"), (200, "real"), (1000, "paced"), (1000, "real")])
         first = cells[0]
@@ -116,7 +79,7 @@ class TrainingTest(unittest.TestCase):
         self.assertIn("real: best, or within 3 % of it, in 2 of 2 cells", out)
 
     def test_paced_gradients_have_the_names_of_their_ranks(self):
-        text = validate_training.as_scripts_read(validate_training.paced_names(CAPTURED))
+        text = training.as_scripts_read(training.paced_names(CAPTURED))
         self.assertIn("- {name: weights.1, elements: 10, ready: 5.0us, shape: [10], bucket: 0}\n", text)
         self.assertIn("- {name: weights.0, elements: 1000000, ready: 3000.0us, shape: [1000, 1000], bucket: 0}\n", text)
         self.assertIn("forward: 2.000000ms\n", text)
@@ -126,21 +89,15 @@ class TrainingTest(unittest.TestCase):
 
     def test_a_machine_that_changes_its_speed_is_noted(self):
         for slower, changed in (("1", False), ("1.1", False), ("1.3", True)):
-            report = self.folder / "report.json"
-            status, out, err = self.run_script("--models", "text", "--nnodes", "2", "--rates", "200", "--compute", "real", "--json",
-                                               str(report), SLOWER=slower)
-            self.assertEqual(status, 0, err)
-            self.assertEqual(json.loads(report.read_text())["cells"][0]["changed_speed"], changed)
+            out, found = self.run_for_json("--models", "text", "--nnodes", "2", "--rates", "200", "--compute", "real", SLOWER=slower)
+            self.assertEqual(found["cells"][0]["changed_speed"], changed)
             self.assertEqual("changed speed" in out, changed)
-
-    def test_without_torch_it_is_skipped(self):
-        status, out, _ = self.run_script(NO_TORCH="1")
-        self.assertEqual(status, 0)
-        self.assertIn("skipped: no python3 has torch", out)
 
     def test_what_there_is_not_is_refused(self):
         for arguments in (("--models", "vgg"), ("--rates", "5"), ("--compute", "imagined"), ("--steps", "5")):
-            self.assertEqual(self.run_script(*arguments)[0], 2, arguments)
+            with self.assertRaises(SystemExit) as raised:
+                self.run_it(*arguments)
+            self.assertEqual(raised.exception.code, 2, arguments)
 
 
 if __name__ == "__main__":

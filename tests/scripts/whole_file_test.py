@@ -1,7 +1,5 @@
 """Tests of scripts/whole_file.py, and that the scripts write their results with it: whole_file_test.py [-v]"""
 
-import contextlib
-import io
 import os
 import pathlib
 import stat
@@ -14,18 +12,13 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 import demo  # noqa: E402  (found through the path above)
-import gaps  # noqa: E402
-import plot  # noqa: E402
 import reproduce_sosp21  # noqa: E402
-from hipress import _output, _results, _sweep_pictures, _sweep_rows  # noqa: E402  (through the path that plot sets)
+from hipress import _output, _results, _style  # noqa: E402  (through the path that whole_file adds)
 from whole_file import Unwritable, make_folder, replacing, require_writable, write_json  # noqa: E402
 
 try:
     import matplotlib.figure
-    import plot_timeline
-    import plot_training
     import sosp21.plot
-    import validation.plot
 except ImportError:
     matplotlib = None
 
@@ -200,27 +193,15 @@ class WholeFileTest(unittest.TestCase):
     def test_interrupted_json_leaves_the_old_file(self):
         case = demo.Case("loopback", "ps", "none", 1, 1, 1, 1, 0, True, False, False, (), 1, 1, 0, True)
         job = demo.Job(demo.Tools(self.folder), self.folder, "m", 2, 1)
-        row = {"model": "m", "topology": "ps", "bandwidth": "profile", "predicted_iteration_s": 1, "lower_bound_s": 1,
-               "gap": 0}
-
-        def run_gaps(file: pathlib.Path) -> None:
-            with mock.patch.object(gaps, "plan", lambda *_: row), contextlib.redirect_stdout(io.StringIO()):
-                gaps.main(["--json", str(file)])
-
-        for name, write in (("demo", lambda file: demo.write_results(file, job, [], [case])), ("gaps", run_gaps),
+        for name, write in (("demo", lambda file: demo.write_results(file, job, [], [case])),
                             ("reproduce_sosp21", lambda file: reproduce_sosp21.write_json(file, {}))):
             with self.subTest(name):
                 self.require_old("results.json", mock.patch.object(pathlib.Path, "write_text", half), write)
 
     @unittest.skipIf(matplotlib is None, "matplotlib is not installed")
     def test_interrupted_pictures_leave_the_old_one(self):
-        panels = {"m, ps, onebit": {(1e9, 2): _sweep_rows.Value(1.5, 1.5, 1.5)}}
-        curves = {(problem, "onebit", "with"): [2.0, 1.0] for problem in ("quadratic", "classifier")}
-        for name, write in (("plot", lambda file: plot.draw(lambda: _sweep_pictures.map_picture(panels), file)),
-                            ("plot_timeline", lambda file: plot_timeline.plot("model, plan", {}, file)),
-                            ("plot_training", lambda file: plot_training.draw(curves, file)),
-                            ("sosp21", lambda file: sosp21.plot.draw([], file)),
-                            ("validation", lambda file: validation.plot.plot([], file))):
+        for name, write in (("package", lambda file: _style.save(_style.grid(1, 2, 2)[0], file)),
+                            ("sosp21", lambda file: sosp21.plot.draw([], file))):
             with self.subTest(name):
                 savefig = mock.patch.object(matplotlib.figure.Figure, "savefig", half_picture)
                 self.require_old("picture.png", savefig, write)

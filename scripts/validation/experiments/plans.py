@@ -1,31 +1,26 @@
-#!/usr/bin/env python3
-"""Replays what hipress-plan finds beside the plans that it should beat, on networks of known speed made of network
-namespaces on this machine: {ResNet50, VGG16, LSTM, GPT-2} x {ps, ring} x {200, 1000} Mbit/s on four nodes, each with the
-plans none, fp16, all, secopa, greedy and timeline, made for the profile of that network with the tool's own algorithms.
-Prints every time, and for every job whether timeline is the fastest as measured, or within the spread of the fastest.
-Needs a release build; without the right to make namespaces it says "skipped: ..." and exits with 0.
+"""Replays what hipress-plan finds beside the plans that it should beat, on networks of known speed: {ResNet50, VGG16, LSTM,
+GPT-2} x {ps, ring} x {200, 1000} Mbit/s on four nodes, each with the plans none, fp16, all, secopa, greedy and timeline, made for
+the profile of that network with the tool's own algorithms. Prints every time, and for every job whether timeline is the fastest
+as measured, or within the spread of the fastest.
 """
 
 import argparse
 import dataclasses
 import pathlib
-import sys
 
 import whole_file
 from options import at_least
-from validation import cases as matrix
-from validation import command
-from validation.cases import Case, write_model
-from validation.evaluation import Result
-from validation.measurement import MOST_NODES, PROFILED, Bench, Plan, Profile, by_group
-from validation.network import Network, remove_leftovers
-from validation.ranks import Launcher
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from .. import cases as matrix
+from ..cases import Case, write_model
+from ..command import Experiment
+from ..evaluation import Result
+from ..measurement import MOST_NODES, PROFILED, Bench, Plan, Profile, by_group
+from ..network import Network
+
 NAMED = ("none", "fp16", "all")
 SEARCHES = ("secopa", "greedy", "timeline")
 RATES = (200, 1000)
-say = command.speaker("validate_plans")
 
 
 @dataclasses.dataclass
@@ -44,10 +39,9 @@ class PlanBench(Bench):
     def search(self, case: Case) -> None:
         """Writes the plan of a case that is searched, for the machine as it is now."""
         model, _ = write_model(self.models, case.model, case.rate, self.output)
-        alone = dataclasses.replace(self.launcher, network=None, real_time=False)
         budget = ("--budget", self.budget_s) if case.algorithm == "timeline" else ()
-        alone.run(case.nnodes, "hipress-plan", "--input", model, "--topology", case.topology, "--search", case.algorithm,
-                  "--profile", self.profile_now(case).path, "--output", self.plan_path(case), *budget)
+        self.ordinary.run(case.nnodes, "hipress-plan", "--input", model, "--topology", case.topology, "--search", case.algorithm,
+                          "--profile", self.profile_now(case).path, "--output", self.plan_path(case), *budget)
 
     def arguments(self, case: Case, model: pathlib.Path, profile: Profile) -> list[object]:
         plan = self.plan_path(case) if case.algorithm in SEARCHES else case.algorithm
@@ -131,29 +125,15 @@ def measure(bench: PlanBench, chosen: list[Case]) -> list[Job]:
     return jobs
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = command.parser(__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", default="", metavar="CONDITIONS",
                         help="jobs that meet all of them: model=lstm|gpt2,rate=200,topology=ps")
-    parser.add_argument("--rounds", type=at_least(1), default=4, help="how often each plan is started")
-    parser.add_argument("--iterations", type=at_least(1), default=Plan.iterations,
-                        help="measured iterations of each start")
-    parser.add_argument("--budget", type=at_least(0, float), default=5, metavar="SECONDS",
-                        help="of search timeline")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the table as JSON")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/validation_plans",
-                        help="folder of profiles and plans")
-    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of the tools")
-    return parser.parse_args()
+    parser.add_argument("--budget", type=at_least(0, float), default=PlanBench.budget_s, metavar="SECONDS", help="of search timeline")
 
 
-def run(options: argparse.Namespace, real_time: bool) -> int:
-    options.output = whole_file.prepare(options.output, options.json)
+def run(options: argparse.Namespace) -> int:
     chosen = matrix.only(all_cases(), options.only)
-    remove_leftovers()
-    launcher = Launcher(options.tools.resolve(), None, real_time)
-    jobs = measure(PlanBench(launcher, ROOT / "models", options.output, Plan(options.rounds, options.iterations), say,
-                             budget_s=options.budget), chosen)
+    jobs = measure(PlanBench.of(options, budget_s=options.budget), chosen)
     won = sum(job.verdict != "slower" for job in jobs)
     print(f"timeline is the fastest, or within the spread of the fastest, in {won} of {len(jobs)} jobs")
     if options.json:
@@ -161,10 +141,4 @@ def run(options: argparse.Namespace, real_time: bool) -> int:
     return 0
 
 
-def main() -> int:
-    options = parse_arguments()
-    return command.run(lambda real_time: run(options, real_time), say)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+EXPERIMENT = Experiment(run, add_options, rounds=4, iterations=Plan.iterations, again=Plan.again)

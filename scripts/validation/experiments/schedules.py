@@ -1,25 +1,20 @@
-#!/usr/bin/env python3
-"""Replays schedules of local updates and of sharded training on networks of known speed, made of network namespaces on this
-machine, and lays what hipress-exec predicts for a period beside what it takes: four ranks, 200 and 50 Mbit/s, a model of twelve
-layers of 200 000 elements in steps of 60 ms. Every value is verified. Prints a line for each schedule and the errors of all. Needs
-a release build; without the right to make namespaces it says "skipped: ..." and exits with 0.
+"""Replays schedules of local updates and of sharded training on networks of known speed, and lays what hipress-exec predicts for a
+period beside what it takes: four ranks, 200 and 50 Mbit/s, a model of twelve layers of 200 000 elements in steps of 60 ms. Every
+value is verified. Prints a line for each schedule and the errors of all.
 """
 
 import argparse
 import pathlib
-import sys
 import typing
 
 import whole_file
-from options import at_least
-from validation import command
-from validation.cases import Case
-from validation.measurement import Bench, Plan
-from validation.network import Network, remove_leftovers
-from validation.ranks import Launcher
-from validation.replayed import Replayed, describe_errors
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from ..cases import Case
+from ..command import Experiment
+from ..measurement import ONCE, Bench
+from ..network import Network
+from ..replayed import Replayed, describe_errors
+
 RANKS = 4
 LAYERS, ELEMENTS = 12, 200_000
 STEP_US = 60_000
@@ -39,7 +34,6 @@ SCHEDULES = (Row("local(steps=10)", "none"), Row("local(steps=12, fragments=4)",
              Row("fsdp(reshard=false)", "none", shards_by="ring"), Row("fsdp(prefetch=none)", "none", shards_by="ring"),
              Row("fsdp", "int4block", "int8block", "ring"),
              Row("fsdp(communicators=separate)", "int4block", "int8block", "direct"))
-say = command.speaker("validate_schedules")
 
 
 def name_of(place: int) -> str:
@@ -81,7 +75,7 @@ def run_schedule(bench: Bench, case: Case, row: Row, model: pathlib.Path, option
         profile = bench.profile_now(case)
         replayed.once(bench, lambda path=profile.path: replayed.add(bench.launcher.run_json(
             RANKS, "hipress-exec", "--input", model, *plan, "--topology", case.topology, "--schedule", row.schedule, "--profile",
-            path, "--warmup", 1, "--iterations", options.iterations, "--again", 0)))
+            path, "--warmup", 1, "--iterations", options.iterations, *ONCE)))
     return replayed
 
 
@@ -93,27 +87,16 @@ def describe(rate: int, row: Row, result: Replayed) -> str:
             f"{'verified' if result.verified else 'NOT VERIFIED'}")
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = command.parser(__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rates", default="200,50", help="of the links, in Mbit/s (default: %(default)s)")
-    parser.add_argument("--rounds", type=at_least(1), default=2, help="how often each schedule is started")
-    parser.add_argument("--iterations", type=at_least(1), default=3, help="measured periods of each start")
-    command.add_options(parser, ROOT, "validation_schedules")
-    return parser.parse_args()
 
 
-def run(options: argparse.Namespace, real_time: bool) -> int:
-    rates = [int(rate) for rate in options.rates.split(",")]
-    options.output = whole_file.prepare(options.output, options.json)
-    remove_leftovers()
+def run(options: argparse.Namespace) -> int:
     model = write_model(options.output / "layers.yaml")
-    plan = Plan(options.rounds, options.iterations, again=options.again)
-    alone = Bench(Launcher(options.tools.resolve(), None, real_time), ROOT / "models", options.output, plan, say,
-                  keep_profiles=options.resume)
     found, rows = [], []
     with Network(RANKS) as network:
-        for rate in rates:
-            bench = alone.on(network)
+        for rate in map(int, options.rates.split(",")):
+            bench = Bench.of(options).on(network)
             bench.profile_links(network, Case("layers", "ring", "none", RANKS, rate))
             for row in SCHEDULES:
                 kernels = row.algorithm if row.gathered == "none" else f"{row.algorithm},{row.gathered}"
@@ -128,10 +111,4 @@ def run(options: argparse.Namespace, real_time: bool) -> int:
     return 0 if all(result.verified for result in found) else 1
 
 
-def main() -> int:
-    options = parse_arguments()
-    return command.run(lambda real_time: run(options, real_time), say)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+EXPERIMENT = Experiment(run, add_options, rounds=2, iterations=3)

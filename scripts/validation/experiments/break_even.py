@@ -1,26 +1,23 @@
-#!/usr/bin/env python3
-"""Replays both sides of break-evens: where hipress-plan --break-even says that compressing ceases to pay, on a network of known speed
-made of network namespaces on this machine. VGG19 and BERT-large, scaled so that an iteration takes about a second, on two nodes; at
+"""Replays both sides of break-evens: where hipress-plan --break-even says that compressing ceases to pay, on a network of known
+speed. VGG19 and BERT-large, scaled so that an iteration takes about a second, on two nodes; at
 a quarter and a half of the predicted bandwidth, and at 1.5 and 2.5 times it, the fastest plan that compresses and the fastest without
 run in turn. Prints what compressing saves, as predicted and as measured, and whether both are on the same side of the tolerance.
-Needs a release build; without the right to make namespaces it says "skipped: ..." and exits with 0.
 """
 
 import argparse
 import dataclasses
 import pathlib
 import statistics
-import sys
 
 import whole_file
 from options import at_least
-from validation import command
-from validation.cases import Case, Scale, scaled_model
-from validation.measurement import Bench, Plan
-from validation.network import Network, remove_leftovers
-from validation.ranks import Launcher
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from .. import ROOT
+from ..cases import Case, Scale, scaled_model
+from ..command import Experiment
+from ..measurement import Bench
+from ..network import Network
+
 MODELS = ("vgg19", "bert_large")
 NODES = 2
 RATE = 500  #: Mbit/s of the network that is profiled
@@ -28,7 +25,6 @@ FACTORS = (0.25, 0.5, 1.5, 2.5)  #: of the predicted break-even
 BYTES = 24e6  #: of gradients, scaled
 COMPUTE_S = 0.6
 TOLERANCE = 0.005  #: hipress-plan's: compressing has to save more
-say = command.speaker("validate_break_even")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,9 +65,9 @@ class Validation:
         self.bench, self.network, self.options = bench.on(network), network, options
 
     def plan(self, model: pathlib.Path, output: pathlib.Path, *more: object) -> dict:
-        return self.bench.alone.run_json(NODES, "hipress-plan", "--input", model, "--profile", self.profile, "--topology", "ring",
-                                         "--compute-time", f"{COMPUTE_S}s", "--evaluations", self.options.evaluations, "--output",
-                                         output, *more)
+        return self.bench.ordinary.run_json(NODES, "hipress-plan", "--input", model, "--profile", self.profile, "--topology", "ring",
+                                            "--compute-time", f"{COMPUTE_S}s", "--evaluations", self.options.evaluations, "--output",
+                                            output, *more)
 
     def replay(self, model: pathlib.Path, plan: pathlib.Path) -> list[float]:
         report = self.bench.launcher.run_json(NODES, "hipress-exec", "--input", model, "--plan", plan, "--profile", self.profile,
@@ -92,8 +88,8 @@ class Validation:
         links = ("--bandwidth", f"{mbits}Mbps")
         self.plan(model, plans[0], *links, "--algorithm", "onebit,fp16", "--write", "fastest", "--tolerance", 0)
         raw = self.plan(model, plans[1], *links, "--algorithm", "none")
-        compressed = self.bench.alone.run_json(NODES, "hipress-sim", "--input", model, "--plan", plans[0], "--profile", self.profile,
-                                               "--compute-time", f"{COMPUTE_S}s", *links)
+        compressed = self.bench.ordinary.run_json(NODES, "hipress-sim", "--input", model, "--plan", plans[0], "--profile", self.profile,
+                                                  "--compute-time", f"{COMPUTE_S}s", *links)
         measured: list[list[float]] = [[], []]
         for _ in range(self.options.rounds):
             for seconds, plan in zip(measured, plans):
@@ -107,7 +103,7 @@ class Validation:
         turns = report["break_even"]["turns"]
         print(f"{name}: {'; '.join(report['break_even']['sentences'])}", flush=True)
         if len(turns) != 1:
-            say(f"{name}: {len(turns)} break-evens, one was expected")
+            self.options.say(f"{name}: {len(turns)} break-evens, one was expected")
             return []
         sides = []
         for factor in FACTORS:
@@ -122,23 +118,14 @@ def print_side(side: Side) -> None:
           f"{side.measured[1] * 1e3:.1f} ms): {'agrees' if side.agrees else 'disagrees'}", flush=True)
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = command.parser(__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--models", default=",".join(MODELS), help="comma-separated: shipped models")
-    parser.add_argument("--rounds", type=at_least(1), default=2, help="how often each plan is started")
-    parser.add_argument("--iterations", type=at_least(1), default=6, help="measured iterations of each start")
     parser.add_argument("--evaluations", type=at_least(1), default=60, help="simulations of each search")
-    command.add_options(parser, ROOT, "validation_break_even", of="profile")
-    return parser.parse_args()
 
 
-def run(options: argparse.Namespace, real_time: bool) -> int:
-    options.output = whole_file.prepare(options.output, options.json)
-    remove_leftovers()
-    bench = Bench(Launcher(options.tools.resolve(), None, real_time), ROOT / "models", options.output, Plan(again=options.again), say,
-                  keep_profiles=options.resume)
+def run(options: argparse.Namespace) -> int:
     with Network(NODES) as network:
-        validation = Validation(bench, network, options)
+        validation = Validation(Bench.of(options), network, options)
         validation.measure_profile()
         sides = [side for name in options.models.split(",") for side in validation.of_model(name)]
     print(f"{sum(side.agrees for side in sides)} of {len(sides)} agree")
@@ -147,10 +134,4 @@ def run(options: argparse.Namespace, real_time: bool) -> int:
     return 0
 
 
-def main() -> int:
-    options = parse_arguments()
-    return command.run(lambda real_time: run(options, real_time), say)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+EXPERIMENT = Experiment(run, add_options, rounds=2, iterations=6)

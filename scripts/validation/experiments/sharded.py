@@ -1,38 +1,31 @@
-#!/usr/bin/env python3
-"""Lays FSDP2 with a plan beside FSDP2 alone, over gloo on networks of known speed made of network namespaces on this machine.
+"""Lays FSDP2 with a plan beside FSDP2 alone, over gloo on networks of known speed.
 
 Each cell is a number of ranks and a rate. Paced ranks sleep as long as a capture of the text model of examples/train.py says that
 its layers compute, and a step is compared with two predictions: that of hipress-sim by a profile that hipress-profile measured over
 gloo on that network, and the sum of computation, codecs and PyTorch's own collectives as they were timed there. On the host FSDP2
 waits for every collective, so hipress-sim is asked about fsdp(in_flight=1, prefetch=none). Real ranks (--compute real) train the model. With
 --losses 300 two ranks train so many steps without limits, and the means of the last 20 losses are compared. Plans: gather
-(int8block gathers) and both (and int4block reductions). Needs a release build and a python3 with PyTorch 2 (--python); without it,
-or without the right to make namespaces, it says "skipped: ..." and exits with 0.
+(int8block gathers) and both (and int4block reductions). Needs a python3 with PyTorch 2 (--python).
 """
 
 import argparse
 import dataclasses
 import json
-import os
 import pathlib
 import re
 import statistics
-import subprocess
 import sys
 
 import whole_file
-from options import at_least
-from validate_ddp import some_of
-from validation import command
-from validation.conditions import taken_between
-from validation.measurement import Plan
-from validation.network import Network, Unavailable, remove_leftovers
-from validation.ranks import Launcher, ToolError
-from validation.torch_bench import GlooBench
+from options import at_least, some_of
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-TRAIN = ROOT / "examples/train.py"
-RANK = ROOT / "scripts/validation/sharded_rank.py"
+from .. import ROOT
+from ..command import Experiment
+from ..conditions import taken_between
+from ..network import Network
+from ..ranks import ToolError
+from ..torch_bench import GlooBench, python_with, run_python, use_package
+
 NODES = (2, 4)
 RATES = (200, 500, 1000)
 COMPUTE = ("paced", "real")
@@ -46,20 +39,14 @@ CAPTURED_STEPS = 12
 WAITING = "fsdp(in_flight=1, prefetch=none)"
 HEADER = (f"{'N':>2} {'rate':>5} {'compute':7} {'plan':7} {'measured':>10} {'speed-up':>8} {'simulated':>10} {'ratio':>6} {'summed':>10} "
           f"{'ratio':>6}")
-say = command.speaker("validate_sharded")
 
 
 def python_with_fsdp(named: pathlib.Path | None) -> pathlib.Path:
     """Unavailable if there is none."""
     made = ROOT / "build/release/tests/python/pytorch2/bin/python3"
-    probe = "from torch.distributed.fsdp import FSDPModule as f; assert hasattr(f, 'set_custom_all_gather')"
-    for python in (named,) if named else (made, sys.executable, "/usr/bin/python3"):
-        try:
-            if subprocess.run([python, "-c", probe], capture_output=True, check=False).returncode == 0:
-                return pathlib.Path(python)
-        except OSError:
-            continue
-    raise Unavailable("no python3 has PyTorch 2 with FSDPModule.set_custom_all_gather: name one with --python")
+    return python_with("from torch.distributed.fsdp import FSDPModule as f; assert hasattr(f, 'set_custom_all_gather')",
+                       "no python3 has PyTorch 2 with FSDPModule.set_custom_all_gather: name one with --python",
+                       (named,) if named else (made, sys.executable, "/usr/bin/python3"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +95,7 @@ def plan_of(nnodes: int, parameters: list[tuple[str, int]], decided: tuple[str, 
     algorithm, gather = decided
     lines = [f"- {{name: {name}, elements: {elements}, algorithm: {algorithm}, K: 1, gather: {gather}}}" for name, elements in parameters]
     return "\n".join(["schema: hipress.plan/1", "model: text", "topology: allreduce", f"nodes: {nnodes}", f"schedule: {schedule}",
-                      "search: given", "network: fair", "profile: none", "tool: validate_sharded", "gradients:", *lines, ""])
+                      "search: given", "network: fair", "profile: none", "tool: validate.py", "gradients:", *lines, ""])
 
 
 def between(points: list[list[float]], size: float) -> float:
@@ -162,23 +149,15 @@ class ShardedBench(GlooBench):
 
     def prepare(self) -> None:
         """Captures the model and profiles codecs, alone on the machine."""
-        captured = self.output / "captured_text.yaml"
-        if not (self.keep_profiles and captured.exists()):
-            words = [self.python, "-B", "-m", "hipress.capture", "--steps", CAPTURED_STEPS, "--output", captured, TRAIN, "--model", "text",
-                     "--average", "none", "--steps", CAPTURED_STEPS + 4, "--ranks", "1"]
-            done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise ToolError(f"hipress.capture of {TRAIN}: exit status {done.returncode}\n{done.stderr.strip()}")
+        captured = self.capture(self.output / "captured_text.yaml", ["--model", "text"], CAPTURED_STEPS)
         if not (self.keep_profiles and self.kernels.exists()):
-            alone = dataclasses.replace(self.launcher, network=None, real_time=False)
-            alone.run(2, "hipress-profile", "--quick", "--passes", 1, "--algorithm", CODECS, "--output", self.kernels)
+            self.ordinary.run(2, "hipress-profile", "--quick", "--passes", 1, "--algorithm", CODECS, "--output", self.kernels)
         self.layers = layers_of(captured.read_text(encoding="utf-8"))
         (self.output / "layers.json").write_text(json.dumps([dataclasses.asdict(layer) for layer in self.layers]), encoding="utf-8")
         (self.output / "model.yaml").write_text(model_of(self.layers), encoding="utf-8")
 
     def ranks(self, nnodes: int, *arguments: object) -> dict:
-        launcher = dataclasses.replace(self.launcher, tools=self.python.parent, timeout_s=1800)
-        return launcher.run_json(nnodes, self.python.name, "-B", RANK, *arguments)
+        return self.run_rank(nnodes, "sharded_rank.py", *arguments, timeout_s=1800)
 
     def profile(self, rate: int, nnodes: int) -> pathlib.Path:
         """Kernels, and gloo's links and collectives on that network."""
@@ -188,10 +167,9 @@ class ShardedBench(GlooBench):
         return self.profile_path(name)
 
     def simulated_s(self, nnodes: int, profile: pathlib.Path, plan: pathlib.Path | str) -> float:
-        alone = dataclasses.replace(self.launcher, network=None, real_time=False)
         schedule = ("--schedule", WAITING) if plan == "none" else ()
-        report = alone.run_json(nnodes, "hipress-sim", "--input", self.output / "model.yaml", "--profile", profile, "--topology", "allreduce",
-                                "--plan", plan, *schedule)
+        report = self.ordinary.run_json(nnodes, "hipress-sim", "--input", self.output / "model.yaml", "--profile", profile, "--topology",
+                                        "allreduce", "--plan", plan, *schedule)
         return report["iteration_s"]
 
     def summed_s(self, nnodes: int, times: dict, decided: tuple[str, str] | None, codecs: dict) -> float:
@@ -223,7 +201,7 @@ class ShardedBench(GlooBench):
         times = self.ranks(nnodes, "--sizes", ",".join(map(str, SIZES)), "--warmups", 0, "--iterations", 0) if compute == "paced" else None
         if times:
             (self.output / f"collectives_{rate}_{nnodes}.json").write_text(json.dumps(times), encoding="utf-8")
-            say(f"{nnodes} ranks at {rate} Mbit/s: " + "; ".join(
+            self.say(f"{nnodes} ranks at {rate} Mbit/s: " + "; ".join(
                 f"{name} {', '.join(f'{size >> 10} KiB {seconds * 1e3:.1f} ms' for size, seconds in points)}" for name, points in times.items()))
         profile = self.profile(rate, nnodes) if times else None
         cells, fsdp_s = [], 0.0
@@ -240,7 +218,7 @@ class ShardedBench(GlooBench):
             measured = {}
 
             def measure() -> None:
-                measured.update(self.ranks(nnodes, "--warmups", 2, "--iterations", self.iterations if times else self.real_iterations,
+                measured.update(self.ranks(nnodes, "--warmups", 2, "--iterations", self.plan.iterations if times else self.real_iterations,
                                            *arguments))
 
             _, disturbed = self.undisturbed(measure, taken_between)
@@ -261,13 +239,9 @@ class ShardedBench(GlooBench):
 
 def text_parameters(python: pathlib.Path) -> list[tuple[str, int]]:
     """Names and elements of the text model's parameters."""
-    code = ("import argparse, json, train; model = train.Text(argparse.Namespace(text=None, batch=0)).make(); "
+    code = ("import argparse, json, tasks; model = tasks.Text(argparse.Namespace(text=None, batch=0, optimizer=None)).make(); "
             "print(json.dumps([(name, value.numel()) for name, value in model.named_parameters()]))")
-    done = subprocess.run([python, "-B", "-c", code], capture_output=True, text=True, check=False,
-                          env={**os.environ, "PYTHONPATH": f"{ROOT / 'examples'}:{ROOT / 'python'}"})
-    if done.returncode != 0:
-        raise ToolError(f"examples/train.py: {done.stderr.strip()}")
-    return [(name, elements) for name, elements in json.loads(done.stdout)]
+    return [(name, elements) for name, elements in json.loads(run_python(python, "-c", code))]
 
 
 def compare_losses(bench: ShardedBench, steps: int, parameters: list[tuple[str, int]]) -> dict:
@@ -287,18 +261,6 @@ def compare_losses(bench: ShardedBench, steps: int, parameters: list[tuple[str, 
     return found
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = command.parser(__doc__)
-    parser.add_argument("--nnodes", type=some_of(NODES, int), default=list(NODES), help="comma-separated: 2, 4")
-    parser.add_argument("--rates", type=some_of(RATES, int), default=list(RATES), help="comma-separated: 200, 500, 1000 (Mbit/s)")
-    parser.add_argument("--compute", type=some_of(COMPUTE, str), default=["paced"], help="comma-separated: paced, real (default: paced)")
-    parser.add_argument("--iterations", type=at_least(1), default=8, help="measured of paced ranks (default: %(default)s)")
-    parser.add_argument("--losses", type=at_least(20), metavar="STEPS", help="compare losses after so many steps instead")
-    parser.add_argument("--python", type=pathlib.Path, help="with PyTorch 2 (default: that of the long tests, or this one)")
-    command.add_options(parser, ROOT, "validation_sharded", of="cell", kept="capture and kernels")
-    return parser.parse_args()
-
-
 def measure(bench: ShardedBench, options: argparse.Namespace, parameters: list[tuple[str, int]]) -> list[Cell]:
     cells = []
     for nnodes in options.nnodes:
@@ -311,14 +273,18 @@ def measure(bench: ShardedBench, options: argparse.Namespace, parameters: list[t
     return cells
 
 
-def run(options: argparse.Namespace, real_time: bool) -> int:
-    options.output = whole_file.prepare(options.output, options.json)
-    python = python_with_fsdp(options.python)
-    remove_leftovers()
-    library = options.tools.resolve().parent / "runtime/libhipress.so"
-    os.environ.update(PYTHONPATH=str(ROOT / "python"), HIPRESS_LIBRARY=str(library))
-    bench = ShardedBench.of(options, real_time, Plan(again=options.again), say, python=python)
-    parameters = text_parameters(python)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--nnodes", type=some_of(NODES, int), default=list(NODES), help="comma-separated: 2, 4")
+    parser.add_argument("--rates", type=some_of(RATES, int), default=list(RATES), help="comma-separated: 200, 500, 1000 (Mbit/s)")
+    parser.add_argument("--compute", type=some_of(COMPUTE, str), default=["paced"], help="comma-separated: paced, real (default: paced)")
+    parser.add_argument("--losses", type=at_least(20), metavar="STEPS", help="compare losses after so many steps instead")
+    parser.add_argument("--python", type=pathlib.Path, help="with PyTorch 2 (default: that of the long tests, or this one)")
+
+
+def run(options: argparse.Namespace) -> int:
+    bench = ShardedBench.of(options, python=python_with_fsdp(options.python))
+    use_package(options)
+    parameters = text_parameters(bench.python)
     if options.losses:
         found = {"losses": compare_losses(bench, options.losses, parameters)}
     else:
@@ -331,10 +297,4 @@ def run(options: argparse.Namespace, real_time: bool) -> int:
     return 0
 
 
-def main() -> int:
-    options = parse_arguments()
-    return command.run(lambda real_time: run(options, real_time), say)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+EXPERIMENT = Experiment(run, add_options, iterations=8, kept="capture and kernels")

@@ -1,11 +1,9 @@
-#!/usr/bin/env python3
-"""Measures from which density on a sparse all-gather is slower than a dense ring, beside what hipress-plan says, on a network
-of known speed, made of network namespaces on this machine.
+"""Measures from which density on a sparse all-gather is slower than a dense ring, beside what hipress-plan says, on a network of
+known speed.
 
 hipress-plan plans the model for topology ALLGATHER with a sparsifier and fp16, on a profile of this network; the plan says the
 density from which on dense is faster. hipress-exec then replays the plan at densities around that one, sparse and dense, and
-at the plan's own. A line through the measured times over the density meets the dense time at the measured break-even. Needs a
-release build; without the right to make namespaces it says "skipped: ..." and exits with 0.
+at the plan's own. A line through the measured times over the density meets the dense time at the measured break-even.
 """
 
 import argparse
@@ -14,18 +12,17 @@ import math
 import pathlib
 import re
 import statistics
-import sys
 
 import whole_file
 from options import at_least
-from validation import command
-from validation.cases import Case
-from validation.measurement import ONCE, Bench, Plan, links_of
-from validation.network import Network, remove_leftovers
-from validation.ranks import Launcher, ToolError
-from validation.replayed import Replayed, describe_errors
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from ..cases import Case
+from ..command import Experiment
+from ..measurement import ONCE, Bench, links_of
+from ..network import Network
+from ..ranks import ToolError
+from ..replayed import COLUMNS, Replayed, describe_errors
+
 #: Densities around the break-even that are measured, as shares of what was predicted.
 AROUND = (0.7, 0.85, 1.0, 1.15, 1.3)
 #: Densities of which kernels are profiled, around what a dense ring in half precision sends as much as.
@@ -33,8 +30,7 @@ PROFILED = (0.25, 0.5, 1.0, 2.0)
 WARMUPS = 4
 DENSE = 1.0
 
-HEADER = f"{'density':>9} {'sent':>7} {'predicted':>9} {'p10':>8} {'p90':>8} {'measured':>9} {'error':>7}"
-say = command.speaker("validate_sparse")
+HEADER = f"{'density':>9} {'sent':>7} {COLUMNS}"
 
 
 @dataclasses.dataclass
@@ -48,10 +44,8 @@ class Result(Replayed):
         return {"density": self.density, "dense": self.dense, **self.times()}
 
     def __str__(self) -> str:
-        times = " ".join(f"{self.predicted_s(end) * 1e3:{width}.1f}" for end, width in (("", 9), ("_p10", 8), ("_p90", 8)))
-        return (f"{'–' if self.dense else f'{self.density:.4g}':>9} {'dense' if self.dense else 'sparse':>7} {times} "
-                f"{self.measured_s * 1e3:9.1f} {self.error * 100:+6.1f}%{' disturbed' if self.disturbed else ''}"
-                f"{'' if self.verified else ' WRONG'}")
+        return (f"{'–' if self.dense else f'{self.density:.4g}':>9} {'dense' if self.dense else 'sparse':>7} {self.columns()}"
+                f"{self.notes()}")
 
 
 def density_of(algorithm: str) -> float:
@@ -68,17 +62,14 @@ def break_even(sparse: list[Result], dense_s: float) -> float:
     return (dense_s - line.intercept) / line.slope if line.slope > 0 else math.nan
 
 
-@dataclasses.dataclass
 class SparseBench(Bench):
     """Plans and replays one model."""
-
-    iterations: int = 3  #: measured of each density in a round
 
     def make_plan(self, case: Case, profile: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path, dict]:
         """The plan, the same without its fallback, and what hipress-plan says of it."""
         path, sparse = self.output / f"plan_{case.nnodes}.yaml", self.output / f"plan_{case.nnodes}_sparse.yaml"
-        made = self.alone.run_json(case.nnodes, "hipress-plan", "--input", case.model, "--topology", "ALLGATHER", "--algorithm",
-                                   f"{case.algorithm},fp16", "--profile", profile, "--output", path)
+        made = self.ordinary.run_json(case.nnodes, "hipress-plan", "--input", case.model, "--topology", "ALLGATHER", "--algorithm",
+                                      f"{case.algorithm},fp16", "--profile", profile, "--output", path)
         lines = path.read_text().splitlines(keepends=True)
         sparse.write_text("".join(line for line in lines if not line.startswith("dense:")))
         return path, sparse, made
@@ -86,7 +77,7 @@ class SparseBench(Bench):
     def replay(self, result: Result, case: Case, plan: pathlib.Path, profile: pathlib.Path) -> None:
         report = self.launcher.run_json(case.nnodes, "hipress-exec", "--input", case.model, "--plan", plan, "--density",
                                         result.density, "--profile", profile, *ONCE, "--warmup", WARMUPS, "--iterations",
-                                        self.iterations)
+                                        self.plan.iterations)
         result.add(report)
 
 
@@ -140,31 +131,15 @@ def sparse_algorithm(text: str) -> str:
     return text
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = command.parser(__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--input", default="resnet50", help="model, as the tools take it (default: %(default)s)")
     parser.add_argument("--algorithm", type=sparse_algorithm, default="dgc(rho=0.01)", help="default: %(default)s")
     parser.add_argument("--nnodes", type=at_least(2), default=8, help="default: %(default)s")
     parser.add_argument("--rate", type=at_least(1), default=200, help="Mbit/s each way of every host (default: %(default)s)")
-    parser.add_argument("--rounds", type=at_least(1), default=2, help="of all densities (default: %(default)s)")
-    parser.add_argument("--iterations", type=at_least(1), default=SparseBench.iterations,
-                        help="measured of each density in a round (default: %(default)s)")
-    command.add_options(parser, ROOT, "validation_sparse", of="density")
-    return parser.parse_args()
 
 
-def run(options: argparse.Namespace, real_time: bool) -> int:
-    options.output = whole_file.prepare(options.output, options.json)
-    remove_leftovers()
-    bench = SparseBench(Launcher(options.tools.resolve(), None, real_time), ROOT / "models", options.output,
-                        Plan(rounds=options.rounds, again=options.again), say, options.resume, iterations=options.iterations)
-    return finish(options, *measure(bench, options))
+def run(options: argparse.Namespace) -> int:
+    return finish(options, *measure(SparseBench.of(options), options))
 
 
-def main() -> int:
-    options = parse_arguments()
-    return command.run(lambda real_time: run(options, real_time), say)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+EXPERIMENT = Experiment(run, add_options, rounds=2, iterations=3)

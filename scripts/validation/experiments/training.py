@@ -1,50 +1,51 @@
-#!/usr/bin/env python3
-"""Lays training with a plan beside PyTorch's DistributedDataParallel, with its fp16 and its powerSGD hook, on networks of known speed made
-of network namespaces on this machine; and what was predicted from captures beside what was measured.
+"""Lays training with a plan beside PyTorch's DistributedDataParallel, with its fp16 and its powerSGD hook, on networks of known
+speed; and what was predicted from captures beside what was measured.
 
 The models are those of examples/train.py: a CNN, and a transformer of 10.8 million parameters. In every cell, which is a model, a
 number of ranks and a rate, hipress-plan plans for the captured model and the profiled network, and the ranks run. Paced ranks make
 their gradients up, ready when a capture says that was alone on the machine. Real ones compute (--compute real), and slow each other,
 as they share the machine's cores: their capture says what these do, and the prediction shares them out. They train in all ways in one
 run, a block of steps of each in turn, so that a machine that changes its speed meanwhile changes all of them; a cell in which it did is
-marked. Their final losses are compared. Captures know nothing of the network. Needs a release build and a python3 with torch; without it, or without the right to
-make namespaces, it says "skipped: ..." and exits with 0.
+marked. Their final losses are compared. Captures know nothing of the network. Needs a python3 with torch.
 """
 
 import argparse
 import dataclasses
 import itertools
 import json
-import os
 import pathlib
 import re
 import shlex
 import statistics
-import subprocess
-import sys
+import typing
 
 import whole_file
-from options import at_least
-from validate_ddp import RANK, python_with_torch, some_of
-from validation import command
-from validation.cases import Case, gradients_of
-from validation.conditions import taken_between
-from validation.evaluation import quantile
-from validation.measurement import Plan
-from validation.network import INTERFACE, Network, remove_leftovers
-from validation.ranks import ToolError
-from validation.torch_bench import TorchBench
+from options import at_least, some_of
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-TRAIN = ROOT / "examples/train.py"
-TRAINING_RANK = ROOT / "scripts/validation/training_rank.py"
+from ..cases import Case, gradients_of
+from ..command import Experiment
+from ..conditions import taken_between
+from ..evaluation import quantile
+from ..network import INTERFACE, Network
+from ..torch_bench import TorchBench, use_package
+
 MODELS = ("digits", "text")
 NODES = (2, 4)
 RATES = (200, 1000)
 COMPUTE = ("paced", "real")
-#: What DDP runs with, and the arguments of the paced and of the real rank.
-DDP = {"ddp": ([], ["--average", "ddp"]), "ddp+fp16": (["--fp16"], ["--average", "fp16"]),
-       **{f"ddp+powersgd {rank}": (["--powersgd", str(rank)], ["--average", "powersgd", "--rank", str(rank)]) for rank in (1, 2, 4)}}
+
+
+class Hook(typing.NamedTuple):
+    """What DDP runs with: arguments of the paced and of the real rank, and the pilot's algorithm of the same arithmetic."""
+
+    paced: list
+    real: list
+    algorithm: str | None
+
+
+DDP = {"ddp": Hook([], ["--average", "ddp"], None), "ddp+fp16": Hook(["--fp16"], ["--average", "fp16"], "fp16"),
+       **{f"ddp+powersgd {rank}": Hook(["--powersgd", str(rank)], ["--average", "powersgd", "--rank", str(rank)], f"powersgd(rank={rank})")
+          for rank in (1, 2, 4)}}
 #: DDP's buckets for ours, in MiB: gradients go soon after they are ready, and not when 25 MiB are.
 SMALL_BUCKETS = ["--bucket-mb", "1"]
 #: How ours is planned: as good a plan as any where links turn out slower or faster by this share, too.
@@ -66,7 +67,6 @@ REAL_TIMEOUT_S = 900
 SAME_SPEED = 1.15
 
 HEADER = f"{'model':7} {'N':>2} {'rate':>5} {'compute':7} {'predicted':>10} {'ours':>9} {'error':>7} {'bytes':>7} {'best of DDP':>22} {'DDP/ours':>8}"
-say = command.speaker("validate_training")
 
 
 def paced_names(text: str) -> str:
@@ -84,12 +84,6 @@ def as_scripts_read(text: str) -> str:
     parts = re.compile(r"^(?:forward|optimizer): ([\d.]+)us\n", re.MULTILINE)
     ms = sum(float(us) for us in parts.findall(text)) / 1e3
     return parts.sub("", text).replace("gradients:", f"forward: {ms:.6f}ms\ngradients:", 1)
-
-
-def capturing(path: pathlib.Path, model: str, steps: int) -> list:
-    """Python's arguments that capture so many steps of train.py, whose further arguments may follow."""
-    return ["-B", "-m", "hipress.capture", "--steps", steps, *SMALL_BUCKETS, "--output", path, TRAIN, "--model", model, "--average", "none",
-            "--steps", steps + 4]
 
 
 def by_bandwidth(model: dict, nnodes: int, rate: int) -> float:
@@ -168,75 +162,59 @@ class Measured:
 class TrainingBench(TorchBench):
     """Our links are those of the default transport."""
 
-    iterations: int = 12
+    algorithms: str = ALGORITHMS  #: that kernels are profiled of, and plans compress with
     steps: int | None = None  #: of real ranks; None: STEPS
 
     def captured(self, model: str, compute: str) -> pathlib.Path:
-        return self.output / f"captured_{model}_{compute}.yaml"
-
-    def capture(self, model: str, compute: str) -> None:
-        """Alone on the machine."""
-        path = self.captured(model, compute)
-        if self.keep_profiles and path.exists():
-            return
         steps = CAPTURED_REAL[model] if compute == "real" else CAPTURED_STEPS
-        done = subprocess.run([self.python, *map(str, capturing(path, model, steps)), "--ranks", "1"],
-                              env={name: value for name, value in os.environ.items() if name != "GLOO_SOCKET_IFNAME"}, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise ToolError(f"hipress.capture of {TRAIN} --model {model}: exit status {done.returncode}\n{done.stderr.strip()}")
+        return self.capture(self.output / f"captured_{model}_{compute}.yaml", ["--model", model], steps, *SMALL_BUCKETS)
 
     def profile(self, case: Case) -> pathlib.Path:
         """Of this network's links and the machine's kernels."""
-        return self.output / f"profile_{case.rate}_{case.nnodes}_kernels.yaml"
+        return self.profile_path(f"{case.rate}_{case.nnodes}_kernels")
 
     def profile_network(self, network: Network, case: Case) -> None:
         self.profile_links(network, case)
         if not (self.keep_profiles and self.profile(case).exists()):
-            self.profile_kernels(case, ALGORITHMS, self.profile(case))
+            self.profile_kernels(case, self.algorithms, self.profile(case))
 
     def plan_for(self, case: Case, model: pathlib.Path) -> tuple[pathlib.Path, float]:
         """A plan, and its predicted iteration."""
         plan = self.output / f"plan_{model.stem}_{case.rate}.yaml"
-        alone = dataclasses.replace(self.launcher, network=None, real_time=False)
-        report = alone.run_json(case.nnodes, "hipress-plan", "--input", model, "--topology", "ring", "--profile", self.profile(case),
-                                "--algorithm", ALGORITHMS, "--search", "timeline", *UNCERTAINTY, "--output", plan)
+        report = self.ordinary.run_json(case.nnodes, "hipress-plan", "--input", model, "--topology", "ring", "--profile",
+                                        self.profile(case), "--algorithm", self.algorithms, "--search", "timeline", *UNCERTAINTY,
+                                        "--output", plan)
         return plan, report["predicted_iteration_s"]
 
-    def run_cell(self, case: Case, compute: str) -> Cell:
-        captured = self.captured(case.model, compute).read_text()
+    def run_cell(self, case: Case, compute: str, captured: str) -> Cell:
         model = self.output / f"{case.model}_{compute}_{case.nnodes}.yaml"
         model.write_text(as_scripts_read(paced_names(captured)) if compute == "paced" else captured)
         described = gradients_of(as_scripts_read(model.read_text()))
         model.with_suffix(".json").write_text(json.dumps(described))
         plan, predicted_s = self.plan_for(case, model)
         ours = ["--plan", plan, "--timings", model, *SMALL_BUCKETS]
-        runs = {"ours": (ours, ["--average", "hipress", *ours]), **DDP}
+        runs = {"ours": Hook(ours, ["--average", "hipress", *ours], None), **DDP}
         measured = Measured()
 
         def measure() -> None:
             if compute == "paced":
-                steps = {name: self.run_paced(case, model.with_suffix(".json"), paced) for name, (paced, _) in runs.items()}
+                steps = {name: self.run_paced(case, model.with_suffix(".json"), hook.paced) for name, hook in runs.items()}
                 measured.take(Measured(steps))
             else:
-                measured.take(self.run_real(case, {name: real for name, (_, real) in runs.items()}))
+                measured.take(self.run_real(case, {name: hook.real for name, hook in runs.items()}))
 
         _, disturbed = self.undisturbed(measure, taken_between)
         return Cell(case.model, case.nnodes, case.rate, compute, predicted_s, by_bandwidth(described, case.nnodes, case.rate),
                     measured.steps.pop("ours"), measured.steps, measured.losses, disturbed, measured.changed_speed)
 
     def run_paced(self, case: Case, model: pathlib.Path, arguments: list) -> list[float]:
-        ranks = dataclasses.replace(self.launcher, tools=self.python.parent)
-        return ranks.run_json(case.nnodes, self.python.name, "-B", RANK, "--model", model, "--warmups", 4, "--iterations",
-                              self.iterations, *arguments)["iterations_s"]
+        return self.run_rank(case.nnodes, "ddp_rank.py", "--model", model, "--warmups", 4, "--iterations", self.plan.iterations,
+                             *arguments)["iterations_s"]
 
     def run_real(self, case: Case, ways: dict) -> Measured:
-        """All ways in one run, in turn; losses are means of the last 20 steps, and all stay in a CSV each, for plot_losses.py."""
-        ranks = dataclasses.replace(self.launcher, tools=self.python.parent, timeout_s=REAL_TIMEOUT_S)
-        asked = [word for name, arguments in ways.items()
-                 for word in ("--way", f"{name}={shlex.join(map(str, ['--model', case.model, *arguments]))}")]
-        block = BLOCK[case.model]
-        report = ranks.run_json(case.nnodes, self.python.name, "-B", TRAINING_RANK, "--warmups", 4, "--iterations",
-                                self.steps or STEPS[case.model], "--block", block, *asked)["ways"]
+        """All ways in one run, in turn; losses are means of the last 20 steps, and all stay in a CSV each, for plot.py losses."""
+        report = self.run_ways(case.nnodes, {name: ["--model", case.model, *arguments] for name, arguments in ways.items()},
+                               self.steps or STEPS[case.model], BLOCK[case.model])
         for name, way in report.items():
             self.write_losses(case, name, way)
         counted = {name: [steps[1:] for steps in way["blocks_s"]] for name, way in report.items()}
@@ -244,6 +222,13 @@ class TrainingBench(TorchBench):
         return Measured({name: [step for steps in blocks for step in steps] for name, blocks in counted.items()},
                         {name: statistics.fmean(way["losses"][-20:]) for name, way in report.items()},
                         max(rounds) > SAME_SPEED * min(rounds))
+
+    def run_ways(self, nnodes: int, ways: dict, steps: int, block: int) -> dict:
+        """Trains in all ways, arguments of train.py by name, a block of steps of each in turn; what training_rank.py prints of
+        each."""
+        asked = [word for name, arguments in ways.items() for word in ("--way", f"{name}={shlex.join(map(str, arguments))}")]
+        return self.run_rank(nnodes, "training_rank.py", "--warmups", 4, "--iterations", steps, "--block", block, *asked,
+                             timeout_s=REAL_TIMEOUT_S)["ways"]
 
     def write_losses(self, case: Case, name: str, way: dict) -> None:
         """With the seconds of the way's own steps."""
@@ -257,9 +242,7 @@ class TrainingBench(TorchBench):
 
 def measure(bench: TrainingBench, options: argparse.Namespace) -> list[Cell]:
     cells = []
-    for compute in options.compute:
-        for model in options.models:
-            bench.capture(model, compute)
+    captured = {(model, compute): bench.captured(model, compute).read_text() for compute in options.compute for model in options.models}
     for nnodes in options.nnodes:
         with Network(nnodes) as network:
             for rate in options.rates:
@@ -268,7 +251,7 @@ def measure(bench: TrainingBench, options: argparse.Namespace) -> list[Cell]:
                 on_network.profile_network(network, cases[0])
                 for case in cases:
                     for compute in options.compute:
-                        cells.append(on_network.run_cell(case, compute))
+                        cells.append(on_network.run_cell(case, compute, captured[case.model, compute]))
                         print(format_row(cells[-1]), flush=True)
     return cells
 
@@ -289,33 +272,19 @@ def finish(options: argparse.Namespace, cells: list[Cell]) -> int:
     return 0
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = command.parser(__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--models", type=some_of(MODELS, str), default=list(MODELS), help=f"comma-separated: {', '.join(MODELS)}")
     parser.add_argument("--nnodes", type=some_of(NODES, int), default=list(NODES), help="comma-separated: 2, 4")
     parser.add_argument("--rates", type=some_of(RATES, int), default=list(RATES), help="comma-separated: 200, 1000 (Mbit/s)")
     parser.add_argument("--compute", type=some_of(COMPUTE, str), default=["paced"], help="comma-separated: paced, real (default: paced)")
-    parser.add_argument("--iterations", type=at_least(1), default=TrainingBench.iterations, help="measured of paced ranks")
     parser.add_argument("--steps", type=at_least(30), help=f"of real ranks (default: {', '.join(f'{model} {steps}' for model, steps in STEPS.items())})")
-    command.add_options(parser, ROOT, "validation_training", of="cell", kept="captures and profiles")
-    return parser.parse_args()
 
 
-def run(options: argparse.Namespace, real_time: bool) -> int:
-    options.output = whole_file.prepare(options.output, options.json)
-    python = python_with_torch()
-    remove_leftovers()
-    library = options.tools.resolve().parent / "runtime/libhipress.so"
-    os.environ.update(PYTHONPATH=str(ROOT / "python"), HIPRESS_LIBRARY=str(library), GLOO_SOCKET_IFNAME=INTERFACE)
-    bench = TrainingBench.of(options, real_time, Plan(again=options.again), say, python=python, steps=options.steps)
+def run(options: argparse.Namespace) -> int:
+    bench = TrainingBench.of(options, steps=options.steps)
+    use_package(options, GLOO_SOCKET_IFNAME=INTERFACE)
     print(HEADER, flush=True)
     return finish(options, measure(bench, options))
 
 
-def main() -> int:
-    options = parse_arguments()
-    return command.run(lambda real_time: run(options, real_time), say)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+EXPERIMENT = Experiment(run, add_options, iterations=12, kept="captures and profiles")

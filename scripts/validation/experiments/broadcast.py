@@ -1,43 +1,36 @@
-#!/usr/bin/env python3
 """Lays broadcasts that hipress-plan plans beside gloo's own (torch.distributed.broadcast), in the same run and on the same
-networks of known speed, made of network namespaces on this machine; and what was predicted beside what was measured.
+networks of known speed; and what was predicted beside what was measured.
 
-One fp32 tensor goes from node 0 to all others: by gloo; as a chain, raw and with each of --codecs; and as a chain that
-decodes and encodes anew on every node, with each of them. With --lossless CODEC, as many bytes of bf16 numbers also go
-raw and with that codec, sized by a sample of them: numbers drawn from a normal distribution of standard deviation 0.02, as
-weights are, and rounded to bf16. Plans are hipress-plan's of a profile of this network. Rounds run every case once. Needs a
-release build and a python3 with torch; without it, or without the right to make namespaces, it says "skipped: ..." and exits
-with 0.
+One fp32 tensor goes from node 0 to all others: by gloo, and as a chain, raw and with each of --codecs. With --lossless CODEC,
+as many bytes of bf16 numbers also go raw and with that codec, sized by a sample of them: numbers drawn from a normal
+distribution of standard deviation 0.02, as weights are, and rounded to bf16. Plans are hipress-plan's of a profile of this
+network. Needs a python3 with torch.
 """
 
 import argparse
 import dataclasses
 import pathlib
 import subprocess
-import sys
 
 import whole_file
 from options import at_least
-from validate_ddp import python_with_torch
-from validation import command
-from validation.cases import Case
-from validation.measurement import ONCE, Plan, links_of
-from validation.network import Network, Unavailable, remove_leftovers
-from validation.replayed import Replayed, describe_errors
-from validation.torch_bench import TorchBench
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-RANK = ROOT / "scripts/validation/broadcast_rank.py"
-WEIGHTS = RANK.with_name("weights.py")
+from .. import ROOT
+from ..cases import Case
+from ..command import Experiment
+from ..measurement import ONCE, links_of
+from ..network import Network, Unavailable
+from ..replayed import COLUMNS, Replayed, describe_errors
+from ..torch_bench import TorchBench
+
+WEIGHTS = ROOT / "scripts/validation/weights.py"
 GLOO, RAW = "gloo", "none"
 #: Of weights, relative to nothing: what matters to a lossless codec is how exponents are distributed.
 DEVIATION = 0.02
 #: Of hipress-exec, before the measured ones; gloo's broadcast has as many.
 WARMUPS = 1
 
-HEADER = (f"{'N':>2} {'topology':10} {'codec':18} {'dtype':9} {'chunks':>6} {'predicted':>9} {'p10':>8} {'p90':>8} "
-          f"{'measured':>9} {'error':>7} {'below gloo':>10}")
-say = command.speaker("validate_broadcast")
+HEADER = f"{'N':>2} {'topology':10} {'codec':18} {'dtype':9} {'chunks':>6} {COLUMNS} {'below gloo':>10}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,14 +60,8 @@ class Result(Replayed):
 
 
 def format_row(result: Result, gloo_s: float) -> str:
-    def ms(seconds: float | None) -> str:
-        return "–" if seconds is None else f"{seconds * 1e3:.1f}"
-
-    error = "–" if result.error is None else f"{result.error * 100:+.1f}%"
     return (f"{result.nnodes:2} {result.way.topology:10} {result.way.codec:18} {result.way.dtype:9} {result.chunks or '–':>6} "
-            f"{ms(result.predicted_s()):>9} {ms(result.predicted_s('_p10')):>8} {ms(result.predicted_s('_p90')):>8} "
-            f"{ms(result.measured_s):>9} {error:>7} {100 * (1 - result.measured_s / gloo_s):8.1f} %"
-            f"{' disturbed' if result.disturbed else ''}{'' if result.verified else ' WRONG'}")
+            f"{result.columns()} {100 * (1 - result.measured_s / gloo_s):8.1f} %{result.notes()}")
 
 
 @dataclasses.dataclass
@@ -82,7 +69,6 @@ class BroadcastBench(TorchBench):
     """Our links are those of the default transport."""
 
     size: int = 64_000_000
-    iterations: int = 3
 
     def profile(self, case: Case, codecs: list[str], weights: pathlib.Path | None) -> pathlib.Path:
         """Links from this network, kernels anew, and what lossless messages of the weights come to."""
@@ -92,9 +78,9 @@ class BroadcastBench(TorchBench):
 
     def plan_way(self, case: Case, way: Way, profile: pathlib.Path) -> tuple[pathlib.Path, dict]:
         path = self.output / f"plan_{case.nnodes}_{way.name}.yaml"
-        made = self.alone.run_json(case.nnodes, "hipress-plan", "--job", "broadcast", "--bytes", f"{self.size}B", "--dtype",
-                                   way.dtype, "--topology", way.topology, "--algorithm", way.codec, "--profile", profile,
-                                   "--output", path)
+        made = self.ordinary.run_json(case.nnodes, "hipress-plan", "--job", "broadcast", "--bytes", f"{self.size}B", "--dtype",
+                                      way.dtype, "--topology", way.topology, "--algorithm", way.codec, "--profile", profile,
+                                      "--output", path)
         return path, made
 
     def write_weights(self, nnodes: int) -> pathlib.Path:
@@ -113,21 +99,20 @@ class BroadcastBench(TorchBench):
         return folder
 
     def run_gloo(self, result: Result) -> None:
-        ranks = dataclasses.replace(self.launcher, tools=self.python.parent)
-        report = ranks.run_json(result.nnodes, self.python.name, "-B", RANK, "--bytes", self.size, "--warmups", WARMUPS,
-                                "--iterations", self.iterations)
+        report = self.run_rank(result.nnodes, "broadcast_rank.py", "--bytes", self.size, "--warmups", WARMUPS, "--iterations",
+                               self.plan.iterations)
         result.seconds += report["iterations_s"]
         result.verified &= report["verified"]
 
     def run_ours(self, result: Result, case: Case, profile: pathlib.Path, weights: pathlib.Path | None) -> None:
         path, made = self.plan_way(case, result.way, profile)
         if made["algorithm"] != result.way.codec:
-            say(f"N = {result.nnodes}: {result.way.topology} with {result.way.codec} is predicted to take longer than raw, "
-                "which is what is measured")
+            self.say(f"N = {result.nnodes}: {result.way.topology} with {result.way.codec} is predicted to take longer than raw, "
+                     "which is what is measured")
         result.chunks = made["chunks"]
         given = ("--gradients", weights) if result.way.dtype != "float32" else ()
         report = self.launcher.run_json(result.nnodes, "hipress-exec", "--plan", path, "--profile", profile, *ONCE, "--warmup",
-                                        WARMUPS, "--iterations", self.iterations, *given)
+                                        WARMUPS, "--iterations", self.plan.iterations, *given)
         result.add(report)
 
     def run_nodes(self, case: Case, ways: list[Way], codecs: list[str], weights: pathlib.Path | None) -> list[Result]:
@@ -147,8 +132,7 @@ class BroadcastBench(TorchBench):
 
 
 def ways_of(options: argparse.Namespace) -> list[Way]:
-    ways = [Way(GLOO), Way("chain")]
-    ways += [Way(topology, codec) for codec in options.codecs for topology in ("chain", "chain_p2p")]
+    ways = [Way(GLOO), *(Way("chain", codec) for codec in (RAW, *options.codecs))]
     if options.lossless:
         ways += [Way("chain", codec, "bfloat16") for codec in (RAW, options.lossless)]
     return ways
@@ -185,8 +169,8 @@ def compare(options: argparse.Namespace, results: list[Result]) -> list[str]:
             return f"{100 * (1 - seconds(way) / seconds(other)):.1f} % below"  # noqa: B023
 
         lines.append(f"N = {nnodes}: the raw chain is {below(Way('chain'), Way(GLOO))} gloo's broadcast")
-        lines += [f"N = {nnodes}: the chain with {codec} is {below(Way('chain', codec), Way(GLOO))} gloo's broadcast, "
-                  f"{below(Way('chain', codec), Way('chain_p2p', codec))} encoding on every node" for codec in options.codecs]
+        lines += [f"N = {nnodes}: the chain with {codec} is {below(Way('chain', codec), Way(GLOO))} gloo's broadcast"
+                  for codec in options.codecs]
         if options.lossless:
             raw, packed = (Way("chain", codec, "bfloat16") for codec in (RAW, options.lossless))
             lines.append(f"N = {nnodes}: the chain with {options.lossless} is {below(packed, raw)} the raw one, of bf16 weights")
@@ -220,35 +204,19 @@ def algorithms(text: str) -> list[str]:
     return [name for name in names if name]
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = command.parser(__doc__)
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nnodes", type=node_counts, default=[8, 4], help="comma-separated (default: 8,4)")
     parser.add_argument("--codecs", type=algorithms, default=["int8block"], metavar="A,B", help="lossy ones (default: int8block)")
     parser.add_argument("--lossless", metavar="CODEC", help="also broadcast bf16 weights raw and with this codec")
     parser.add_argument("--bytes", type=at_least(4), default=BroadcastBench.size, help="of the tensor (default: %(default)s)")
     parser.add_argument("--rate", type=at_least(1), default=200, help="Mbit/s each way of every host (default: %(default)s)")
-    parser.add_argument("--rounds", type=at_least(1), default=3, help="of all ways (default: %(default)s)")
-    parser.add_argument("--iterations", type=at_least(1), default=BroadcastBench.iterations,
-                        help="measured of each way in a round (default: %(default)s)")
-    command.add_options(parser, ROOT, "validation_broadcast", of="way")
-    return parser.parse_args()
 
 
-def run(options: argparse.Namespace, real_time: bool) -> int:
-    options.output = whole_file.prepare(options.output, options.json)
+def run(options: argparse.Namespace) -> int:
     options.bytes -= options.bytes % 4
-    python = python_with_torch()
-    remove_leftovers()
-    bench = BroadcastBench.of(options, real_time, Plan(rounds=options.rounds, again=options.again), say, python=python,
-                              size=options.bytes)
+    bench = BroadcastBench.of(options, size=options.bytes)
     print(HEADER, flush=True)
     return finish(options, measure(bench, options))
 
 
-def main() -> int:
-    options = parse_arguments()
-    return command.run(lambda real_time: run(options, real_time), say)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+EXPERIMENT = Experiment(run, add_options, rounds=3, iterations=3)
