@@ -3,10 +3,10 @@
 namespace hipress::costs {
 namespace {
 
-/// Of one whose costs were measured, but which does not say how they are spread.
+/// Assumed spread of a profile with measured costs.
 constexpr Spread kMeasured = {
     .host = 0.10, .links = 0.05, .compute = 0.02, .model = 0.03, .iterations = 0.05};
-/// Of published or derived costs, on whatever machines they are used for.
+/// Assumed spread of published, derived or estimated costs.
 constexpr Spread kEstimated = {
     .host = 0.30, .links = 0.15, .compute = 0.05, .model = 0.05, .iterations = 0.05};
 

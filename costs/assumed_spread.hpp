@@ -6,12 +6,12 @@
 
 namespace hipress::costs {
 
-/// The profile's own spread, or what is assumed of one that does not say: wide for one whose costs
-/// are estimates, narrower for measured ones.
+/// Spread of a profile: its own or, if unset, an assumed one, wider for estimated costs than for
+/// measured ones.
 Spread spread_of(const Profile& profile);
 
-/// False if the cluster's link is the one that the profile was measured on, whose rate varies as
-/// its spread says. Other rates are what somebody says that links have.
+/// False if the cluster has the profile's own link, whose rate varies as its spread says. Other
+/// links have given rates.
 bool rates_are_given(const Profile& profile, const Cluster& cluster);
 
 }  // namespace hipress::costs

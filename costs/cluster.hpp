@@ -9,50 +9,64 @@
 
 namespace hipress::costs {
 
-/// Least and most that a compute speed or an oversubscription may be in a file: beyond, it is a
-/// mistake, and what it slows down takes longer than times can hold.
+/// Range of compute speeds and oversubscriptions in a file. Values outside are mistakes, and could
+/// make durations overflow.
 inline constexpr double kMinFactor = 1e-3;
 inline constexpr double kMaxFactor = 1e3;
 
-/// Most nodes that a cluster may have.
+/// Maximum number of nodes of a cluster.
 inline constexpr std::int64_t kMaxNodes = 1 << 20;
 
-/// Most GPUs that a machine may have.
+/// Maximum number of GPUs of a machine.
 inline constexpr std::int64_t kMaxGpus = 1 << 12;
 
-/// Longest turn on a core, in seconds: sums of waits for as many threads as there can be then fit
-/// in 64 bits of picoseconds.
+/// Maximum time slice on a core, in seconds: the sum of the waits for all threads then fits into
+/// 64-bit picoseconds.
 inline constexpr double kLongestTurn_s = 1;
 
-/// Racks of hosts: hosts 0 … n−1 in the first, and so on.
+/// Maximum number of levels of racks of a cluster.
+inline constexpr std::size_t kMostLevels = 4;
+
+/// A level of the network: racks of n hosts, with hosts 0 … n−1 in the first rack, and so on. The
+/// racks of a higher level consist of whole racks.
 struct RackCosts {
-  std::uint32_t hosts = 1;      ///< n, of a full rack
-  double oversubscription = 1;  ///< what leaves a rack, and what enters it, has n·B / this
-  double latency_s = 0;         ///< between racks, besides the link's
+  std::uint32_t hosts = 1;  ///< n, in a full rack
+  /// Bandwidth from the level below (n·B at the lowest) over that of a rack's uplink. The downlink
+  /// has the bandwidth of the uplink.
+  double oversubscription = 1;
+  double latency_s = 0;  ///< between racks, in addition to the levels below
   bool operator==(const RackCosts&) const = default;
 };
 
-/// What joins the GPUs of one node.
+/// Network cards of a host. Each has an equal part of the host's link; a node sends and receives
+/// through one of them.
+struct CardCosts {
+  std::uint32_t count = 1;
+  std::uint32_t nodes = 0;  ///< consecutive nodes per card; 0: a host's nodes share all cards
+  bool operator==(const CardCosts&) const = default;
+};
+
+/// Links between the GPUs of one node.
 struct GpuLinkCosts {
   double overhead_s = 0;  ///< per step of a ring through them
   double bandwidth = 0;   ///< bytes per second of each GPU, both ways at once
   bool operator==(const GpuLinkCosts&) const = default;
 };
 
-/// A link between two hosts that is slower than theirs, or between two sites: what all messages
-/// between the two share, each way.
+/// A link between two hosts that is slower than their own, or between two sites. All messages
+/// between the two share it, in each direction.
 struct SlowLink {
   std::uint32_t a = 0, b = 0;  ///< hosts or sites; a < b
-  double bandwidth = 0;        ///< bytes per second, at most the link's
-  /// On the wire; between hosts at least the link's. None: the link's.
+  double bandwidth = 0;        ///< bytes per second, at most Cluster::link's
+  /// Time on the wire; between hosts at least that of Cluster::link. Unset: that of Cluster::link.
   std::optional<double> latency_s = {};
   bool operator==(const SlowLink&) const = default;
 };
 
-/// What a site consists of: machines and the network that joins them.
+/// Machines of a site and the network between them.
 struct SiteCosts {
-  std::uint32_t nodes = 1;  ///< machines of each site
-  LinkCosts link;           ///< of each machine
+  std::uint32_t nodes = 1;  ///< number of machines per site
+  LinkCosts link;           ///< link of each machine
   bool operator==(const SiteCosts&) const = default;
 };
 
@@ -60,32 +74,33 @@ struct SiteCosts {
 struct Cluster {
   std::string name;
   std::uint32_t nodes = 1;
-  LinkCosts link;          ///< of every node; with a host_link, of every host
-  OverlapFactors overlap;  ///< of every node
+  LinkCosts link;          ///< link of every node; with a host_link, of every host
+  OverlapFactors overlap;  ///< slowdown factors of every node
   std::vector<std::uint32_t>
-      host;                ///< per node: which machine it is on (nodes on one machine share cores)
+      host;                ///< index of each node's machine (nodes on one machine share cores)
   int cores_per_host = 0;  ///< 0: cores are not a shared resource
-  /// How long a thread that encodes or decodes keeps its core where others wait for one; 0: they
-  /// need not wait.
+  /// Time slice of a codec thread while others wait for its core; 0: waits are not modelled.
   double core_turn_s = 0;
-  /// Bytes per second that the cores of a host read and write together, which they share where they
-  /// are shared themselves and the model says what its computation moves; 0: not known.
+  /// Memory bandwidth of all cores of a host together, bytes per second; 0: unknown. It is a shared
+  /// resource if the cores are, and the model's memory_traffic is known.
   double host_memory_bandwidth = 0;
-  std::vector<double> compute_speed;  ///< per node: 1 is nominal, 0.5 takes twice as long
-  /// Of every node, to the others on its host, which then share one `link` to other hosts.
+  std::vector<double> compute_speed;  ///< by node: 1 is nominal, 0.5 takes twice as long
+  /// Link of every node to the others on its host. The nodes of a host then share one `link` to
+  /// other hosts. Unset: every node has its own `link`, to all others.
   std::optional<LinkCosts> host_link = {};
   std::uint32_t gpus_per_node = 1;        ///< G
   GpuLinkCosts gpu_link = {};             ///< matters if G > 1
-  std::optional<RackCosts> rack = {};     ///< nodes that share a host need a host_link then
-  std::vector<SlowLink> slow_links = {};  ///< not where there are racks
-  /// Every node is a site, `link` what joins it to others, and gpus_per_node counts the GPUs of all
-  /// its machines. Without racks and a host_link.
+  std::vector<RackCosts> racks = {};      ///< lowest first; shared hosts need a host_link
+  CardCosts cards = {};                   ///< have an effect with a host_link
+  std::vector<SlowLink> slow_links = {};  ///< empty if there are racks
+  /// Set: every node is a site, `link` joins it to other sites, and gpus_per_node counts the GPUs
+  /// of all its machines. Excludes racks and a host_link.
   std::optional<SiteCosts> site = {};
-  /// Hosts are Profile::machine, so that links of collectives say how many of them they span.
+  /// True if the hosts are those of Profile::machine. LinkCosts::span of collectives is then set.
   bool of_machine = false;
 };
 
-/// The machines that a node consists of: 1, or a site's.
+/// Number of machines per node: 1, or those of a site.
 inline std::uint32_t machines_per_node(const Cluster& cluster) {
   return cluster.site ? cluster.site->nodes : 1;
 }
@@ -94,24 +109,35 @@ inline std::uint32_t gpus_per_machine(const Cluster& cluster) {
   return cluster.gpus_per_node / machines_per_node(cluster);
 }
 
-/// What local_s() grows by for each byte.
+/// Slope of local_s(), in seconds per byte.
 double local_s_per_byte(const Cluster& cluster);
 
-/// Seconds of a reduce-scatter or an all-gather of `bytes` among the GPUs of a node, in a ring:
-/// (G−1)·o + (G−1)/G·bytes/B for the GPUs of a machine, and in a site of n machines, whose GPUs
-/// share their machine's link, (n−1)·(o+L) + (n−1)/n·bytes/B.
+/// Seconds of a ring reduce-scatter or all-gather of `bytes` among the GPUs of a node. A machine of
+/// G GPUs takes (G−1)·o + (G−1)/G·bytes/B over gpu_link. A site of n machines adds
+/// (n−1)·(o+L) + (n−1)/n·bytes/B over the machines' link, which the GPUs of a machine share.
 double local_s(const Cluster& cluster, std::int64_t bytes);
 
-/// What the messages between two nodes pass.
+/// Links that messages between two nodes pass.
 enum class Path : std::uint8_t {
-  kWithinHost,    ///< both nodes' ports of the host link
+  kWithinHost,    ///< both nodes' ports of the host_link
   kBetweenHosts,  ///< both hosts' links (without a host link: both nodes')
-  kBetweenRacks,  ///< these, the one rack's uplink and the other's downlink
+  kBetweenRacks,  ///< also one rack's uplink and the other's downlink; + k: of k more levels
 };
-inline constexpr int kPaths = 3;
+inline constexpr int kPaths = 2 + static_cast<int>(kMostLevels);
 
-/// Some pairs of nodes may pass other links than others.
-inline bool is_hierarchical(const Cluster& cluster) { return cluster.host_link || cluster.rack; }
+/// Number of levels whose racks a message on this path leaves.
+inline std::size_t levels_of(Path path) {
+  const auto place = static_cast<std::size_t>(path);
+  return place < 2 ? 0 : place - 1;
+}
+
+/// Path that leaves the racks of `levels` levels; 0: kBetweenHosts.
+inline Path between_racks(std::size_t levels) { return static_cast<Path>(1 + levels); }
+
+/// True if the links that messages pass may differ by pair of nodes (slow links aside).
+inline bool is_hierarchical(const Cluster& cluster) {
+  return cluster.host_link || !cluster.racks.empty();
+}
 
 /// True if nodes on one host share a link or cores, so that it matters which nodes are on it.
 inline bool shares_hosts(const Cluster& cluster) {
@@ -121,79 +147,99 @@ inline bool shares_hosts(const Cluster& cluster) {
 inline Path path(const Cluster& cluster, std::uint32_t from, std::uint32_t to) {
   const std::uint32_t here = cluster.host[from], there = cluster.host[to];
   if (cluster.host_link && here == there) return Path::kWithinHost;
-  if (!cluster.rack || here / cluster.rack->hosts == there / cluster.rack->hosts) {
-    return Path::kBetweenHosts;
+  std::size_t levels = cluster.racks.size();
+  while (levels > 0) {
+    const std::uint32_t hosts = cluster.racks[levels - 1].hosts;
+    if (here / hosts != there / hosts) break;
+    --levels;
   }
-  return Path::kBetweenRacks;
+  return between_racks(levels);
 }
 
-/// Costs of a message over a slow link.
+/// Costs of a message over slow_links[place].
 LinkCosts slow_link_costs(const Cluster& cluster, std::uint32_t place);
 
-/// Some nodes are on one machine.
+/// True if any host has several nodes.
 bool share_a_host(const Cluster& cluster);
 
-/// All pairs of nodes have one path, which crosses no rack: what holds without hierarchy holds
-/// here.
+/// True if all pairs of nodes have the same path, without racks and slow links: the cluster then
+/// behaves like one without hierarchy.
 bool is_uniform(const Cluster& cluster);
 
-/// Bytes per second of a rack's uplink, and of its downlink.
-inline double rack_bandwidth(const Cluster& cluster) {
-  return cluster.rack->hosts * cluster.link.bandwidth / cluster.rack->oversubscription;
+/// Bandwidth of the uplink of a level's full rack, and of its downlink, in bytes per second.
+double rack_bandwidth(const Cluster& cluster, std::size_t level = 0);
+
+/// Offset of each level in an array of all racks, lowest level first; the last element is the total
+/// number of racks.
+std::vector<std::uint32_t> racks_below(const Cluster& cluster);
+
+/// Link of one card: `link` divided by the number of cards if there is a host_link, else `link`.
+LinkCosts card_link(const Cluster& cluster);
+
+/// Index of the link that a node uses to other hosts: that of its card, or of its host.
+inline std::uint32_t card_of(const Cluster& cluster, std::uint32_t node) {
+  return cluster.cards.nodes > 0 ? node / cluster.cards.nodes : cluster.host[node];
 }
 
-/// Costs of a message along a path: the bandwidth of its slowest link.
+/// Number of rings for the use of all cards: each enters a host at another node, so there is one
+/// per node of a host. 1 if a host has one link.
+std::uint32_t rails(const Cluster& cluster);
+
+/// Costs of a message along a path: bandwidth of its slowest link, sum of its latencies.
 LinkCosts path_costs(const Cluster& cluster, Path path);
 
-/// Nodes of the first host.
+/// Number of nodes on the first host.
 std::uint32_t nodes_per_host(const Cluster& cluster);
 
-/// Nodes of the first host for each of its cores; 1 if there are no more of them, or cores are not
-/// shared.
+/// Number of nodes per core on the first host, at least 1; 1 if cores are not shared.
 double ranks_per_core(const Cluster& cluster);
 
-/// Whether hosts have so many nodes each: nodes 0 … n−1 are on host 0, n … 2n−1 on host 1, and so
-/// on.
+/// True if all hosts have n nodes each, in order: nodes 0 … n−1 on host 0, n … 2n−1 on host 1, and
+/// so on.
 bool fills_hosts(const Cluster& cluster);
 
-/// How the nodes of a group send to each other.
+/// Communication pattern within a group of nodes.
 enum class Pattern : std::uint8_t {
-  kRing,      ///< each to its neighbour
-  kExchange,  ///< each to every other
+  kRing,      ///< each node sends to its neighbour
+  kExchange,  ///< each node sends to every other
 };
 
-/// What groups of nodes have between them.
+/// Network of simultaneous groups of nodes.
 struct GroupNetwork {
-  LinkCosts link;            ///< of each node, while all groups are at work
-  bool within_host = false;  ///< each group is on one host
-  /// How many times what a node sends passes its host's link, for all nodes of the host together.
+  LinkCosts link;            ///< link of each node while all groups communicate
+  bool within_host = false;  ///< true: each group is on one host, and uses its host_link
+  /// Bytes that all nodes of a host together send over the host's link, relative to the bytes that
+  /// one node sends; 1 without a host_link.
   double flows = 1;
 };
 
-/// Of groups of so many nodes, each a multiple of `stride` from the others, which are all alike.
-/// Within hosts only where these have a host_link.
+/// Network of all groups of `nodes` nodes with indices `stride` apart, which must be alike: see
+/// unlike_groups().
 GroupNetwork group_network(const Cluster& cluster, std::uint32_t nodes, std::uint32_t stride,
                            Pattern pattern);
 
-/// Why such groups are not all alike: hosts have different numbers of nodes, or a group has
-/// different numbers of nodes on its hosts or in its racks. Empty: they are.
+/// Reason why such groups are not alike, with a remedy: hosts have different numbers of nodes, or
+/// groups are divided differently over hosts or racks. Empty if they are alike.
 std::string unlike_groups(const Cluster& cluster, std::uint32_t nodes, std::uint32_t stride);
 
-/// Costs of a step of the ring through all nodes in their order, the slowest.
+/// Costs of the slowest step of a ring through all nodes in order.
 LinkCosts ring_costs(const Cluster& cluster);
 
-/// N nodes as the profile was measured: each on a machine of its own, or all on one (shared_host).
+/// Cluster of `nodes` nodes, placed as in the profile's measurement: each on its own machine, or
+/// all on one (shared_host).
 Cluster cluster_from_profile(const Profile& profile, std::uint32_t nodes);
 
-/// How many nodes a cluster YAML says that it has; none: it does not say.
+/// Number of nodes in a cluster YAML: sites if it has sites, GPUs if it names a machine. Unset if
+/// the file gives no number.
 std::optional<std::uint32_t> nodes_of_cluster(const std::string& path);
 
-/// Rule for a number of nodes that both a cluster file and its reader give: they must agree, or
-/// the reader's wins, as in a what-if.
+/// Rule if both a cluster file and the caller give a number of nodes. kOne: they must agree.
+/// kAsAsked: the caller's replaces the file's, for what-if questions.
 enum class NodeCount : std::uint8_t { kOne, kAsAsked };
 
-/// Reads a cluster YAML (docs/profiles.md lists the keys); what it does not say is taken from the
-/// profile. With `nodes` > 0, another number of nodes in the file is an InputError.
+/// Reads a cluster YAML (docs/profiles.md lists the keys). Missing keys take the profile's values.
+/// `nodes` 0: the file gives the number of nodes. InputError with file and line for an unknown key,
+/// an invalid value, or (kOne) a number of nodes other than `nodes`.
 Cluster read_cluster(const std::string& path, const Profile& profile, std::uint32_t nodes,
                      NodeCount rule = NodeCount::kOne);
 

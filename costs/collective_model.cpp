@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "costs/gloo_model.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 
@@ -23,17 +24,17 @@ constexpr double kMicro = 1e-6, kGiga = 1e9;
 enum Protocol : std::uint8_t { kLL, kLL128, kSimple, kProtocols };
 constexpr std::array<std::string_view, kProtocols> kProtocolNames = {"LL", "LL128", "Simple"};
 
-constexpr int kGenerations = 4;  ///< volta, ampere, hopper, blackwell
+constexpr int kModelledGenerations = 4;  ///< volta, ampere, hopper, blackwell
 using ByProtocol = std::array<double, kProtocols>;
-using ByGeneration = std::array<double, kGenerations>;
+using ByGeneration = std::array<double, kModelledGenerations>;
 
-// What collectives take, fitted to the tables that docs/collectives.md names; in microseconds,
-// 10^9 bytes per second and shares.
+// Constants of this model, fitted to the tables in docs/collectives.md. Units: microseconds, 10^9
+// bytes per second, and shares.
 
-/// Launch of the kernels, a step to a GPU of the same host, and what a step to another host takes
-/// besides the network's latency.
+/// Launch of the kernels, a step to a GPU of the same host, and a step to another host without the
+/// network's latency.
 constexpr ByProtocol kLaunch_us = {8, 19, 24}, kHop_us = {1.8, 3.5, 4.4}, kPost_us = {1.5, 5.5, 14};
-/// A step of a tree in a host.
+/// A step of a tree within a host.
 constexpr ByProtocol kTreeHop_us = {1.8, 1.9, 4.4};
 /// Share of NVLink's rate that rings reach, and the time for reading and writing a byte, in ps.
 constexpr ByGeneration kRingShare = {0.88, 0.976, 0.844, 0.87}, kTouch_ps = {0, 1.65, 0.18, 0.1};
@@ -43,7 +44,7 @@ constexpr double kTreeShare = 0.8;
 constexpr ByGeneration kSwitchShare = {0, 0, 0.675, 0.58};
 constexpr ByGeneration kSwitchFill_us = {0, 0, 5, 9};
 constexpr double kSwitchLaunch_us = 29;
-/// Most that LL carries within a host, and between two with all of their GPUs.
+/// Maximum bandwidth of LL within a host, and between two hosts, by their processors.
 constexpr ByGeneration kLowLatency = {20, 40, 75, 100};
 constexpr double kLowLatencyIntel = 39, kLowLatencyOther = 30;
 /// LL128's share of the rate within a host, and between hosts.
@@ -54,14 +55,15 @@ constexpr double kWordsBetween = 0.9;
 /// With the switch the library adapts its chunks, so that short ones fill faster.
 constexpr double kFill_us = 160, kFillLatencies = 12;
 constexpr double kChunk_us = 5.5, kChunkLatencies = 2;
-/// The same of LL128 in trees.
+/// The same of LL128 in trees, and of LL, of which the buffers limit the longest.
 constexpr double kWordsChunk_us = 6;
+constexpr double kFlagsChunk_us = 24, kMostFlags_us = 30;
 /// NVLS trees move a little less inside a host than NVLS.
 constexpr double kSwitchTreeShare = 0.97;
 /// Overhead of each message of an all-to-all.
 constexpr double kMessage_us = 2;
 
-/// Everything that the ways of one collective are computed from.
+/// Inputs of the times of one collective.
 struct Setting {
   const Machine& machine;
   Ranks ranks;
@@ -106,7 +108,7 @@ struct Setting {
   }
 };
 
-// NCCL's own model, from which it chooses.
+// NCCL's own tuning model, by which it chooses a way.
 
 struct Tuning {
   std::array<double, 3> nvlink, pcie, net;  ///< latency of a step, by protocol
@@ -146,6 +148,7 @@ struct Planner {
     return at.cards_gb() * planned;
   }
   double bus(double of_cards) const {
+    if (at.ranks.per_host() == 1) return of_cards * cards();
     return at.spans_hosts() ? std::min(nvlink(), of_cards * cards()) : nvlink();
   }
   double most_ll() const {
@@ -215,15 +218,14 @@ struct Planner {
   }
 };
 
-// What they take.
+// This model's times.
 
 struct Clock {
   const Setting& at;
 
   double most_ll() const {
     if (!at.spans_hosts()) return kLowLatency[at.generation()];
-    const double all = at.machine.cpu == "intel" ? kLowLatencyIntel : kLowLatencyOther;
-    return all * at.ranks.per_host() / at.machine.gpus;
+    return at.machine.cpu == "intel" ? kLowLatencyIntel : kLowLatencyOther;
   }
   double words_share() const {
     return at.spans_hosts() ? kWordsBetween : kWordsInHost[at.generation()];
@@ -237,6 +239,11 @@ struct Clock {
     if (protocol != kSimple || !at.spans_hosts()) return 0;
     return kFill_us + kFillLatencies * at.latency_us();
   }
+  /// Time in which further pieces of messages fill the pipeline between hosts, by their wire time.
+  double flags_us(Protocol protocol, double wire_us) const {
+    if (protocol != kLL || !at.spans_hosts()) return 0;
+    return std::min(2 * std::sqrt(kFlagsChunk_us * wire_us), kMostFlags_us);
+  }
 
   double ring_us(Protocol protocol) const {
     const std::size_t g = at.generation();
@@ -248,8 +255,8 @@ struct Clock {
                               (at.steps() - at.steps_between()) * kHop_us[protocol] +
                               at.steps_between() * post_us(protocol);
     const double touch_us = nvlink ? at.bytes * kTouch_ps[g] * 1e-6 : 0;
-    return latency_us + fill_us(protocol) + touch_us +
-           at.ring_load() * at.bytes / reached(bus, protocol) / 1e3;
+    const double wire_us = at.ring_load() * at.bytes / reached(bus, protocol) / 1e3;
+    return latency_us + fill_us(protocol) + touch_us + wire_us + flags_us(protocol, wire_us);
   }
 
   double tree_us(Protocol protocol) const {
@@ -262,7 +269,7 @@ struct Clock {
     const double wire_us = at.bytes / (reached(bus, protocol) / 2) / 1e3;
     const bool fills = protocol == kLL128 && at.spans_hosts();
     const double words_us = fills ? kWordsChunk_us + 2 * std::sqrt(kWordsChunk_us * wire_us) : 0;
-    return latency_us + fill_us(protocol) + wire_us + words_us;
+    return latency_us + fill_us(protocol) + wire_us + words_us + flags_us(protocol, wire_us);
   }
 
   double switch_us() const {
@@ -281,7 +288,26 @@ struct Clock {
     return kSwitchLaunch_us + 2 * at.levels() * post_us(kLL128) + wire_us + filling_us;
   }
 
-  /// Messages between all pairs: what leaves the host shares its cards, the rest NVLink.
+  /// Bytes on the wire per byte of payload.
+  static double wire_factor(Protocol protocol) {
+    return protocol == kLL ? 2 : protocol == kLL128 ? 128.0 / 120 : 1;
+  }
+
+  /// Sets the port shares of a way: each GPU sends `bytes_within` within its host, and each host
+  /// sends `bytes_between` to others.
+  void share_ports(double bytes_within, double bytes_between, Protocol protocol,
+                   CollectiveWay& way) const {
+    const auto share = [&](double bytes, double rate_gb) {
+      const double busy_s = wire_factor(protocol) * bytes / (rate_gb * kGiga);
+      return bytes > 0 ? std::min(1.0, busy_s / way.seconds) : 0;
+    };
+    const bool alone = at.ranks.per_host() == 1;
+    way.within = alone ? 0 : share(bytes_within, at.nvlink_gb());
+    way.between = at.spans_hosts() ? share(bytes_between, at.cards_gb()) : 0;
+  }
+
+  /// Time of messages between all pairs. Those between hosts share a host's cards, the others use
+  /// NVLink.
   double messages_us() const {
     const double outside = at.n() - at.ranks.per_host(), inside = at.ranks.per_host() - 1;
     const double part = at.bytes / at.n() / 1e3;
@@ -327,28 +353,37 @@ std::vector<CollectiveWay> collective_ways(const Machine& machine, Ranks ranks, 
                                            double bytes) {
   check(machine, ranks, bytes);
   if (ranks.gpus == 1) return {{.algorithm = "none", .protocol = kProtocolNames[kSimple]}};
+  if (machine.library == Library::kGloo) return gloo_ways(machine, ranks, operation, bytes);
   const Setting at = {machine, ranks, operation, bytes};
   const Planner planner = {at};
   const Clock clock = {at};
   std::vector<CollectiveWay> ways;
+  const double each = ranks.per_host();
+  const double inside = ranks.hosts > 1 ? (each - 1) / each : 1;  // steps that stay in a host
   const auto add = [&](std::string_view algorithm, Protocol protocol, double planned_us,
-                       double taken_us) {
-    ways.push_back({algorithm, kProtocolNames[protocol], planned_us * kMicro, taken_us * kMicro});
+                       double taken_us, double load_within, double load_between) {
+    CollectiveWay& way = ways.emplace_back(
+        CollectiveWay{algorithm, kProtocolNames[protocol], planned_us * kMicro, taken_us * kMicro});
+    clock.share_ports(load_within * bytes, load_between * bytes, protocol, way);
   };
   const OperationRow& row = kOperations[static_cast<std::size_t>(operation)];
   if (!row.has_rings) {
-    add("p2p", kSimple, clock.messages_us(), clock.messages_us());
+    add("p2p", kSimple, clock.messages_us(), clock.messages_us(), (each - 1) / at.n(),
+        each * (at.n() - each) / at.n());
     return ways;
   }
   for (const Protocol protocol : {kLL, kLL128, kSimple}) {
     if (!at.can(protocol)) continue;
-    add("ring", protocol, planner.ring_us(protocol), clock.ring_us(protocol));
+    add("ring", protocol, planner.ring_us(protocol), clock.ring_us(protocol),
+        inside * at.ring_load(), at.ring_load());
     if (row.has_trees) {
-      add("tree", protocol, planner.tree_us(protocol), clock.tree_us(protocol));
+      add("tree", protocol, planner.tree_us(protocol), clock.tree_us(protocol), 2 * inside,
+          at.tree_load());
     }
   }
   if (row.has_trees && at.has_switch()) {
-    add(at.spans_hosts() ? "nvls_tree" : "nvls", kSimple, planner.switch_us(), clock.switch_us());
+    add(at.spans_hosts() ? "nvls_tree" : "nvls", kSimple, planner.switch_us(), clock.switch_us(),
+        1 + 1 / each, at.tree_load());
   }
   return ways;
 }

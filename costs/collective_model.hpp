@@ -1,63 +1,36 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "costs/collective_way.hpp"
 #include "costs/machine.hpp"
 
 namespace hipress::costs {
 
-/// The GPUs that take part in a collective: equally many on each host.
-struct Ranks {
-  std::uint32_t hosts = 1;
-  std::uint32_t gpus = 1;  ///< of all hosts together
-  /// Bytes per second of all cards of a host, and latency between hosts; none: the machine's.
-  std::optional<double> host_bandwidth = {}, latency_s = {};
-  std::uint32_t per_host() const { return gpus / hosts; }
-};
-
-/// Operations of a library. Their `bytes` are as nccl-tests count them: what a rank has of an
-/// all-reduce, a broadcast or an all-to-all, all shards together of the other two.
-enum class Operation : std::uint8_t {
-  kAllReduce,
-  kAllGather,
-  kReduceScatter,
-  kBroadcast,
-  kAllToAll,
-};
-
-/// One way to carry out an operation, and its two times.
-struct CollectiveWay {
-  std::string_view algorithm;  ///< "ring", "tree", "nvls", "nvls_tree", "p2p"
-  std::string_view protocol;   ///< "LL", "LL128", "Simple"
-  double planned_s = 0;        ///< as the library estimates it
-  double seconds = 0;          ///< as this model does
-};
-
-/// The ways that NCCL has on those GPUs, each with
-///  - `planned_s`, by NCCL's own tuning model (its formulas and constants: src/graph/tuning.cc of
-///    NCCL 2.27 and 2.19), on which its choice rests;
-///  - `seconds` = launch + steps · latency + bytes / rate + fill. The rate is that of the link
-///  which
-///    is busy longest: NVLink, or the cards that the GPUs of a host share, as one ring a rail. The
-///    fill is that of the pipeline between hosts. docs/collectives.md has the constants.
-/// std::invalid_argument where hosts do not have equally many GPUs.
+/// The ways of the machine's library (gloo_model.hpp: Gloo's). NCCL's for an operation of `bytes`
+/// bytes on these GPUs, each with two times:
+///  - `planned_s` is the estimate of NCCL's own tuning model, by which it chooses (formulas and
+///    constants: src/graph/tuning.cc of NCCL 2.27 and 2.19).
+///  - `seconds` = launch + steps · latency + bytes / rate + fill. The rate is that of the slower of
+///    NVLink and the cards that the GPUs of a host share, with one ring per rail. The fill is that
+///    of the pipeline between hosts. docs/collectives.md has the constants.
+/// std::invalid_argument if hosts have different numbers of GPUs or more than the machine, or if a
+/// machine without a network has several hosts.
 std::vector<CollectiveWay> collective_ways(const Machine& machine, Ranks ranks, Operation operation,
                                            double bytes);
 
-/// The way that NCCL takes: the least `planned_s`. `algorithm` and `protocol` force one, as
-/// NCCL_ALGO and NCCL_PROTO do; empty: any. InputError if no way has them.
+/// The library's choice: the first way with the smallest `planned_s`. `algorithm` and `protocol`
+/// restrict the choice like NCCL_ALGO and NCCL_PROTO; empty: any. InputError if no way has them.
 CollectiveWay collective_time(const Machine& machine, Ranks ranks, Operation operation,
                               double bytes, std::string_view algorithm = {},
                               std::string_view protocol = {});
 
-/// Bytes per second that a GPU sends in a ring through that many GPUs of its host; 0: it is alone
-/// there.
+/// Bandwidth of a GPU in a ring through `gpus_of_host` GPUs of its host, in bytes per second.
 double ring_bandwidth(const Machine& machine, std::uint32_t gpus_of_host);
 
-/// "all_reduce", as in tables of published measurements. InputError lists the others.
+/// Operation by name, such as "all_reduce". InputError lists the names.
 Operation operation_named(std::string_view name);
 
 }  // namespace hipress::costs

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <exception>
@@ -29,6 +30,9 @@ Number number(std::string_view text, std::string_view column, Number least) {
   return value;
 }
 
+/// Algorithms of Gloo: its choice, and the beginning of others' names.
+constexpr std::string_view kGloo = "gloo", kOfGloo = "gloo_";
+
 class Reader {
  public:
   PublishedCollective row(const std::string& line) {
@@ -46,10 +50,14 @@ class Reader {
     row.algorithm = fields[5];
     row.bytes = number<std::int64_t>(fields[6], kColumns[6], 1);
     row.measured_s = number<double>(fields[7], kColumns[7], 1e-9);
-    const std::string algorithm = row.algorithm == "default" ? "" : row.algorithm;
-    row.predicted =
-        collective_time(machine(row.machine), on_one_fabric(row), operation_named(row.operation),
-                        static_cast<double>(row.bytes), algorithm);
+    Machine on = machine(row.machine);
+    std::string_view algorithm = row.algorithm == "default" ? "" : std::string_view(row.algorithm);
+    if (algorithm == kGloo || algorithm.starts_with(kOfGloo)) {
+      use_library(kGloo, on);
+      algorithm.remove_prefix(std::min(kOfGloo.size(), algorithm.size()));
+    }
+    row.predicted = collective_time(on, on_one_fabric(row), operation_named(row.operation),
+                                    static_cast<double>(row.bytes), algorithm);
     return row;
   }
 
@@ -60,7 +68,7 @@ class Reader {
                                     : machines_.emplace(name, read_machine(name)).first->second;
   }
 
-  /// Several hosts that one NVLink fabric joins, as trays of an NVL72, are one.
+  /// Treats hosts in one NVLink fabric, such as the trays of an NVL72, as one host.
   Ranks on_one_fabric(const PublishedCollective& row) {
     const Machine& on = machine(row.machine);
     Ranks ranks = row.ranks;

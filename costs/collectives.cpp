@@ -15,21 +15,35 @@ double steps_s(double steps, double nodes, std::int64_t bytes, const LinkCosts& 
          (link.overhead_s + static_cast<double>(bytes) / nodes / link.bandwidth + link.latency_s);
 }
 
-/// True if messages travel alike over both, whatever cores their hosts spend on them.
+/// True if both links have the same network costs; CPU costs are ignored.
 bool is_same_wire(const LinkCosts& a, const LinkCosts& b) {
   return a.overhead_s == b.overhead_s && a.bandwidth == b.bandwidth &&
          a.bandwidth_both_ways == b.bandwidth_both_ways && a.latency_s == b.latency_s &&
          a.burst_bytes == b.burst_bytes;
 }
 
-/// True if the profile was measured on one machine whose cores moved the bytes of all ranks, and if
-/// this takes a quarter of a core or more at the link's full rate. A network that is slower than
-/// its hosts keeps them less busy, even if it joins ranks of one machine (network namespaces).
+/// True if the profile was measured on one machine whose cores moved the bytes of all ranks, at a
+/// quarter of a core or more for the link's full rate. A network that is slower than its hosts
+/// keeps them less busy, even if it joins ranks of one machine (network namespaces).
 bool limited_by_cores(const Profile& profile) {
   constexpr double kBusy = 0.25;
   if (!profile.shared_host || profile.cores == 0) return false;
   const LinkCosts& link = profile.link;
   return link.core_s_per_byte == 0 || link.core_s_per_byte * link.bandwidth >= kBusy;
+}
+
+/// Measured number of nodes that is nearest to `nodes`, of one host or of several as those are;
+/// null if there is no such number. Collectives within a host say little about those between hosts.
+const GatherCosts::value_type* nearest_measured(const GatherCosts& measured, const Machine& machine,
+                                                std::uint32_t nodes, bool spans_hosts) {
+  const auto distance = [&](int n) { return std::abs(std::log(static_cast<double>(n) / nodes)); };
+  const GatherCosts::value_type* nearest = nullptr;
+  for (const auto& one : measured) {
+    const bool alike = (static_cast<std::uint32_t>(one.first) > machine.gpus) == spans_hosts;
+    if (!alike) continue;
+    if (nearest == nullptr || distance(one.first) < distance(nearest->first)) nearest = &one;
+  }
+  return nearest;
 }
 
 double all_reduce_s(double nodes, std::int64_t bytes, const LinkCosts& link) {
@@ -93,6 +107,14 @@ Ranks CollectiveCosts::ranks(std::uint32_t nodes, const LinkCosts& link) const {
   return ranks;
 }
 
+PortShares CollectiveCosts::port_shares(std::uint32_t nodes, std::int64_t bytes,
+                                        const LinkCosts& link) const {
+  if (nodes < 2 || !is_modelled(nodes, link)) return {};
+  const CollectiveWay way = collective_time(*machine_, ranks(nodes, link), row_.operation,
+                                            static_cast<double>(bytes) / link.span.rails);
+  return {way.within, way.between};
+}
+
 double CollectiveCosts::modelled_s(std::uint32_t nodes, std::int64_t bytes,
                                    const LinkCosts& link) const {
   const double shared = static_cast<double>(bytes) / link.span.rails;
@@ -100,10 +122,8 @@ double CollectiveCosts::modelled_s(std::uint32_t nodes, std::int64_t bytes,
     return collective_time(*machine_, of, row_.operation, shared).seconds;
   };
   const double modelled = time_s(ranks(nodes, link));
-  if (measured_.empty() || link.span.rails > 1) return modelled;
-  const auto nearest = std::ranges::min_element(measured_, {}, [&](const auto& one) {
-    return std::abs(std::log(static_cast<double>(one.first) / nodes));
-  });
+  const auto* nearest = nearest_measured(measured_, *machine_, nodes, link.span.hosts > 1);
+  if (nearest == nullptr || link.span.rails > 1) return modelled;
   const auto n = static_cast<std::uint32_t>(nearest->first);
   const std::uint32_t hosts = std::max(1U, n / machine_->gpus);
   if (n % hosts != 0 || n / hosts > machine_->gpus) return modelled;
@@ -112,7 +132,7 @@ double CollectiveCosts::modelled_s(std::uint32_t nodes, std::int64_t bytes,
 
 double CollectiveCosts::least_s_per_byte(std::uint32_t nodes, const LinkCosts& link) const {
   if (!is_modelled(nodes, link) || !measured_.empty()) return 0;
-  // Each way takes a constant and less and less for a byte; at this size next to the least.
+  // The time per byte of each way falls with the size; at this size it is close to its limit.
   constexpr double kManyBytes = 1e15, kAbove = 0.999;
   double least_s = std::numeric_limits<double>::infinity();
   for (const CollectiveWay& way :
@@ -135,7 +155,7 @@ double CollectiveCosts::core_s(int nodes, std::int64_t bytes) const {
   return ideal * ((1 - share) * core_share(low, bytes) + share * core_share(above->first, bytes));
 }
 
-/// CPU time per unit of ideal time, for ranks that have a core each. If `cores_` is 0, the measured
+/// CPU time per unit of ideal time, for ranks with a core each. If `cores_` is 0, the measured
 /// excess over the ideal time.
 double CollectiveCosts::core_share(int nodes, std::int64_t bytes) const {
   const double ideal = row_.ideal_s(nodes, bytes, link_);
@@ -147,9 +167,9 @@ std::string CollectiveCosts::diagnostic(std::uint32_t nodes) const {
   const auto n = static_cast<int>(nodes);
   if (nodes < 2 || measured_.contains(n)) return {};
   const std::string what = fmt::format("{} of {} nodes was not measured: ", row_.name, nodes);
-  if (measured_.empty() && machine_) {
-    return fmt::format("{}modelled as NCCL runs it on {} (docs/collectives.md)", what,
-                       machine_->name);
+  if (machine_ && !nearest_measured(measured_, *machine_, nodes, nodes > machine_->gpus)) {
+    return fmt::format("{}modelled as {} runs it on {} (docs/collectives.md)", what,
+                       name_of(machine_->library), machine_->name);
   }
   if (measured_.empty()) return what + "taken as " + row_.formula + "; hipress-profile measures it";
   const auto above = measured_.upper_bound(n);

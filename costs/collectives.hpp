@@ -9,54 +9,62 @@
 
 namespace hipress::costs {
 
-/// What a collective of a library is taken for where it was not measured.
+/// A library's collective, with its ideal time, used where it was not measured.
 struct CollectiveRow {
   const char* name;     ///< "all-reduce"
-  const char* formula;  ///< of ideal_s, for readers
+  const char* formula;  ///< formula of ideal_s, for messages
   double (*ideal_s)(double nodes, std::int64_t bytes, const LinkCosts& link);
   GatherCosts Profile::*measured;
-  Operation operation;  ///< of the model of hosts of GPUs
+  Operation operation;  ///< operation in the model of hosts of GPUs
 };
-/// Rings of N−1 steps of o + S/(N·B) + L each, an all-reduce of twice as many; the last one in N−1
-/// messages one after the other: (N−1)·o + (N−1)/N·S/B + L.
+/// Ideal times: rings of N−1 steps of o + S/(N·B) + L each; an all-reduce has twice as many. An
+/// all-to-all sends N−1 messages one after the other: (N−1)·o + (N−1)/N·S/B + L.
 extern const CollectiveRow kAllReduce, kAllGather, kReduceScatter, kAllToAll;
 
-/// The least seconds that one takes on any machines: its bytes over that link.
+/// Lower bound of a collective's time in seconds, on any machine: its bytes over that link.
 double wire_s(const CollectiveRow& row, std::uint32_t nodes, std::int64_t bytes,
               const LinkCosts& link);
 
-/// Seconds that a library's collective takes, by a profile's measurements of it. `bytes` is the
-/// size of all shards together, which each node holds before or after the collective.
+/// Shares of the time of a collective for which its bytes keep each GPU's port into the fabric
+/// busy, and its part of its host's cards; 0 and 0: hosts are of no machine.
+struct PortShares {
+  double within = 0, between = 0;
+};
+
+/// Cost model of a library's collective, from a profile's measurements. `bytes` is the size of all
+/// shards together, which each node holds before or after the collective.
 ///
-/// On the profile's own link a measured number of nodes takes what was measured. Elsewhere the time
-/// has two parts:
-///  - the *wire time*: the ideal time there. No collective takes less.
-///  - the *core time*: what was measured beside the ideal time on the profile's own link. It does
-///    not depend on the link, and is added. Where cores limit the profile's link, as they do on a
-///    loopback, all of the measured time is core time. It passes while the wire is busy, so the
-///    longer of the two counts, and ranks that share a host's cores take it in turn.
-/// The core time is a multiple of the ideal time on the profile's link, which is interpolated
+/// On the profile's own link, a measured number of nodes takes the measured time. Otherwise the
+/// time has two parts:
+///  - the *wire time*: the ideal time on that link, a lower bound.
+///  - the *core time*: the measured excess over the ideal time on the profile's own link. It does
+///    not depend on the link, and is added. If cores limit the profile's link, as on a loopback,
+///    all of the measured time is core time. It overlaps with the wire time, so the longer of the
+///    two counts, and ranks that share a host's cores run one after the other.
+/// The core time is a multiple of the ideal time on the profile's link. That factor is interpolated
 /// linearly between measured numbers of nodes and held beyond them. A profile without measurements
 /// has the ideal times.
 ///
-/// On hosts of a machine (Profile::machine, LinkCosts::span) what was not measured takes what the
-/// model of collectives says (collective_model.hpp), times what the nearest measured number of
-/// nodes took beside the model.
+/// On hosts of a machine (Profile::machine, LinkCosts::span), an unmeasured collective takes the
+/// time of the collective model (collective_model.hpp), scaled by measured / modelled time at the
+/// nearest measured number of nodes.
 class CollectiveCosts {
  public:
   CollectiveCosts(const Profile& profile, const CollectiveRow& row);
 
-  /// There are costs other than those of an ideal ring.
+  /// True if costs other than the ideal ones are known.
   bool is_known() const { return !measured_.empty() || machine_.has_value(); }
 
-  /// Seconds on `nodes` nodes, so many of which share a core.
+  /// Seconds on `nodes` nodes, `ranks_per_core` of which share a core.
   double seconds(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link,
                  double ranks_per_core = 1) const;
 
-  /// No size takes less for each of its bytes, on hosts of the machine.
+  PortShares port_shares(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link) const;
+
+  /// Lower bound in seconds per byte at any size, on hosts of the machine; 0: no bound.
   double least_s_per_byte(std::uint32_t nodes, const LinkCosts& link) const;
 
-  /// What a reader must know of costs for so many nodes ("not measured: …"); empty if they were
+  /// Warning about costs for this number of nodes ("… was not measured: …"); empty if they were
   /// measured.
   std::string diagnostic(std::uint32_t nodes) const;
 
@@ -71,7 +79,7 @@ class CollectiveCosts {
   LinkCosts link_;
   GatherCosts measured_;
   std::optional<Machine> machine_;
-  int cores_ = 0;  ///< that the measured ranks shared; 0: it was not cores that limited them
+  int cores_ = 0;  ///< cores that the measured ranks shared; 0: cores were not the limit
 };
 
 class AllReduceCosts : public CollectiveCosts {
@@ -79,8 +87,8 @@ class AllReduceCosts : public CollectiveCosts {
   explicit AllReduceCosts(const Profile& profile) : CollectiveCosts(profile, kAllReduce) {}
 };
 
-/// Of the collectives of sharded training. A gather or a reduction that was not measured takes half
-/// of what an all-reduce does.
+/// Costs of the collectives of sharded training. An unmeasured all-gather or reduce-scatter takes
+/// half of an all-reduce.
 class ShardCosts {
  public:
   explicit ShardCosts(const Profile& profile);
@@ -90,7 +98,10 @@ class ShardCosts {
                           double ranks_per_core = 1) const;
   double all_to_all_s(std::uint32_t nodes, std::int64_t bytes, const LinkCosts& link,
                       double ranks_per_core = 1) const;
-  /// As CollectiveCosts, of gathers and reductions.
+  const CollectiveCosts& gather() const { return gather_; }
+  const CollectiveCosts& reduce_scatter() const { return reduce_scatter_; }
+  const CollectiveCosts& all_to_all() const { return all_to_all_; }
+  /// As CollectiveCosts::diagnostic(), for all-gathers and reduce-scatters.
   std::string diagnostic(std::uint32_t nodes) const;
 
  private:

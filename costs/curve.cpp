@@ -13,21 +13,21 @@
 namespace hipress::costs {
 namespace {
 
-// A fit that misses its samples by less than this is not split: timers and schedulers repeat no
-// better.
+// Relative error below which a fit is not split: timers and schedulers are not more repeatable.
 constexpr double kGoodEnough = 0.02;
 // One more piece must lower the mean robust loss to below this fraction. Samples are medians of
-// many repetitions, so that a curve through them errs less than one beside them.
+// many repetitions, so a curve through them errs less than one beside them.
 constexpr double kClearGain = 0.8;
-// A piece explains at least this many samples; the last one more, since it tells of larger sizes.
+// Minimum number of samples per piece; more for the last one, which is extrapolated to larger
+// sizes.
 constexpr std::size_t kMinSamplesPerPiece = 2;
 constexpr std::size_t kMinSamplesOfLast = 3;
 constexpr std::size_t kMaxPieces = 6;
 
 using Samples = std::span<const Sample>;
 
-/// A line that starts at x = 0 costs something there; one that takes over at a knee may cross zero
-/// before.
+/// Constraint on a line's intercept: not negative for a line that starts at x = 0; free for one
+/// that starts at a knee.
 enum class Intercept { kNotNegative, kFree };
 
 struct Line {
@@ -36,7 +36,7 @@ struct Line {
   double operator()(double x) const { return a + b * x; }
 };
 
-/// A line through samples [begin, end) of the sorted list, and the sum of its robust losses.
+/// Line through samples [begin, end) of the sorted list, with the sum of its robust losses.
 struct Segment {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -48,13 +48,11 @@ double relative_residual(const Line& line, const Sample& sample) {
   return line(static_cast<double>(sample.x)) / sample.expected_s() - 1;
 }
 
-/// Least squares of weight·(A + B·x − y)/y with B >= 0 and, unless free, A >= 0: where the
-/// unconstrained optimum has a negative coefficient, the constrained one lies on that coefficient's
-/// zero.
+/// Minimises the squares of weight·(A + B·x − y)/y with B >= 0 and, unless free, A >= 0. If the
+/// unconstrained optimum has a negative coefficient, that coefficient is 0 in the constrained one.
 Line fit_weighted(Samples samples, const Eigen::VectorXd& weights, Intercept intercept) {
   const auto rows = static_cast<Eigen::Index>(samples.size());
-  // x is scaled to at most 1, so that elements in the millions and seconds in the billionths meet
-  // well.
+  // Scale x to at most 1 for conditioning: elements are in the millions, seconds in the billionths.
   double scale = 1;
   for (const Sample& sample : samples) scale = std::max(scale, static_cast<double>(sample.x));
   Eigen::MatrixX2d matrix(rows, 2);
@@ -77,7 +75,7 @@ Line fit_weighted(Samples samples, const Eigen::VectorXd& weights, Intercept int
   return {best[0], best[1] / scale};
 }
 
-/// Sizes of the relative residuals.
+/// Absolute relative residuals.
 std::vector<double> residual_sizes(Samples samples, const Line& line) {
   std::vector<double> sizes;
   for (const Sample& sample : samples) sizes.push_back(std::abs(relative_residual(line, sample)));
@@ -101,7 +99,8 @@ Line fit_line(Samples samples, Intercept intercept) {
   return line;
 }
 
-/// Absolute relative residuals: one bad sample weighs once, not squared, when pieces are compared.
+/// Sum of absolute relative residuals, so that a bad sample is not squared when pieces are
+/// compared.
 double robust_loss(Samples samples, const Line& line) {
   double loss = 0;
   for (const Sample& sample : samples) loss += std::abs(relative_residual(line, sample));
@@ -114,8 +113,8 @@ Segment fit_segment(Samples samples, std::size_t begin, std::size_t end) {
   return {begin, end, line, robust_loss(own, line)};
 }
 
-/// Where the right line takes over: at the crossing if it lies between the neighbouring samples,
-/// else halfway between these.
+/// x at which the right line takes over: the crossing if it lies between the neighbouring samples,
+/// else halfway between them.
 double takeover(Samples samples, const Segment& left, const Segment& right) {
   const auto last = static_cast<double>(samples[left.end - 1].x);
   const auto first = static_cast<double>(samples[right.begin].x);
@@ -134,7 +133,7 @@ double total_loss(const std::vector<Segment>& segments) {
   return loss;
 }
 
-/// The best way to cut one of the segments in two, if any cut is allowed.
+/// Best split of one of the segments into two; nullopt if no split is allowed.
 std::optional<std::vector<Segment>> split_once(Samples samples,
                                                const std::vector<Segment>& segments) {
   std::optional<std::vector<Segment>> best;
@@ -191,7 +190,7 @@ double Curve::at(double x) const {
     piece = &candidate;
   }
   const double seconds = piece->a_s + piece->b_s * x;
-  return seconds < floor_s ? floor_s : seconds;  // so that a NaN stays one and is noticed
+  return seconds < floor_s ? floor_s : seconds;  // written so that a NaN is passed on
 }
 
 Curve Curve::times(double factor) const {
@@ -205,7 +204,7 @@ Curve Curve::times(double factor) const {
 }
 
 Curve between(const Curve& a, const Curve& b, double share) {
-  // A curve with a piece wherever either has one.
+  // The result has a piece wherever either curve has one.
   const auto piece_at = [](const Curve& curve, double x) {
     Curve::Piece found;
     for (const Curve::Piece& piece : curve.pieces) {

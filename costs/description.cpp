@@ -6,6 +6,7 @@
 #include <array>
 
 #include "costs/density.hpp"
+#include "costs/fabric.hpp"
 #include "costs/stage_costs.hpp"
 #include "costs/traffic.hpp"
 #include "io/error.hpp"
@@ -21,7 +22,7 @@ std::string describe_bandwidth(double bytes_per_s) {
 
 namespace {
 
-/// "250 GB/s", as links within a machine are called.
+/// "250 GB/s": a bandwidth in units of links within a machine.
 std::string byte_rate(double bytes_per_s) { return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9); }
 
 /// "1 node", "8 nodes".
@@ -68,10 +69,10 @@ std::string describe_levels_beside_links(const Cluster& cluster) {
                                 cluster.site ? "pair of their own" : "slower link"),
                         describe_bandwidth(slowest->bandwidth));
   }
-  if (cluster.rack) {
-    text += fmt::format(", racks of {}, oversubscribed {:.4g} ×",
-                        counted(cluster.rack->hosts, "host"), cluster.rack->oversubscription);
+  if (cluster.host_link && cluster.cards.count > 1 && !cluster.of_machine) {
+    text += fmt::format(", {} cards a host", cluster.cards.count);
   }
+  if (!cluster.racks.empty()) text += ", " + describe_racks(cluster);
   const auto other = std::count_if(cluster.compute_speed.begin(), cluster.compute_speed.end(),
                                    [](double speed) { return speed != 1; });
   if (other > 0) text += fmt::format(", {} of another speed", other);
@@ -128,7 +129,7 @@ std::string foreign_costs(const Profile& profile, const std::string& algorithm) 
   }
   const bool any_rank = !profile.codecs.at(row).stages.empty();
   if (any_rank && with_rank(row, {}) == with_rank(algorithm, {})) return {};
-  std::string whose = fmt::format("what {} costs", row);
+  std::string whose = fmt::format("the cost of {}", row);
   if (const auto rows = density_rows(profile, algorithm)) {
     if (rows->measured) return {};
     if (rows->below != rows->above) {
@@ -151,8 +152,13 @@ std::string describe_mix(const Cluster& cluster, const models::Model& model) {
 std::string describe_machines(const Profile& profile, const Cluster& cluster,
                               const models::Model& model) {
   const std::string mix = describe_mix(cluster, model);
-  return fmt::format("profile {} ({}), {}, links {}{}; {}{}{}", profile.name, origin_of(profile),
-                     describe_nodes(cluster), describe_link(cluster.link),
+  const bool of_machine = cluster.of_machine && profile.machine;
+  const std::string host =
+      !of_machine ? std::string()
+                  : fmt::format("{}{}", share_a_host(cluster) ? " of " : ", each of a host of ",
+                                describe_host(*profile.machine));
+  return fmt::format("profile {} ({}), {}{}, links {}{}; {}{}{}", profile.name, origin_of(profile),
+                     describe_nodes(cluster), host, describe_link(cluster.link),
                      describe_levels_beside_links(cluster), describe_compute(model),
                      mix.empty() ? "" : ", ", mix);
 }

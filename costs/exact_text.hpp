@@ -4,7 +4,7 @@
 
 namespace hipress::costs {
 
-/// The shortest text that reads back as exactly this value, in a unit for people where possible.
+/// Shortest text that parses back to exactly this value, in a readable unit if possible.
 std::string exact_bandwidth(double bytes_per_s);
 std::string exact_duration(double seconds);
 

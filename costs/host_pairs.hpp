@@ -7,18 +7,17 @@
 
 namespace hipress::costs {
 
-/// Finds a link by the two hosts at its ends, in a time that does not grow with the number of
-/// links.
+/// Hash index of links by the two hosts at their ends.
 class HostPairs {
  public:
-  /// `links` are Cluster::slow_links: of those between the same hosts the first is found.
+  /// `links` are Cluster::slow_links; of several links between the same hosts, the first counts.
   template <class Links>
   explicit HostPairs(const Links& links) {
     std::uint32_t place = 0;
     for (const auto& link : links) place_of_.try_emplace(ends(link.a, link.b), place++);
   }
 
-  /// The place of what joins the two, in either direction; none: their own links alone.
+  /// Index of the link between two hosts, in either direction; nullopt: only the hosts' own links.
   std::optional<std::uint32_t> find(std::uint32_t from, std::uint32_t to) const {
     const auto found = place_of_.find(ends(from, to));
     return found == place_of_.end() ? std::nullopt : std::optional(found->second);

@@ -11,11 +11,11 @@
 namespace hipress::costs {
 namespace {
 
-/// The shipped machine that stands for GPUs of a compute capability and number of NVLinks.
+/// Shipped machine for a compute capability and a number of NVLinks.
 struct Starter {
   int compute_capability;
-  int nvlinks;       ///< of one GPU
-  double link_rate;  ///< of one NVLink, one way, bytes per second
+  int nvlinks;       ///< NVLinks per GPU
+  double link_rate;  ///< rate of one NVLink, one way, bytes per second
   const char* machine;
 };
 constexpr std::array<Starter, 9> kStarters = {{
@@ -30,12 +30,13 @@ constexpr std::array<Starter, 9> kStarters = {{
     {103, 18, 50e9, "p6-b200.48xlarge"},
 }};
 
-/// Bytes per second of a GPU's slot that says none: PCIe 4.0 x16.
+/// Assumed rate of a GPU's slot, bytes per second: PCIe 4.0 x16.
 constexpr double kAssumedPcie = 24e9;
-/// Twice through the host's memory, of the slot's rate.
+/// Share of the slot's rate for data that crosses the host's memory twice.
 constexpr double kShareOfSharedMemory = 0.5;
 
-/// The row of such GPUs. Where the file says no compute capability, links tell the first of them.
+/// Row for these GPUs, or null. Without a compute capability, the first row with that number of
+/// links.
 const Starter* starter_of(const HostTopology& topology) {
   const int links = topology.nvlinks.value_or(0);
   const Starter* found = nullptr;
@@ -49,7 +50,7 @@ const Starter* starter_of(const HostTopology& topology) {
   return found;
 }
 
-/// Bytes per second of a GPU's NVLink in that machine; 0: it is known of none.
+/// Rate of an NVLink in that machine, bytes per second; 0 if unknown.
 double link_rate(const HostTopology& topology, const Machine& like) {
   const Starter* found = nullptr;
   for (const Starter& row : kStarters) {
@@ -64,7 +65,7 @@ double link_rate(const HostTopology& topology, const Machine& like) {
 
 void set_fabric(const HostTopology& topology, const Machine& like, Machine& machine) {
   std::string& source = machine.sources["fabric"];
-  if (topology.gpus == 1 || topology.nvlinks) machine.part_bandwidth.clear();  // as like's
+  if (topology.gpus == 1 || topology.nvlinks) machine.part_bandwidth.clear();  // like `like`'s
   if (topology.gpus == 1) {
     machine.fabric = &fabric_kind("none");
     machine.gpu_bandwidth = 0;
@@ -74,10 +75,11 @@ void set_fabric(const HostTopology& topology, const Machine& like, Machine& mach
   } else if (*topology.nvlinks > 0) {
     const double rate = link_rate(topology, like);
     if (rate == 0) {
-      throw io::InputError(topology.file, 0,
-                           fmt::format("has NVLinks, of which {} has none: give a machine with "
-                                       "such GPUs, by the option like",
-                                       like.name));
+      throw io::InputError(
+          topology.file, 0,
+          fmt::format(
+              "has NVLinks, and {} has none: give a machine with such GPUs, by the option like",
+              like.name));
     }
     machine.fabric = &fabric_kind(topology.has_switch ? "nvswitch" : "nvlink");
     machine.gpu_bandwidth = *topology.nvlinks * rate;
@@ -105,10 +107,11 @@ void set_network(const HostTopology& topology, const TopologyOptions& options, c
   }
   if (like.network == nullptr && ((topology.card_rate == 0 && options.rate == 0) ||
                                   (topology.network.empty() && options.network.empty()))) {
-    throw io::InputError(topology.file, 0,
-                         fmt::format("says no rate or kind of its cards, and {} has none: add "
-                                     "the options rate and network",
-                                     like.name));
+    throw io::InputError(
+        topology.file, 0,
+        fmt::format(
+            "gives no rate or kind of its cards, and {} has none: add the options rate and network",
+            like.name));
   }
   machine.cards = static_cast<std::uint32_t>(topology.cards);
   std::string rate_source = topology.format, kind_source = topology.format;
@@ -129,7 +132,7 @@ void set_network(const HostTopology& topology, const TopologyOptions& options, c
   }
   const bool same_kind = machine.network == like.network;
   if (!same_kind) {
-    machine.network_share = machine.network->share;
+    machine.network_share = machine.network->share_of(machine.card_rate);
     machine.network_latency_s = machine.network->latency_s;
   }
   machine.sources["network"] = fmt::format(
@@ -151,7 +154,7 @@ std::string plural(int count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-/// "one for each GPU" where cards or GPUs divide evenly.
+/// Text on the ratio of cards to GPUs: "one for each GPU" if they divide evenly.
 std::string share_of_cards(const HostTopology& topology) {
   const int cards = topology.cards, gpus = topology.gpus;
   if (!topology.cards_beside_gpus) return gpus > 1 ? ", shared by all GPUs" : "";

@@ -27,15 +27,15 @@ constexpr double kMostPcie = 1e12;
 
 struct Gpu {
   int line = 0;
-  std::map<std::string, int> links;  ///< NVLinks by the GPU at their other end
+  std::map<std::string, int> links;  ///< number of NVLinks, by the GPU at the other end
   int switch_links = 0;
-  std::set<std::string> beside;  ///< what shares a PCIe switch with it: a switch, or GPUs
+  std::set<std::string> beside;  ///< its PCIe switch, or the GPUs that share one with it
 };
 
 struct Card {
   double rate = 0;
   std::string network;
-  bool is_device = true;  ///< no bridge, tunnel or network of a virtual machine
+  bool is_device = true;  ///< false: a bridge, a tunnel or a virtual machine's network
   bool beside_gpu = false;
 };
 
@@ -45,10 +45,10 @@ struct Parts {
   std::map<std::string, Card> cards;
   std::set<std::string> numa_nodes;
   std::map<std::string, std::set<int>>
-      threads;  ///< hardware threads, by how a processor lists them
+      threads;  ///< hardware threads, by a processor's text for them
 };
 
-/// True if NVLinks lead from every GPU to every other, over others where need be.
+/// True if NVLinks connect all GPUs, directly or over other GPUs.
 bool joined_by_links(const std::map<std::string, Gpu>& gpus) {
   std::set<std::string> reached = {gpus.begin()->first};
   for (std::size_t before = 0; before != reached.size();) {
@@ -63,8 +63,8 @@ bool joined_by_links(const std::map<std::string, Gpu>& gpus) {
   return reached.size() == gpus.size();
 }
 
-/// Cores of a processor's hardware threads. Two threads of a core stand in ranges of their own:
-/// "0-47,96-143".
+/// Number of cores of a processor's hardware threads. Second threads of cores are listed in a range
+/// of their own: "0-47,96-143".
 int cores_of(const std::set<int>& threads) {
   int ranges = 0;
   for (const int thread : threads) ranges += !threads.contains(thread - 1);
@@ -86,7 +86,7 @@ void choose_cards(const std::map<std::string, Card>& all, HostTopology& topology
   if (cards.empty()) return;
   const double fastest = std::ranges::max(cards, {}, &Card::rate).rate;
   std::erase_if(cards, [&](const Card& card) { return card.rate < fastest; });
-  // Bridges and tunnels are several networks over one card.
+  // Bridges and tunnels are several networks on one card.
   if (!cards.front().is_device) cards.resize(1);
   topology.cards = static_cast<int>(cards.size());
   topology.other_cards = cards.front().is_device ? static_cast<int>(devices - cards.size()) : 0;
@@ -170,9 +170,9 @@ class DumpReader {
   }
 
  private:
-  /// The way to an element from the root.
+  /// Path from the root to an element.
   struct Place {
-    std::string host;                    ///< where a file has several
+    std::string host;                    ///< host, if a file has several
     std::string bridge;                  ///< PCIe device below the processor
     const XMLElement* device = nullptr;  ///< innermost PCIe device
   };
@@ -215,7 +215,7 @@ class DumpReader {
         topology_.cpu = vendor;
       }
     }
-    // Words of 32 threads in hex, the highest first; of one host.
+    // Hexadecimal words of 32 threads, highest first; of the first host only.
     if (first_host_.value_or(host) == host) read_affinity(attribute(cpu, "affinity"));
     first_host_ = first_host_.value_or(host);
     walk(cpu, {.host = host, .bridge = {}, .device = nullptr});
@@ -238,7 +238,7 @@ class DumpReader {
     inner.device = &pci;
     if (inner.bridge.empty())
       inner.bridge = place.host + " " + std::string(attribute(pci, "busid"));
-    // Files for NCCL_TOPO_FILE have devices by class alone.
+    // Files for NCCL_TOPO_FILE identify devices by class only.
     const std::string_view device_class = attribute(pci, "class");
     if (pci.FirstChildElement() == nullptr && device_class.starts_with("0x0302")) {
       add_gpu(pci, inner);
@@ -286,7 +286,7 @@ class DumpReader {
     add_card(place.host + " " + std::to_string(integer(net, "dev")), place, net);
   }
 
-  /// A card that is listed below several processors counts once.
+  /// Adds a card; one that is listed below several processors counts once.
   void add_card(const std::string& name, const Place& place, const XMLElement& element) {
     Card& card = parts_.cards[name];
     card.is_device = place.device != nullptr;
@@ -297,8 +297,8 @@ class DumpReader {
 
   static const char* network_of(const XMLElement* device, const XMLElement& net) {
     struct Row {
-      std::string_view vendor, device, device_class;  ///< beginnings
-      bool gpu_direct;                                ///< only where GPUs' memory is read
+      std::string_view vendor, device, device_class;  ///< prefixes
+      bool gpu_direct;                                ///< only if GPU memory can be read directly
       const char* network;
     };
     static constexpr std::array<Row, 4> kRows = {{
@@ -389,7 +389,7 @@ class MatrixReader {
   static bool is_gpu(std::string_view name) { return name.starts_with("GPU"); }
   static bool is_near(std::string_view cell) { return cell == "PIX" || cell == "PXB"; }
 
-  /// NVLinks of a cell ("NV18"); 0 for another.
+  /// Number of NVLinks of a cell ("NV18"); 0 for other cells.
   static int links_of(std::string_view cell) {
     int count = 0;
     if (cell.starts_with("NV")) {
@@ -398,7 +398,7 @@ class MatrixReader {
     return count;
   }
 
-  /// Words without the sequences that underline a terminal's first line.
+  /// Words of a line, without terminal escape sequences.
   static Words words_of(const std::string& line) {
     std::string plain;
     for (std::size_t i = 0; i < line.size(); ++i) {
@@ -436,8 +436,8 @@ class MatrixReader {
       constexpr std::array<std::string_view, 7> kCells = {"X",   "SYS", "SOC", "NODE",
                                                           "PHB", "PXB", "PIX"};
       if (links_of(cell) == 0 && std::ranges::find(kCells, cell) == kCells.end()) {
-        fail(line, fmt::format("{} is none of X, NV#, PIX, PXB, PHB, NODE and SYS: save the output "
-                               "of nvidia-smi topo -m as it is",
+        fail(line, fmt::format("{} is not one of X, NV#, PIX, PXB, PHB, NODE and SYS: save the "
+                               "output of nvidia-smi topo -m as it is",
                                io::quote(cell)));
       }
       rows_[name][columns_[i]] = cell;
@@ -449,7 +449,7 @@ class MatrixReader {
     if (words.size() > cpu + 1) parts_.numa_nodes.insert(words[cpu + 1]);
   }
 
-  /// "0-47,96-143".
+  /// Reads a list of threads, such as "0-47,96-143".
   void read_threads(const std::string& ranges) {
     for (const std::string_view range : io::split_fields(ranges)) {
       int first = 0, last = 0;
@@ -462,7 +462,8 @@ class MatrixReader {
     }
   }
 
-  /// Links between all pairs alike, and more of them than GPUs have, end in switches.
+  /// Recognises switches: all pairs have the same number of links, and more than GPUs have in
+  /// total.
   void fill_parts() {
     std::set<int> counts;
     for (const auto& [name, cells] : rows_) {

@@ -6,33 +6,33 @@
 
 #include "costs/cluster.hpp"
 
-/// The same machines with their GPUs at another level. Nodes with several GPUs allow two levels:
-/// each node sums gradients over its GPUs first, and one message per node goes to the others. In
-/// one level, every GPU is a node of its own. One level suits links within nodes that are not much
-/// faster than the links between nodes.
+/// Conversion of clusters between one and two levels. In two levels, a node has several GPUs: it
+/// first sums gradients over its GPUs, then sends one message to each other node. In one level,
+/// every GPU is a node. One level suits links within nodes that are not much faster than the links
+/// between nodes.
 namespace hipress::costs {
 
-/// Every GPU becomes a node: N·G nodes, G on each host. The nodes of a host are joined by the links
-/// of the GPUs and share the former node's link. None where a node has one GPU, or where a cluster
-/// cannot say it: nodes that share a host, bursts, more nodes than a cluster may have.
+/// Makes every GPU a node: N·G nodes, G on each host. The nodes of a host are joined by the GPUs'
+/// links and share the former node's link. Unset if nodes have one GPU, or if a cluster cannot
+/// express the result: nodes share a host, the link has bursts, or there are more than kMaxNodes.
 std::optional<Cluster> in_one_level(const Cluster& cluster);
 
-/// Every host becomes a node, and its former nodes become the GPUs. None where hosts have one node
-/// each, or where a cluster cannot say it: nodes with several GPUs, no link within hosts, hosts
-/// with different numbers of nodes, or a host whose nodes differ in speed.
+/// Makes every host a node, and its former nodes the GPUs. Unset if hosts have one node each, or if
+/// a cluster cannot express the result: nodes with several GPUs, no host_link, hosts with different
+/// numbers of nodes, or nodes of a host that differ in speed.
 std::optional<Cluster> in_two_levels(const Cluster& cluster);
 
-/// The other of both, where there is one.
+/// The other of the two forms; unset if the cluster has only one.
 std::optional<Cluster> in_other_levels(const Cluster& cluster);
 
-/// A cluster in which every GPU is a node: the same where each node has one, else in_one_level().
-/// InputError where that cannot be said.
+/// Cluster in which every GPU is a node: `cluster` itself if nodes have one GPU, else
+/// in_one_level(). InputError if a cluster cannot express it.
 Cluster of_gpus(const Cluster& cluster);
 
-/// A sentence about such a cluster: what its nodes are.
+/// Sentence on the nodes of such a cluster.
 std::string describe_levels(const Cluster& cluster);
 
-/// The one of both that has so many nodes; the cluster itself where neither has.
+/// The form, `cluster` or in_other_levels(), with `nodes` nodes; `cluster` if neither has them.
 Cluster with_nodes(const Cluster& cluster, std::uint32_t nodes);
 
 }  // namespace hipress::costs

@@ -24,13 +24,13 @@ std::optional<double> bandwidth_in(const io::YamlNode& node, const Profile& prof
   if (!rate) return bandwidth ? std::optional(bandwidth->bandwidth()) : std::nullopt;
   if (bandwidth) {
     rate->fail(
-        "give bandwidth, which is what messages reach, or rate, which is what the link is sold as: "
-        "not both");
+        "give either bandwidth, which messages reach, or rate, which is the link's nominal speed, "
+        "but not both");
   }
   if (profile.link_rate == 0) {
     rate->fail(fmt::format(
-        "profile {} does not say of what rate its link is (links.rate), so it is not known what "
-        "share of a rate messages reach: give bandwidth here, or rate in the profile's links",
+        "profile {} has no rate of its link (links.rate), so the share of a rate that messages "
+        "reach is unknown: give bandwidth here, or rate in the profile's links",
         io::quote(profile.name)));
   }
   return rate->bandwidth() * profile.link.bandwidth / profile.link_rate;

@@ -11,7 +11,6 @@
 #include "costs/exact_text.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
-#include "io/input_file.hpp"
 #include "io/quantity.hpp"
 #include "io/suggestion.hpp"
 #include "io/yaml.hpp"
@@ -22,7 +21,7 @@ namespace {
 using io::YamlNode;
 
 constexpr const char* kFolder = "machines";
-constexpr const char* kSchema = "hipress.machine/1";
+constexpr const char* kMachineSchema = "hipress.machine/1";
 constexpr std::int64_t kMostGpus = 1 << 12;
 constexpr std::int64_t kMostCards = 1 << 10;
 
@@ -44,7 +43,7 @@ constexpr std::array<FabricKind, 5> kFabrics = {{
     {"none", "a single GPU", "alone", false, false},
 }};
 
-/// Shares and latencies of the kinds: docs/collectives.md says of which tables.
+/// Kinds of networks; docs/collectives.md names the sources of shares and latencies.
 constexpr std::array<NetworkKind, 7> kNetworks = {{
     {"infiniband", "GPUDirect RDMA over InfiniBand", 0.96, 2.5e-6, 0, true, true},
     {"roce", "GPUDirect RDMA over Ethernet", 0.95, 4e-6, 0, true, true},
@@ -52,12 +51,22 @@ constexpr std::array<NetworkKind, 7> kNetworks = {{
     {"efa-v1", "AWS's adapter of P3 and P4", 0.86, 64e-6, 75e-6, false, true},
     {"tcpx", "Google's GPUDirect-TCPX(O)", 0.92, 44e-6, 150e-6, false, false},
     {"slingshot", "HPE Slingshot with aws-ofi-nccl", 0.92, 13e-6, 0, true, true},
-    {"ethernet", "TCP, through the host's memory", 0.8, 25e-6, 0, false, false},
+    {"ethernet", "TCP, through the host's memory", 0.94, 25e-6, 0, false, false, 1.85e9},
+}};
+
+struct LibraryRow {
+  const char* name;
+  Library library;
+  const char* written;
+};
+constexpr std::array<LibraryRow, 2> kLibraries = {{
+    {"nccl", Library::kNccl, "NCCL"},
+    {"gloo", Library::kGloo, "Gloo"},
 }};
 
 constexpr std::array<std::string_view, 3> kCpus = {"amd", "arm", "intel"};
 
-/// The row of that name, or `fail` with a message that lists the others.
+/// Row by name. For an unknown name, calls `fail` with a message that suggests a known one.
 template <typename Row, typename Fail>
 const Row& row_named(std::string_view name, std::span<const Row> rows, Fail fail) {
   std::vector<std::string_view> known;
@@ -113,8 +122,8 @@ void read_network(const YamlNode& network, Machine& machine) {
   machine.cards = static_cast<std::uint32_t>(network.at("cards").integer(1, kMostCards));
   machine.card_rate = network.at("rate").bandwidth();
   const auto share = network.find("share");
-  machine.network_share =
-      share ? share->number(0.01, 1, "of the rate that collectives reach") : machine.network->share;
+  machine.network_share = share ? share->number(0.01, 1, "of the rate that collectives reach")
+                                : machine.network->share_of(machine.card_rate);
   const auto latency = network.find("latency");
   machine.network_latency_s = latency ? latency->duration() : machine.network->latency_s;
 }
@@ -128,7 +137,7 @@ void read_cpu(const YamlNode& cpu, Machine& machine) {
   machine.cores = static_cast<int>(cpu.at("cores").integer(1, 1 << 16));
 }
 
-/// Every section of figures names where they come from.
+/// Sections of figures; each must name its source.
 void read_sources(const YamlNode& root, Machine& machine) {
   const YamlNode sources = root.at("sources");
   for (const auto& [section, source] : sources.entries()) {
@@ -136,7 +145,7 @@ void read_sources(const YamlNode& root, Machine& machine) {
   }
   for (const char* section : {"gpu", "fabric", "network", "cpu"}) {
     if (root.has(section) && !machine.sources.contains(section)) {
-      sources.fail(fmt::format("says nothing of {}: add where its figures come from", section));
+      sources.fail(fmt::format("has no entry for {}: add the source of its figures", section));
     }
   }
 }
@@ -155,11 +164,12 @@ const NetworkKind& network_kind(std::string_view name) {
   });
 }
 
-Machine parse_machine(const std::string& text, const std::string& name) {
-  const YamlNode root = YamlNode::parse(text, name);
+namespace {
+
+Machine machine_of(const YamlNode& root) {
   root.expect_keys({"schema", "name", "gpus", "gpu", "fabric", "network", "cpu", "sources"});
-  if (const YamlNode schema = root.at("schema"); schema.text() != kSchema) {
-    schema.fail(fmt::format("must be {}, got {}", kSchema, io::quote(schema.text())));
+  if (const YamlNode schema = root.at("schema"); schema.text() != kMachineSchema) {
+    schema.fail(fmt::format("must be {}, got {}", kMachineSchema, io::quote(schema.text())));
   }
   Machine machine;
   machine.name = root.at("name").text();
@@ -172,13 +182,36 @@ Machine parse_machine(const std::string& text, const std::string& name) {
   return machine;
 }
 
+}  // namespace
+
+void use_library(std::string_view name, Machine& machine) {
+  machine.library = row_named<LibraryRow>(name, kLibraries, [](const std::string& message) {
+                      throw io::InputError("`library`: " + message);
+                    }).library;
+  const NetworkKind& tcp = network_kind("ethernet");
+  if (machine.library == Library::kNccl || machine.network == nullptr || machine.network == &tcp) {
+    return;
+  }
+  machine.network = &tcp;
+  machine.network_share = std::min(machine.network_share, tcp.share);
+  machine.network_latency_s = std::max(machine.network_latency_s, tcp.latency_s);
+}
+
+const char* name_of(Library library) {
+  return kLibraries[static_cast<std::size_t>(library)].written;
+}
+
+Machine parse_machine(const std::string& text, const std::string& name) {
+  return machine_of(YamlNode::parse(text, name));
+}
+
 void write_machine(const std::string& path, const Machine& machine) {
   YAML::Emitter out;
   const auto open = [&](const char* key) {
     out << YAML::Key << key << YAML::Value << YAML::BeginMap;
   };
   out << YAML::BeginMap;
-  entry(out, "schema", kSchema);
+  entry(out, "schema", kMachineSchema);
   entry(out, "name", machine.name);
   entry(out, "gpus", std::to_string(machine.gpus));
   open("gpu");
@@ -225,19 +258,22 @@ void write_machine(const std::string& path, const Machine& machine) {
 
 std::vector<std::string> machine_names() { return io::data_names(kFolder, ".yaml"); }
 
-Machine read_machine(const std::string& path_or_name) {
+std::string machine_file(const std::string& path_or_name) {
   // Names of machines have dots ("p5.48xlarge"), which names of other data have not.
   const std::vector<std::string> shipped = machine_names();
-  std::string path = path_or_name;
   if (std::ranges::binary_search(shipped, path_or_name)) {
-    path = io::data_file(fmt::format("{}/{}.yaml", kFolder, path_or_name));
-  } else if (!io::is_file(path_or_name)) {
+    return io::data_file(fmt::format("{}/{}.yaml", kFolder, path_or_name));
+  }
+  if (!io::is_file(path_or_name)) {
     const std::vector<std::string_view> known(shipped.begin(), shipped.end());
     throw io::InputError(fmt::format("machine {}: neither a file nor a shipped machine{}",
                                      io::quote(path_or_name), io::suggestion(path_or_name, known)));
   }
-  constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
-  return parse_machine(io::read_file(path, {.most_bytes = kMostBytes}), path);
+  return path_or_name;
+}
+
+Machine read_machine(const std::string& path_or_name) {
+  return machine_of(YamlNode::load(machine_file(path_or_name)));
 }
 
 }  // namespace hipress::costs

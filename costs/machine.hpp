@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -8,12 +9,12 @@
 
 namespace hipress::costs {
 
-/// A generation of NVIDIA's GPUs, as collective libraries tell them apart.
+/// Generation of NVIDIA GPUs, as distinguished by collective libraries.
 struct GpuGeneration {
   const char* name;        ///< "hopper"
-  int index;               ///< of the tables of collective_model.cpp
-  double nvlink_share;     ///< of NVLink's rate that a library's rings plan with
-  const char* nvlink_why;  ///< where the share comes from
+  int index;               ///< row in the tables of collective_model.cpp
+  double nvlink_share;     ///< share of NVLink's rate in a library's plans for rings
+  const char* nvlink_why;  ///< source of nvlink_share
 };
 
 /// Kind of fabric that joins the GPUs of a host.
@@ -21,68 +22,89 @@ struct FabricKind {
   const char* name;  ///< "nvswitch"
   const char* help;
   const char* joins;       ///< in a sentence: "on one NVSwitch"
-  bool is_nvlink;          ///< reductions store words of 128 bytes whole
-  bool switch_multicasts;  ///< where the GPUs' generation can: the switch sums and copies
+  bool is_nvlink;          ///< true: stores of 128 bytes arrive whole, as protocol LL128 needs
+  bool switch_multicasts;  ///< the switch sums and copies (NVLS), if the GPUs support it
 };
 
-/// A kind of network, between hosts.
+/// Kind of network between hosts.
 struct NetworkKind {
   const char* name;  ///< "infiniband"
   const char* help;
-  double share;        ///< of the cards' rate that large collectives reach
-  double latency_s;    ///< one way between two GPUs, where a machine does not say
-  double reported_s;   ///< latency that its plugin reports to the library, which it plans with
+  double share;        ///< share of the cards' rate that large collectives reach, up to `most`
+  double latency_s;    ///< default, one way between two GPUs
+  double reported_s;   ///< latency that its plugin reports, used in the library's plans
   bool keeps_words;    ///< stores of 128 bytes arrive whole: protocol LL128 is allowed
-  bool has_nvls_tree;  ///< the switch inside hosts is used where a collective spans several
+  bool has_nvls_tree;  ///< collectives over several hosts use the hosts' switches
+  double most = 0;     ///< maximum of large collectives per card, bytes per second; 0: none
+
+  /// Share of a card's rate that large collectives reach.
+  double share_of(double rate) const { return most > 0 ? std::min(share, most / rate) : share; }
 };
 
-/// A host of GPUs as it is built: machines/NAME.yaml, schema hipress.machine/1 (docs/collectives.md
-/// lists the keys).
+/// Library of a job's collectives.
+enum class Library : std::uint8_t {
+  kNccl,
+  kGloo,  ///< for tensors in the host's memory, as PyTorch uses it for jobs on CPUs
+};
+
+/// Data sheet of a host with GPUs: machines/NAME.yaml, schema hipress.machine/1
+/// (docs/collectives.md lists the keys).
 struct Machine {
   std::string name;
-  std::uint32_t gpus = 1;  ///< that one NVLink or PCIe fabric joins
+  std::uint32_t gpus = 1;  ///< number of GPUs per host, joined by one NVLink or PCIe fabric
   std::string gpu;         ///< "H100 SXM, 80 GB"
   const GpuGeneration* generation = nullptr;
-  std::int64_t memory_bytes = 0;       ///< of a GPU
-  double memory_bandwidth = 0;         ///< of a GPU, bytes per second
+  std::int64_t memory_bytes = 0;       ///< memory per GPU
+  double memory_bandwidth = 0;         ///< memory bandwidth per GPU, bytes per second
   std::map<std::string, double> peak;  ///< dense operations per second, by dtype
-  std::string kernels;                 ///< profile whose kernels are scaled to memory_bandwidth
+  std::string kernels;                 ///< profile with kernels to scale to memory_bandwidth
   const FabricKind* fabric = nullptr;
-  double gpu_bandwidth = 0;  ///< of a GPU into the fabric, one way, bytes per second
-  /// Bandwidth among fewer GPUs of the host, by their number, where links lead to a few of them.
+  double gpu_bandwidth = 0;  ///< per GPU into the fabric, one way, bytes per second
+  /// Bandwidth among fewer GPUs of the host, by their number, if links join only some of the GPUs.
   std::map<std::uint32_t, double> part_bandwidth = {};
   const NetworkKind* network = nullptr;
   std::uint32_t cards = 0;       ///< 0: hosts have no network
   double card_rate = 0;          ///< one way, bytes per second
-  double network_share = 0;      ///< of the rate that is reached
+  double network_share = 0;      ///< share of card_rate that large collectives reach
   double network_latency_s = 0;  ///< one way, between two GPUs
   int cores = 0;
   std::string cpu;  ///< "amd", "arm" or "intel"
   std::map<std::string, std::string> sources;
+  Library library = Library::kNccl;  ///< not part of the file: use_library() sets it
   bool operator==(const Machine&) const = default;
 
-  /// Bytes per second of a GPU into the fabric, among that many GPUs of its host.
+  /// Bandwidth of a GPU into the fabric among `gpus_of_host` GPUs of its host, bytes per second.
   double bandwidth_among(std::uint32_t gpus_of_host) const {
     const auto part = part_bandwidth.lower_bound(gpus_of_host);
     return part == part_bandwidth.end() ? gpu_bandwidth : part->second;
   }
 
-  /// Bytes per second that all cards of a host reach together, one way.
+  /// Reached bandwidth of all cards of a host together, one way, bytes per second.
   double host_bandwidth() const { return cards * card_rate * network_share; }
 };
 
-/// Rows of the kinds; InputError with the known ones for another name.
+/// Sets the library, by its name: "nccl" or "gloo". Gloo goes by TCP through the host's memory, so
+/// cards then reach at most what TCP reaches, and have at least its latency. InputError lists the
+/// known names.
+void use_library(std::string_view name, Machine& machine);
+const char* name_of(Library library);
+
+/// Rows by name. InputError lists the known names.
 const FabricKind& fabric_kind(std::string_view name);
 const NetworkKind& network_kind(std::string_view name);
 
-/// Reads a machine's file, or a shipped one by its name ("p5.48xlarge"). InputError with file and
-/// line for what is unreadable, cut off, unknown, missing or makes no sense.
+/// Path of a machine's file: the path itself, or that of the shipped machine of this name.
+/// InputError if it is neither.
+std::string machine_file(const std::string& path_or_name);
+
+/// Reads a machine's file, or a shipped one by name ("p5.48xlarge"). InputError with file and line
+/// if it is unreadable or truncated, or a key is unknown, missing or has an invalid value.
 Machine read_machine(const std::string& path_or_name);
 
-/// The same of text; `name` stands for the file in messages.
+/// As read_machine(), from text; `name` stands for the file in messages.
 Machine parse_machine(const std::string& text, const std::string& name);
 
-/// Writes a machine's file. Reading it gives the same machine.
+/// Writes a machine so that read_machine() returns an equal one.
 void write_machine(const std::string& path, const Machine& machine);
 
 /// Names of the shipped machines, in alphabetic order.

@@ -9,6 +9,7 @@
 
 #include "costs/collective_model.hpp"
 #include "costs/description.hpp"
+#include "costs/fabric.hpp"
 #include "costs/link_yaml.hpp"
 #include "io/error.hpp"
 #include "io/quantity.hpp"
@@ -70,10 +71,10 @@ void apply_gpus(const MachineOptions& options, LoadedMachines& machines) {
     cluster.gpus_per_node = static_cast<std::uint32_t>(gpus);
   }
   if (options.gpus_per_node > 1 && cluster.host_link) {
-    throw io::InputError(fmt::format(
-        "`gpus_per_node` says that nodes have several GPUs, and {} by its host_link that each node "
-        "is one: leave one of them out",
-        options.cluster));
+    throw io::InputError(
+        fmt::format("`gpus_per_node` gives nodes several GPUs, and {} by its host_link makes each "
+                    "node a GPU: leave one of them out",
+                    options.cluster));
   }
   if (!options.gpu_bandwidth.empty()) {
     const double given = bandwidth_of(options.gpu_bandwidth, "`gpu_bandwidth`");
@@ -86,10 +87,10 @@ void apply_gpus(const MachineOptions& options, LoadedMachines& machines) {
   }
   if (gpus_per_machine(cluster) > 1 && cluster.gpu_link.bandwidth == 0) {
     cluster.gpu_link = kUsualGpuLink;
-    machines.diagnostics.push_back(fmt::format(
-        "GPUs of a node are taken to be joined at {}, as NVLink joins A100s; `gpu_bandwidth` says "
-        "otherwise",
-        io::format_bandwidth(kUsualGpuLink.bandwidth)));
+    machines.diagnostics.push_back(
+        fmt::format("GPUs of a node are assumed to be joined at {}, as by NVLink of A100s; "
+                    "`gpu_bandwidth` changes that",
+                    io::format_bandwidth(kUsualGpuLink.bandwidth)));
   }
 }
 
@@ -109,7 +110,7 @@ void scale_stage(double factor, StageCosts& stage) {
   stage.a_s = launch_s;
 }
 
-/// The memory bandwidth that the kernels' costs are of.
+/// Memory bandwidth for which the kernels' costs hold, bytes per second.
 double measured_at(const Profile& profile) {
   return profile.kernels_measured_at > 0 ? profile.kernels_measured_at : profile.memory_bandwidth;
 }
@@ -139,15 +140,14 @@ void apply_scale(const MachineOptions& options, LoadedMachines& machines) {
     return;
   }
   scale_kernels(to, profile);
-  machines.diagnostics.push_back(
-      fmt::format("kernels of profile {} are scaled from {} to {} of memory bandwidth; what "
-                  "launches cost stays",
-                  profile.name, io::format_bandwidth(before), io::format_bandwidth(to)));
+  machines.diagnostics.push_back(fmt::format(
+      "kernels of profile {} are scaled from {} to {} of memory bandwidth; costs of launches stay",
+      profile.name, io::format_bandwidth(before), io::format_bandwidth(to)));
   profile.name += fmt::format(" with kernels scaled to {}", io::format_bandwidth(to));
 }
 
-/// Where "x.pse(b=2)=int4block(bits=4)" says that two algorithms cost the same: behind the first's
-/// parameters.
+/// Position of the "=" between two algorithms, outside their parameters, as in
+/// "x.pse(b=2)=int4block(bits=4)"; npos if not found.
 std::size_t equals_between(const std::string& text) {
   int depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -177,13 +177,13 @@ void apply_assumed_costs(const MachineOptions& options, LoadedMachines& machines
     }
     profile.codecs[algorithm] = profile.codec(like);
     machines.diagnostics.push_back(
-        fmt::format("{} is charged what {} costs, as `assume_cost` says; hipress-profile "
+        fmt::format("{} is charged the cost of {}, as `assume_cost` says; hipress-profile "
                     "`algorithm` {} measures it",
                     algorithm, like, io::quote(algorithm)));
   }
 }
 
-/// Links of one's own, but the cores of the one machine that was measured.
+/// Warns if links are given, but the nodes share the cores of the one machine that was measured.
 void warn_of_shared_host(const MachineOptions& options, LoadedMachines& machines) {
   const bool own_links = !options.bandwidth.empty() || !options.latency.empty();
   const std::uint32_t nodes = machines.cluster.nodes;
@@ -194,8 +194,8 @@ void warn_of_shared_host(const MachineOptions& options, LoadedMachines& machines
       machines.profile.name, machines.profile.cores, nodes));
 }
 
-/// Warns of link costs in the cluster file that replace the profile's. Only for profiles that have
-/// the rate of their link: a file may give such a rate as its bandwidth, which is less.
+/// Warns of link costs in the cluster file that replace the profile's, for profiles that know the
+/// rate of their link: a file may mistake that rate for the bandwidth, which is lower.
 void warn_of_replaced_link(const MachineOptions& options, LoadedMachines& machines) {
   const Profile& profile = machines.profile;
   if (options.cluster.empty() || profile.link_rate == 0) return;
@@ -218,14 +218,15 @@ void warn_of_replaced_link(const MachineOptions& options, LoadedMachines& machin
                                  link->line(), profile.name, fmt::join(changes, ", "));
   if (link->has("bandwidth")) {
     text += fmt::format(
-        "; if that bandwidth is what the link is sold as, give it as rate: messages reach {:.0f} % "
+        "; if that bandwidth is the link's nominal speed, give it as rate: messages reach {:.0f} % "
         "of it in this profile",
         100 * profile.link.bandwidth / profile.link_rate);
   }
   machines.warnings.push_back(std::move(text));
 }
 
-/// Number of GPUs that a request is about: `gpus`, or `nodes`, or all of the hosts.
+/// Hosts and GPUs of a request. The number of GPUs is `gpus`, else `nodes`, else that of all hosts.
+/// InputError if they contradict each other or exceed the machine.
 Ranks ranks_of(const MachineOptions& options, const Machine& machine, std::uint32_t nodes) {
   if (options.gpus > 0 && nodes > 0 && options.gpus != nodes) {
     throw io::InputError(
@@ -238,10 +239,9 @@ Ranks ranks_of(const MachineOptions& options, const Machine& machine, std::uint3
   if (ranks.gpus == 0) ranks.gpus = ranks.hosts * machine.gpus;
   if (ranks.gpus > kMaxNodes || ranks.gpus % ranks.hosts != 0 || ranks.per_host() > machine.gpus ||
       ranks.per_host() == 0) {
-    throw io::InputError(
-        fmt::format("`gpus` {} on {} hosts: give a multiple of `hosts`, at most {} on each, which "
-                    "is what machine {} has",
-                    ranks.gpus, ranks.hosts, machine.gpus, machine.name));
+    throw io::InputError(fmt::format(
+        "`gpus` {} on {} hosts: give a multiple of `hosts`, at most {} on each, as machine {} has",
+        ranks.gpus, ranks.hosts, machine.gpus, machine.name));
   }
   if (ranks.hosts > 1 && machine.network == nullptr) {
     throw io::InputError(
@@ -250,12 +250,32 @@ Ranks ranks_of(const MachineOptions& options, const Machine& machine, std::uint3
   return ranks;
 }
 
-/// Every GPU is a node; those of a host share its cards, and reach each other over its fabric.
+/// Adds the machine and the hosts of the cluster's file, if it names a machine.
+MachineOptions with_file(MachineOptions options) {
+  if (options.cluster.empty()) return options;
+  const std::optional<MachineHosts> said = machine_hosts(options.cluster);
+  if (!said && options.machine.empty()) return options;
+  if (!options.machine.empty() && options.machine != (said ? said->machine : "")) {
+    throw io::InputError("`machine` and `cluster` both define the hosts: leave one of them out");
+  }
+  const bool asked = options.node_count == NodeCount::kAsAsked;
+  if (options.hosts > 0 && said->hosts > 0 && options.hosts != said->hosts && !asked) {
+    throw io::InputError(
+        fmt::format("{}: the cluster has {} hosts, but `hosts` {} are asked for: "
+                    "leave out one of the two numbers",
+                    options.cluster, said->hosts, options.hosts));
+  }
+  options.machine = said->machine;
+  if (options.library.empty()) options.library = said->library;
+  if (options.hosts == 0) options.hosts = said->hosts;
+  if (options.gpus == 0) options.gpus = said->gpus;
+  return options;
+}
+
+/// Cluster in which every GPU is a node. The GPUs of a host share its cards, and its fabric joins
+/// them.
 Cluster cluster_of_machine(const MachineOptions& options, const Profile& profile,
                            std::uint32_t nodes) {
-  if (!options.cluster.empty()) {
-    throw io::InputError("`machine` and `cluster` both say what hosts are: leave one of them out");
-  }
   const Machine& machine = *profile.machine;
   const Ranks ranks = ranks_of(options, machine, nodes);
   Cluster cluster = cluster_from_profile(profile, ranks.gpus);
@@ -269,10 +289,12 @@ Cluster cluster_of_machine(const MachineOptions& options, const Profile& profile
     cluster.link.set_bandwidth(machine.host_bandwidth());
     cluster.link.latency_s = machine.network_latency_s;
   }
-  if (ranks.per_host() > 1) {
+  if (machine.gpus > 1) {
     cluster.host_link = LinkCosts{.overhead_s = kUsualGpuLink.overhead_s};
     cluster.host_link->set_bandwidth(ring_bandwidth(machine, ranks.per_host()));
+    cluster.cards = cards_of(machine, ranks.per_host());
   }
+  if (!options.cluster.empty()) read_fabric(options.cluster, profile, cluster);
   return cluster;
 }
 
@@ -280,7 +302,7 @@ Cluster read_any_cluster(const MachineOptions& options, const Profile& profile, 
                          std::uint32_t otherwise) {
   if (profile.machine) return cluster_of_machine(options, profile, nodes);
   if (options.hosts > 0 || options.gpus > 0) {
-    throw io::InputError(fmt::format("`{}` counts what a `machine` has: name one, p5.48xlarge",
+    throw io::InputError(fmt::format("`{}` needs a `machine`: name one, p5.48xlarge",
                                      options.hosts > 0 ? "hosts" : "gpus"));
   }
   if (!options.cluster.empty())
@@ -290,13 +312,16 @@ Cluster read_any_cluster(const MachineOptions& options, const Profile& profile, 
 
 }  // namespace
 
+bool MachineOptions::names_machine() const { return !with_file(*this).machine.empty(); }
+
 bool MachineOptions::names_cluster() const {
   return !machine.empty() || !cluster.empty() || !bandwidth.empty() || !latency.empty() ||
          !overhead.empty() || gpus_per_node > 0 || !gpu_bandwidth.empty();
 }
 
-std::optional<models::Rates> rates_of(const MachineOptions& options, std::uint32_t nodes,
+std::optional<models::Rates> rates_of(const MachineOptions& given, std::uint32_t nodes,
                                       bool sharded) {
+  const MachineOptions options = with_file(given);
   if (options.machine.empty()) return std::nullopt;
   const Machine machine = read_machine(options.machine);
   const std::uint32_t gpus = ranks_of(options, machine, nodes).gpus;
@@ -332,14 +357,15 @@ LoadedMachines load(const MachineOptions& options, Profile profile, std::uint32_
   return machines;
 }
 
-namespace {
-
-/// The profile that is named, or the machine's kernels at its memory bandwidth.
 Profile read_costs(const MachineOptions& options) {
   if (options.machine.empty()) {
+    if (!options.library.empty()) {
+      throw io::InputError("`library` is of the collectives on a `machine`: name one, p5.48xlarge");
+    }
     return read_profile(options.profile.empty() ? std::string(kDefaultProfile) : options.profile);
   }
   Machine machine = read_machine(options.machine);
+  if (!options.library.empty()) use_library(options.library, machine);
   Profile profile = read_profile(options.profile.empty() ? machine.kernels : options.profile);
   if (options.profile.empty()) {
     scale_kernels(machine.memory_bandwidth, profile);
@@ -349,9 +375,8 @@ Profile read_costs(const MachineOptions& options) {
   return profile;
 }
 
-}  // namespace
-
-LoadedMachines load(const MachineOptions& options, std::uint32_t nodes, std::uint32_t otherwise) {
+LoadedMachines load(const MachineOptions& given, std::uint32_t nodes, std::uint32_t otherwise) {
+  const MachineOptions options = with_file(given);
   LoadedMachines scaled;
   scaled.profile = read_costs(options);
   apply_scale(options, scaled);

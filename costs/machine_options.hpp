@@ -12,63 +12,69 @@
 
 namespace hipress::costs {
 
-/// The machines that a tool's command line names, as it was given; empty and 0: not given.
+/// Options of a tool on its machines, as given on the command line; empty or 0: not given.
 struct MachineOptions {
-  std::string machine = {};                ///< a file or a shipped machine's name: hosts of GPUs
-  std::uint32_t hosts = 0;                 ///< of the machine
-  std::uint32_t gpus = 0;                  ///< of all of its hosts together; 0: all that they have
-  std::string profile = {};                ///< a file or a shipped profile's name
-  std::string cluster = {};                ///< a file
-  NodeCount node_count = NodeCount::kOne;  ///< of the file and of who asks
+  std::string machine = {};  ///< machine of the hosts: a file, or a shipped machine's name
+  std::uint32_t hosts = 0;   ///< number of the machine's hosts
+  std::uint32_t gpus = 0;    ///< total number of GPUs; 0: all GPUs of the hosts
+  std::string library = {};  ///< library of the machine's collectives (default: nccl)
+  std::string profile = {};  ///< a file, or a shipped profile's name
+  std::string cluster = {};  ///< a file
+  NodeCount node_count = NodeCount::kOne;  ///< rule if the caller gives a number, too
   /// Short forms of a cluster file's link.bandwidth, .latency and .overhead, gpus_per_node and
-  /// gpu_link.bandwidth. They go before what the file says.
+  /// gpu_link.bandwidth. They override the file.
   std::string bandwidth = {}, latency = {}, overhead = {};
   std::uint32_t gpus_per_node = 0;
   std::string gpu_bandwidth = {};
-  /// The memory bandwidth that kernels are scaled to; kAsHardware: the profile's own.
+  /// Memory bandwidth to which kernels are scaled; kAsHardware: the profile's own.
   std::string scale_kernels = {};
-  /// Algorithms that the profile has no costs of, and whose they are charged: "tern.pse=int4block".
+  /// Substitutes for missing costs: "tern.pse=int4block" gives tern.pse the costs of int4block.
   std::vector<std::string> assumed_costs = {};
 
-  /// The costs of kernels are said: by a profile, or by a machine.
-  bool names_profile() const { return !profile.empty() || !machine.empty(); }
-  /// Something is said of the machines besides their profile.
+  /// True if a profile or a machine gives the costs of kernels.
+  bool names_profile() const { return !profile.empty() || names_machine(); }
+  /// True if a machine is given: here, or in the cluster's file.
+  bool names_machine() const;
+  /// True if any option but the profile describes the machines.
   bool names_cluster() const;
 };
 inline constexpr std::string_view kAsHardware = "hardware";
 
-/// What joins the GPUs of a node where nobody says: an NVLink of the first GPUs that had enough of
-/// them, as nccl-tests reach it within a machine of A100s.
+/// Default link between the GPUs of a node: NVLink within a machine of A100s, with the figures that
+/// nccl-tests reach.
 inline constexpr GpuLinkCosts kUsualGpuLink = {.overhead_s = 5e-6, .bandwidth = 250e9};
 
-/// What the options name.
+/// Profile and cluster of the options.
 struct LoadedMachines {
   Profile profile;
   Cluster cluster;
-  std::vector<std::string> diagnostics;  ///< for the user: what was assumed or scaled
-  std::vector<std::string> warnings;     ///< what is given and has no effect
+  std::vector<std::string> diagnostics;  ///< messages to the user on assumptions and scaling
+  std::vector<std::string> warnings;     ///< options without effect
 };
 
-/// Reads the profile (kDefaultProfile if none is given) and the cluster. The cluster has `nodes`
-/// nodes; if that is 0, as many as its file says; if the file does not say, `otherwise`. InputError
-/// naming the option or file whose value has no unit, is out of range, or contradicts another.
+/// Reads the given profile; without one, that of the machine's kernels, scaled to the machine's
+/// memory bandwidth. InputError for an unreadable file.
+Profile read_costs(const MachineOptions& options);
+
+/// Reads the profile (default: kDefaultProfile) and the cluster. The number of nodes is `nodes`; if
+/// that is 0, the file's; if the file has none, `otherwise`. With a machine, every GPU is a node;
+/// without a profile, the kernels are those that the machine names, scaled to its memory bandwidth.
+/// InputError names the option or file whose value lacks a unit, is out of range, or contradicts
+/// another.
 LoadedMachines load(const MachineOptions& options, std::uint32_t nodes, std::uint32_t otherwise);
 
-/// With a machine every GPU is a node, and without a profile the kernels are those that the machine
-/// names, scaled to its memory bandwidth.
-///
-/// The same with a profile that has been read, whose kernels stay as they are.
+/// As load(), with a profile that has already been read. Its kernels are not scaled.
 LoadedMachines load(const MachineOptions& options, Profile profile, std::uint32_t nodes,
                     std::uint32_t otherwise);
 
-/// The rates of the machine that is named, for a job on that many GPUs (0: as the options say),
-/// sharded over all of them or not. None without a machine.
+/// Rates of the given machine for a job on `nodes` GPUs (0: the number in the options). `sharded`:
+/// the optimizer's state is sharded over all of them. Unset without a machine.
 std::optional<models::Rates> rates_of(const MachineOptions& options, std::uint32_t nodes,
                                       bool sharded);
 
-/// Scales kernels to `memory_bandwidth`, in bytes per second: the time of every curve and stage
-/// above its cost at size 0 is multiplied by the bandwidth that it was measured at and divided by
-/// this one. The cost at size 0 is that of launches, and stays.
+/// Scales kernels to `memory_bandwidth`, in bytes per second. The time of every curve and stage
+/// above its cost at size 0 is multiplied by measured bandwidth / `memory_bandwidth`. The cost at
+/// size 0 is that of launches, and does not change.
 void scale_kernels(double memory_bandwidth, Profile& profile);
 
 }  // namespace hipress::costs

@@ -19,10 +19,10 @@ std::map<std::string, double> class_factors(std::span<const BesideSample> sample
   for (const auto& [name, sum] : sums) {
     const bool told = sum.alone_s > 0;
     if (!told) {
-      throw io::RunError(fmt::format(
-          "{} took no time alone, so nothing tells how much longer it takes beside something else; "
-          "measure it with more work",
-          name));
+      throw io::RunError(
+          fmt::format("{} took no time alone, so its slowdown beside other work is unknown; "
+                      "measure it with more work",
+                      name));
     }
     factors[name] = std::max(1.0, sum.beside_s / sum.alone_s);
   }

@@ -7,6 +7,7 @@
 #include "costs/profile.hpp"
 #include "costs/profile_text.hpp"
 #include "costs/stage_yaml.hpp"
+#include "costs/starter_profile.hpp"
 #include "costs/traffic.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
@@ -22,7 +23,7 @@ using io::YamlNode;
 
 constexpr std::string_view kSchema = "hipress.profile/1";
 
-/// Largest size that a measurement or a piece of a curve can be about, in elements or bytes.
+/// Maximum size in a measurement or in a piece of a curve, in elements or bytes.
 constexpr std::int64_t kLargestSize = std::int64_t{1} << 60;
 constexpr double kMaxResidual = 1e12;
 
@@ -197,24 +198,21 @@ Probes read_probes(const YamlNode& node) {
   return {.copy = read("copy"), .codec = read("codec"), .transport = read("transport")};
 }
 
-/// A file that was cut at the end of a line is still valid YAML, so its end is marked.
+/// Throws InputError without the end marker "...": a file truncated at a line's end is valid YAML.
 void require_end_marker(const std::string& bytes, const std::string& path) {
-  // What is no text at all is said so when it is read.
+  // A file that is not text is reported when it is read.
   if (bytes.find('\0') != std::string::npos || bytes.starts_with("\xff\xfe")) return;
-  const std::size_t last = bytes.find_last_not_of(" \r\n");
-  const bool marked =
-      last != std::string::npos && last >= 3 && bytes.substr(last - 3, 4) == "\n...";
-  if (marked) return;
+  if (io::has_end_marker(bytes)) return;
   const auto lines = static_cast<int>(std::count(bytes.begin(), bytes.end(), '\n'));
   throw io::InputError(path, lines + 1,
                        "the file ends without the line '...', so it was cut short: copy it again, "
                        "or measure anew with hipress-profile");
 }
 
-std::string resolve_path(const std::string& path_or_name) {
-  constexpr const char* kFolder = "profiler/profiles";
-  if (const auto file = io::named_file(kFolder, path_or_name)) return *file;
-  const std::vector<std::string> shipped = io::data_names(kFolder, ".yaml");
+constexpr const char* kProfiles = "profiler/profiles";
+
+[[noreturn]] void refuse_name(const std::string& path_or_name) {
+  const std::vector<std::string> shipped = profile_names();
   const std::vector<std::string_view> known(shipped.begin(), shipped.end());
   throw io::InputError(
       "profile " + io::quote(path_or_name) + ": neither a file nor a shipped profile" +
@@ -252,10 +250,22 @@ Profile parse_profile(const std::string& bytes, const std::string& path) {
   return profile;
 }
 
+std::vector<std::string> profile_names() {
+  std::vector<std::string> names = io::data_names(kProfiles, ".yaml");
+  for (std::string& name : starter_profile_names()) names.push_back(std::move(name));
+  std::ranges::sort(names);
+  return names;
+}
+
 Profile read_profile(const std::string& path_or_name) {
-  const std::string path = resolve_path(path_or_name);
-  constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;
-  return parse_profile(io::read_file(path, {.most_bytes = kMostBytes}), path);
+  const auto path = io::named_file(kProfiles, path_or_name);
+  if (path) {
+    constexpr std::int64_t kMostBytes = std::int64_t{16} << 20;
+    return parse_profile(io::read_file(*path, {.most_bytes = kMostBytes}), *path);
+  }
+  const auto text = starter_profile(path_or_name);
+  if (!text) refuse_name(path_or_name);
+  return parse_profile(*text, path_or_name);
 }
 
 CodecCosts CodecCosts::times(double encode_factor, double decode_factor) const {
@@ -269,9 +279,8 @@ CodecCosts CodecCosts::times(double encode_factor, double decode_factor) const {
 }
 
 std::string Profile::row_of(const std::string& algorithm) const {
-  // Measured with these parameters, or else with the nearest density, or any parameters: they
-  // change costs little.
-  // Brackets that do not end it belong to the path of a program.
+  // Row with these parameters, else with the nearest density, else with any parameters, which
+  // change costs little. Brackets that do not end the text belong to a program's path.
   const auto base = [](const std::string& text) {
     return text.ends_with(')') ? text.substr(0, text.rfind('(')) : text;
   };

@@ -15,14 +15,14 @@
 namespace hipress::costs {
 namespace {
 
-/// Every digit that is needed to read the same number back.
+/// Shortest text that reads back to the same number.
 std::string number(double value) { return fmt::format("{}", value); }
 
 void entry(YAML::Emitter& out, const std::string& key, const std::string& value) {
   out << YAML::Key << key << YAML::Value << value;
 }
 
-/// Opens the map that is the value of `key`.
+/// Opens a map as the value of `key`.
 void open_map(YAML::Emitter& out, const std::string& key) {
   out << YAML::Key << key << YAML::Value << YAML::BeginMap;
 }
@@ -218,7 +218,7 @@ void write_profile(const std::string& path, const Profile& profile) {
   write_samples(out, profile);
   out << YAML::EndMap;
   const std::string text = std::string(out.c_str()) + "\n...\n";
-  parse_profile(text, path);  // what could not be read is not written
+  parse_profile(text, path);  // refuses what cannot be read back
   io::write_file(path, [&](std::ostream& file) { file << text; });
 }
 

@@ -18,7 +18,7 @@ namespace {
 constexpr Eigen::Index kTerms = 5;
 using Terms = std::array<double, kTerms>;
 
-/// What the costs are multiplied by, in their order.
+/// Factors of the five costs, in their order.
 Terms terms_of(const StageWork& work) {
   return {1, static_cast<double>(work.elements), static_cast<double>(work.element_ranks),
           static_cast<double>(work.values), static_cast<double>(work.value_ranks)};
@@ -36,7 +36,7 @@ std::int64_t values_of(const kernels::Stage& stage) {
   return stage.bytes / kernels::bytes_per_value(stage.values);
 }
 
-/// The subsets of the terms, those of fewer terms first.
+/// Non-empty subsets of the terms, smaller ones first.
 std::vector<unsigned> subsets() {
   std::vector<unsigned> all;
   for (unsigned subset = 1; subset < 1U << kTerms; ++subset) all.push_back(subset);
@@ -44,13 +44,14 @@ std::vector<unsigned> subsets() {
   return all;
 }
 
-/// The coefficients without negative ones that minimise |matrix·x − target|². With the terms that
-/// are positive in it alone, the minimum is that of ordinary least squares; so it is the best of
-/// the ordinary minima of all subsets that have no negative coefficient. With five terms there are
-/// 31 of them.
+/// Non-negative coefficients that minimise
+/// matrix·x − target
+/// ². Restricted to its positive terms, the minimum is an ordinary least-squares solution. So it is
+/// the best of the ordinary solutions of all subsets that have no negative coefficient. With five
+/// terms there are 31 subsets.
 Eigen::VectorXd non_negative_least_squares(const Eigen::MatrixXd& matrix,
                                            const Eigen::VectorXd& target) {
-  // What is better by less is rounding: relative, and of the squares of perfect fits.
+  // Smaller improvements are rounding errors: relative, and of the squares of perfect fits.
   constexpr double kBetter = 1e-6, kPerfect = 1e-20;
   Eigen::VectorXd best = Eigen::VectorXd::Zero(kTerms);
   double best_loss = target.squaredNorm();
@@ -83,8 +84,8 @@ std::vector<double> relative_residuals(const std::vector<StageSample>& samples,
   return residuals;
 }
 
-/// A column per term, each divided by its largest entry, since elements in the millions and
-/// seconds in the billionths meet badly.
+/// Matrix with a column per term, each divided by its largest entry for conditioning: elements are
+/// in the millions, seconds in the billionths.
 struct Problem {
   explicit Problem(const std::vector<StageSample>& samples)
       : matrix(static_cast<Eigen::Index>(samples.size()), kTerms) {

@@ -9,11 +9,11 @@
 
 #include "kernels/codec/stages.hpp"
 
-/// What a stage of a staged codec costs, and how that is found from measured times. An E-element
-/// gradient's stage sends a *factor* of F values, which has r columns: the codec's *rank*.
+/// Costs of a stage of a staged codec, and their fit to measured times. An E-element gradient's
+/// stage sends a *factor* of F values, which has r columns: the codec's *rank*.
 namespace hipress::costs {
 
-/// What the time of a stage depends on. Of several gradients that are coded together, the sums.
+/// Variables of a stage's time; sums if several gradients are coded together.
 struct StageWork {
   std::int64_t elements = 0;       ///< E
   std::int64_t element_ranks = 0;  ///< E·r
@@ -22,28 +22,28 @@ struct StageWork {
   bool operator==(const StageWork&) const = default;
 };
 
-/// The work of the encode of stage `stage`, by what the codec says of its stages for a gradient of
-/// so many elements: F and r are those of the factor that it makes.
+/// Work of the encode of stage `stage` for a gradient of `elements` elements: F and r are those of
+/// the factor that it computes.
 StageWork encode_work(std::span<const kernels::Stage> stages, int stage, std::int64_t elements);
 
-/// The work of the last decode: F is that of all factors together, and r the largest of theirs.
+/// Work of the last decode: F is the sum over all factors, r their maximum.
 StageWork decode_work(std::span<const kernels::Stage> stages, std::int64_t elements);
 
 /// Seconds of one stage: a + b·E + c·E·r + d·F + e·F·r, none of them negative.
 struct StageCosts {
-  double a_s = 0;                 ///< of launches
-  double per_element_s = 0;       ///< what reads or writes the gradient
+  double a_s = 0;                 ///< launches
+  double per_element_s = 0;       ///< reading and writing the gradient
   double per_element_rank_s = 0;  ///< products with a factor
-  double per_value_s = 0;         ///< what reads or writes the factor
-  double per_value_rank_s = 0;    ///< making the factor's columns orthogonal
+  double per_value_s = 0;         ///< reading and writing the factor
+  double per_value_rank_s = 0;    ///< orthogonalising the factor's columns
 
   double seconds(const StageWork& work) const;
-  /// The stage that takes `factor` times as long.
+  /// Costs scaled by `factor`.
   StageCosts times(double factor) const;
   bool operator==(const StageCosts&) const = default;
 };
 
-/// Seconds for one gradient whose factor has so many values and that rank.
+/// Seconds for one gradient, with `values` values of rank `rank` in its factor.
 double stage_seconds(const StageCosts& costs, std::int64_t elements, std::int64_t values, int rank);
 
 /// One measured time.
@@ -52,20 +52,20 @@ struct StageSample {
   double seconds = 0;
 };
 
-/// Fitted costs, and how well they explain their samples.
+/// Fitted costs with their residuals.
 struct StageFit {
   StageCosts costs;
   double median_relative_residual = 0;  ///< |costs − sample| / sample
   double max_relative_residual = 0;
 };
 
-/// Fits the five terms to samples by least squares of relative residuals, none of them negative,
-/// with Huber weights as fit_curve() has them. Of fits that are as good, the one with fewer terms.
-/// At least one sample, each with a positive, finite time (std::invalid_argument otherwise).
+/// Fits the five non-negative terms to samples by least squares of relative residuals, with Huber
+/// weights as in fit_curve(). Of equally good fits, chooses the one with fewer terms. Needs at
+/// least one sample, each with a positive, finite time (std::invalid_argument otherwise).
 StageFit fit_stage(const std::vector<StageSample>& samples);
 
-/// The algorithm's text with that rank, "acpsgd(rank=8,x=1)" of "acpsgd(x=1)", or with none given,
-/// "acpsgd(x=1)" of "acpsgd(rank=4,x=1)": costs of stages hold for every rank.
+/// Algorithm's text with that rank, "acpsgd(rank=8,x=1)" for "acpsgd(x=1)", or without a rank,
+/// "acpsgd(x=1)" for "acpsgd(rank=4,x=1)": costs of stages hold for every rank.
 std::string with_rank(std::string_view algorithm, std::optional<int> rank);
 
 }  // namespace hipress::costs

@@ -27,7 +27,7 @@ StageCosts read_stage(const io::YamlNode& node) {
 CodecCosts read_stages(const io::YamlNode& codec) {
   for (const std::string_view curve : {"encode", "decode_add", "encode_factor_quotients"}) {
     if (const auto found = codec.find(curve)) {
-      found->fail("is of an algorithm without stages: beside 'stages' give 'decode' alone");
+      found->fail("applies to algorithms without stages: beside 'stages' give 'decode' alone");
     }
   }
   CodecCosts costs;
@@ -44,7 +44,7 @@ std::string complaint_about_stages(std::string_view algorithm, const kernels::Co
                                    std::size_t stages) {
   if (!traits.additive && stages > 0) {
     return fmt::format(
-        "are of staged algorithms, and {} is none: give the curves 'encode', 'decode' and "
+        "apply to staged algorithms, and {} has no stages: give the curves 'encode', 'decode' and "
         "'decode_add' instead",
         algorithm);
   }

@@ -11,8 +11,8 @@
 
 namespace hipress::costs {
 
-/// The keys of a stage in a profile, in the order in which they are written. All but the first may
-/// be left out, and are 0 then.
+/// Keys of a stage in a profile, in the order of writing. All but the first are optional, default
+/// 0.
 struct StageKey {
   std::string_view name;
   double StageCosts::*cost;
@@ -25,14 +25,14 @@ inline constexpr std::array kStageKeys = {
     StageKey{"s_per_value_rank", &StageCosts::per_value_rank_s},
 };
 
-/// Reads `stages` and `decode` of an algorithm that has stages (docs/profiles.md lists the keys).
+/// Reads `stages` and `decode` of a staged algorithm (docs/profiles.md lists the keys).
 CodecCosts read_stages(const io::YamlNode& codec);
 
-/// InputError unless an algorithm of the table has costs of its sort: as many `stages` as its codec
-/// has, or curves. An algorithm that is not in the table may have either.
+/// Throws InputError if an algorithm of the table has the wrong kind of costs: it needs one entry
+/// of `stages` per stage of its codec, or curves. Other algorithms may have either.
 void check_stages(const io::YamlNode& codec, std::string_view algorithm);
 
-/// Why a codec cannot have costs of so many stages; empty if it can. 0: it has curves.
+/// Reason why a codec cannot have costs of that many stages (0: curves); empty if it can.
 std::string complaint_about_stages(std::string_view algorithm, const kernels::CodecTraits& traits,
                                    std::size_t stages);
 

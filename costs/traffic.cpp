@@ -7,8 +7,8 @@
 namespace hipress::costs {
 namespace {
 
-/// Rounded to five digits, halves up in spite of what doubles lose, so that estimates are numbers
-/// that a file can show.
+/// Rounds to five digits, halves up despite floating-point error, so that a file can show estimates
+/// exactly.
 double to_five_digits(double value) {
   constexpr double kHalvesUp = 1 + 1e-12;
   return std::stod(fmt::format("{:.4e}", value * kHalvesUp));

@@ -9,100 +9,21 @@
 #include <string>
 #include <utility>
 
-#include "io/error.hpp"
+#include "models/architecture_builder.hpp"
 #include "models/shape.hpp"
 
 namespace hipress::models {
 namespace {
 
-using Shape = std::vector<std::int64_t>;
-
-/// Collects tensors in the order of forward. `uses` is how often a unit (a token, an image) uses
-/// each element of a tensor.
-class Builder {
- public:
-  void tensor(std::string name, Shape shape, Work work = {}) {
-    Gradient gradient;
-    gradient.name = std::move(name);
-    gradient.elements = elements_of(shape);
-    gradient.shape = std::move(shape);
-    gradient.work = work;
-    tensors_.push_back(std::move(gradient));
-  }
-
-  /// A matrix [out, in], and its bias.
-  void linear(const std::string& name, std::int64_t out, std::int64_t in, bool bias = true,
-              double uses = 1, std::string_view weight = ".weight") {
-    const double values = uses * static_cast<double>(in + out);
-    tensor(name + std::string(weight), {out, in},
-           {.flops = 2.0 * uses * static_cast<double>(in * out), .values = values});
-    if (bias) tensor(name + ".bias", {out});
-  }
-
-  /// Adds attention between all positions to the last tensor, half of it where it is causal.
-  void attention(std::int64_t width, bool causal) {
-    tensors_.back().work.attention += (causal ? 2.0 : 4.0) * static_cast<double>(width);
-  }
-
-  /// The same among a fixed number of positions, for units that are not tokens.
-  void attention_among(std::int64_t width, double positions) {
-    tensors_.back().work.flops += 4.0 * static_cast<double>(width) * positions * positions;
-  }
-
-  /// Adds products with the last tensor, of which each has two values.
-  void products(double flops) {
-    tensors_.back().work.flops += flops;
-    tensors_.back().work.values += flops / static_cast<double>(tensors_.back().shape[1]);
-  }
-
-  /// Elementwise operations that read and write so many values besides.
-  void values(double count) { tensors_.back().work.values += count; }
-
-  void norm(const std::string& name, std::int64_t width, bool bias = true, double uses = 1) {
-    tensor(name + ".weight", {width}, {.values = 2 * uses * static_cast<double>(width)});
-    if (bias) tensor(name + ".bias", {width});
-  }
-
-  /// Rows that are looked up; `tied`: they are the last matrix as well.
-  void embedding(const std::string& name, std::int64_t rows, std::int64_t width,
-                 bool tied = false) {
-    Work work{.values = 2.0 * static_cast<double>(width)};
-    if (tied) {
-      work.flops = 2.0 * static_cast<double>(rows * width);
-      work.values += static_cast<double>(4 * rows);  // logits and the loss of them
-    }
-    tensor(name, {rows, width}, work);
-  }
-
-  /// A convolution with a norm behind it, on square images; returns their side behind it.
-  int convolution(const std::string& name, const std::string& norm_name, int out, int in, int side,
-                  int kernel, int stride, int groups = 1) {
-    const int behind = (side + stride - 1) / stride;
-    const double pixels = static_cast<double>(behind) * behind;
-    const Shape shape{out, in / groups, kernel, kernel};
-    tensor(name + ".weight", shape,
-           {.flops = 2 * pixels * static_cast<double>(elements_of(shape)),
-            .values = static_cast<double>(in) * side * side + out * pixels});
-    norm(norm_name, out, true, pixels);
-    values(2 * pixels * out);  // the activation
-    return behind;
-  }
-
-  Model take(std::string unit, double positions = 0) {
-    Model model;
-    model.unit = std::move(unit);
-    model.positions = positions;
-    std::ranges::reverse(tensors_);
-    model.gradients = std::move(tensors_);
-    return model;
-  }
-
- private:
-  std::vector<Gradient> tensors_;
-};
+using Builder = ArchitectureBuilder;
+using Shape = Builder::Shape;
 
 int head_width(const Sizes& sizes) {
   return sizes.head_width > 0 ? sizes.head_width : sizes.width / std::max(1, sizes.heads);
+}
+
+int decoder_layers(const Sizes& sizes) {
+  return sizes.decoder_layers > 0 ? sizes.decoder_layers : sizes.layers;
 }
 
 constexpr double kUsualPositions = 2048;
@@ -124,6 +45,9 @@ Model llama(const Sizes& sizes) {
     all.linear(name + ".self_attn.q_proj", queries, width, sizes.bias);
     all.linear(name + ".self_attn.k_proj", keys, width, sizes.bias);
     all.linear(name + ".self_attn.v_proj", keys, width, sizes.bias);
+    for (const char* part : {".self_attn.q_norm", ".self_attn.k_norm"}) {
+      if (sizes.norms_heads) all.norm(name + part, head_width(sizes), false, sizes.heads);
+    }
     all.linear(name + ".self_attn.o_proj", width, queries, false);
     all.attention(queries, true);
     all.values(2.0 * width + 2.0 * (queries + keys));  // the sum, and rotations
@@ -150,8 +74,8 @@ Model llama(const Sizes& sizes) {
 
 namespace {
 
-/// A block as GPT-2 has it; matrices are called `attention` (of queries, keys and values) and so
-/// on.
+/// Names of the tensors of a block like GPT-2's; `attention` is the matrix of queries, keys and
+/// values.
 struct BlockNames {
   std::string_view norm1, norm2, attention, output, up, down;
 };
@@ -160,7 +84,7 @@ void block(Builder& all, const std::string& name, const BlockNames& names, const
            bool bias, bool transposed) {
   const int width = sizes.width, inner = sizes.inner;
   const auto matrix = [&](std::string_view part, int out, int in) {
-    // GPT-2's are [in, out].
+    // GPT-2's matrices are [in, out].
     const std::string called = fmt::format("{}.{}", name, part);
     all.linear(called, transposed ? in : out, transposed ? out : in, false);
     if (bias) all.tensor(called + ".bias", {out});
@@ -255,7 +179,7 @@ Model t5(const Sizes& sizes) {
   constexpr int kDistances = 32;
   all.embedding("shared.weight", sizes.words, width, true);
   for (const bool decodes : {false, true}) {
-    for (int i = 0; i < sizes.layers; ++i) {
+    for (int i = 0; i < (decodes ? decoder_layers(sizes) : sizes.layers); ++i) {
       const std::string name = fmt::format("{}.block.{}", decodes ? "decoder" : "encoder", i);
       int part = 0;
       const auto attends = [&](std::string_view what) {
@@ -285,8 +209,8 @@ Model t5(const Sizes& sizes) {
 
 namespace {
 
-/// The blocks of a transformer with matrices [3 width, width] of queries, keys and values, whose
-/// units are not tokens.
+/// Adds the blocks of a transformer with units other than tokens. Each has a matrix [3 width,
+/// width] of queries, keys and values.
 void blocks(Builder& all, const std::string& prefix, const BlockNames& names, int layers, int width,
             int inner, double positions) {
   for (int i = 0; i < layers; ++i) {
@@ -333,11 +257,10 @@ Model vit(const Sizes& sizes) {
   return all.take("images");
 }
 
-namespace {
-
-/// OpenAI's CLIP: an image and a text of 77 tokens.
-Model clip(const Sizes& vision, int text_width) {
+Model clip(const Sizes& vision) {
   constexpr int kTextLayers = 12, kTextPositions = 77, kWords = 49408;
+  const int text_layers = vision.decoder_layers > 0 ? vision.decoder_layers : kTextLayers;
+  const int text_width = vision.key_heads, words = vision.words > 0 ? vision.words : kWords;
   Builder all;
   const BlockNames names = {"ln_1",          "ln_2",     "attn.in_proj",
                             "attn.out_proj", "mlp.c_fc", "mlp.c_proj"};
@@ -353,9 +276,9 @@ Model clip(const Sizes& vision, int text_width) {
   all.norm("visual.ln_pre", width, true, positions);
   blocks(all, "visual.transformer.resblocks.", names, vision.layers, width, 4 * width, positions);
   all.norm("visual.ln_post", width);
-  all.embedding("token_embedding.weight", kWords, text_width);
+  all.embedding("token_embedding.weight", words, text_width);
   all.tensor("positional_embedding", {kTextPositions, text_width});
-  blocks(all, "transformer.resblocks.", names, kTextLayers, text_width, 4 * text_width,
+  blocks(all, "transformer.resblocks.", names, text_layers, text_width, 4 * text_width,
          kTextPositions);
   all.norm("ln_final", text_width, true, kTextPositions);
   all.tensor("text_projection", {text_width, shared});
@@ -363,13 +286,10 @@ Model clip(const Sizes& vision, int text_width) {
   return all.take("images");
 }
 
-Model clip_vision(const Sizes& sizes) { return clip(sizes, sizes.key_heads); }
-
-/// OpenAI's Whisper on 30 s of sound: 1500 positions of the encoder, up to 448 of the decoder.
 Model whisper(const Sizes& sizes) {
-  constexpr int kSound = 1500, kText = 448, kMels = 80;
+  constexpr int kSound = 1500, kText = 448, kBands = 80;
   Builder all;
-  const int width = sizes.width;
+  const int width = sizes.width, inner = sizes.inner > 0 ? sizes.inner : 4 * width;
   const auto attends = [&](const std::string& name, double queries, double keys) {
     all.linear(name + ".k_proj", width, width, false, keys);
     all.linear(name + ".v_proj", width, width, true, keys);
@@ -379,12 +299,12 @@ Model whisper(const Sizes& sizes) {
     all.norm(name + "_layer_norm", width, true, queries);
   };
   const auto feeds = [&](const std::string& name, double positions) {
-    all.linear(name + ".fc1", 4 * width, width, true, positions);
-    all.linear(name + ".fc2", width, 4 * width, true, positions);
+    all.linear(name + ".fc1", inner, width, true, positions);
+    all.linear(name + ".fc2", width, inner, true, positions);
     all.values(10 * positions * width);
     all.norm(name + ".final_layer_norm", width, true, positions);
   };
-  int in = kMels;
+  int in = sizes.bands > 0 ? sizes.bands : kBands;
   for (const char* name : {"model.encoder.conv1", "model.encoder.conv2"}) {
     const Shape shape{width, in, 3};
     all.tensor(fmt::format("{}.weight", name), shape,
@@ -403,7 +323,7 @@ Model whisper(const Sizes& sizes) {
   all.tensor("model.decoder.embed_tokens.weight", {sizes.words, width},
              {.flops = 2.0 * kText * width * sizes.words, .values = 4.0 * kText * sizes.words});
   all.tensor("model.decoder.embed_positions.weight", {kText, width});
-  for (int i = 0; i < sizes.layers; ++i) {
+  for (int i = 0; i < decoder_layers(sizes); ++i) {
     const std::string name = fmt::format("model.decoder.layers.{}", i);
     attends(name + ".self_attn", kText, kText);
     attends(name + ".encoder_attn", kText, kSound);
@@ -413,59 +333,17 @@ Model whisper(const Sizes& sizes) {
   return all.take("samples");
 }
 
-/// torchvision's ResNets. Sizes: `heads` groups, `inner` the width of a group's bottleneck (0:
-/// basic blocks of two 3x3), `layers` one of the depths below.
-Model resnet(const Sizes& sizes) {
-  struct Depth {
-    int layers;
-    std::array<int, 4> blocks;
-  };
-  constexpr Depth kDepths[] = {{18, {2, 2, 2, 2}},
-                               {34, {3, 4, 6, 3}},
-                               {50, {3, 4, 6, 3}},
-                               {101, {3, 4, 23, 3}},
-                               {152, {3, 8, 36, 3}}};
-  constexpr int kClasses = 1000, kImage = 224, kBase = 64;
-  const auto* depth = std::ranges::find(kDepths, sizes.layers, &Depth::layers);
-  const bool basic = sizes.inner == 0;
-  const int expansion = basic ? 1 : 4, groups = std::max(1, sizes.heads);
-  Builder all;
-  int side = all.convolution("conv1", "bn1", kBase, 3, kImage, 7, 2) / 2;  // and a pooling
-  int in = kBase;
-  for (int stage = 0; stage < 4; ++stage) {
-    const int planes = kBase << stage;
-    const int out = planes * expansion, width = basic ? planes : planes * sizes.inner * groups / 64;
-    for (int i = 0; i < depth->blocks[static_cast<std::size_t>(stage)]; ++i) {
-      const std::string name = fmt::format("layer{}.{}", stage + 1, i);
-      const int stride = stage > 0 && i == 0 ? 2 : 1, before = side;
-      const auto convolve = [&](int number, int to, int from, int kernel, int by, int grouped) {
-        side = all.convolution(fmt::format("{}.conv{}", name, number),
-                               fmt::format("{}.bn{}", name, number), to, from, side, kernel, by,
-                               grouped);
-      };
-      if (basic) {
-        convolve(1, planes, in, 3, stride, 1);
-        convolve(2, planes, planes, 3, 1, 1);
-      } else {
-        convolve(1, width, in, 1, 1, 1);
-        convolve(2, width, width, 3, stride, groups);
-        convolve(3, out, width, 1, 1, 1);
-      }
-      if (stride > 1 || in != out) {
-        all.convolution(name + ".downsample.0", name + ".downsample.1", out, in, before, 1, stride);
-      }
-      in = out;
-    }
-  }
-  all.linear("fc", kClasses, in);
-  return all.take("images");
-}
+namespace {
 
-/// NVIDIA's Transformer-XL on WikiText-103: adaptive embeddings, which the softmax shares.
+/// NVIDIA's Transformer-XL on WikiText-103, with adaptive embeddings shared with the softmax.
 Model transformer_xl(const Sizes& sizes) {
   constexpr std::array<int, 4> kClusters = {19997, 20000, 160000, 67738};
-  constexpr double kRareShare = 0.1;  // of tokens are of the rarer clusters: assumed
-  // Words that are frequent have wide rows; a rarer cluster's are narrower by `key_heads`.
+  constexpr double kRareShare = 0.1;  // assumed share of tokens in the rarer clusters
+  // Reads and writes of a score: two products, the shift of distances, sum, scale, mask, softmax,
+  // dropout, and the product with values, each a kernel of its own.
+  constexpr double kScoreAccesses = 16;
+  // Frequent words have wide rows; those of each rarer cluster are narrower by a factor of
+  // `key_heads`.
   Builder all;
   const int width = sizes.width, divide = std::max(1, sizes.key_heads);
   const bool one = divide == 1;
@@ -485,10 +363,11 @@ Model transformer_xl(const Sizes& sizes) {
   for (int i = 0; i < sizes.layers; ++i) {
     const std::string name = fmt::format("layers.{}", i);
     all.linear(name + ".dec_attn.qkv_net", 3 * width, width, false, 2);  // of the memory too
-    all.linear(name + ".dec_attn.r_net", width, width, false);
+    all.tensor(name + ".dec_attn.r_net.weight", {width, width});  // of distances, once for all
     all.linear(name + ".dec_attn.o_net", width, width, false);
-    all.attention(width, false);
-    all.attention(width, false);  // content and positions
+    // Scores of contents and of distances, and values, each over the sequence and its memory.
+    for (int part = 0; part < 3; ++part) all.attention(width, false);
+    all.values(kScoreAccesses * sizes.heads * 2 * sizes.positions);
     all.norm(name + ".dec_attn.layer_norm", width);
     all.linear(name + ".pos_ff.CoreNet.0", sizes.inner, width);
     all.linear(name + ".pos_ff.CoreNet.3", width, sizes.inner);
@@ -588,7 +467,7 @@ Row qwen_row(std::string_view name, int layers, int width, int inner, int heads,
   row.sizes.tied = tied;
   return row;
 }
-/// The released MPTs have ALiBi and no biases; smaller ones positions and biases.
+/// Released MPTs have ALiBi and no biases; smaller ones have position embeddings and biases.
 Row mpt_row(std::string_view name, int layers, int width, int heads, bool released) {
   return {name,
           mpt,
@@ -614,6 +493,12 @@ Row t5_row(std::string_view name, int layers, int width, int inner, int heads, i
 }
 Row resnet_row(std::string_view name, int layers, int group_width, int groups = 1) {
   return {name, resnet, {.layers = layers, .inner = group_width, .heads = groups}, kResnet};
+}
+Row efficientnet_row(std::string_view name, int width, int depth, int image) {
+  return {name,
+          efficientnet,
+          {.layers = depth, .width = width, .image = image},
+          "EfficientNet (arXiv 1905.11946), torchvision"};
 }
 
 const std::vector<Row>& rows() {
@@ -685,13 +570,12 @@ const std::vector<Row>& rows() {
        vit,
        {.layers = 32, .width = 1280, .inner = 5120, .heads = 16, .image = 224, .patch = 14},
        kVit},
-      // `inner` is the width that both sides share, `key_heads` the text's.
       {"clip_vit_b_32",
-       clip_vision,
+       clip,
        {.layers = 12, .width = 768, .inner = 512, .key_heads = 512, .image = 224, .patch = 32},
        kClip},
       {"clip_vit_l_14",
-       clip_vision,
+       clip,
        {.layers = 24, .width = 1024, .inner = 768, .key_heads = 768, .image = 224, .patch = 14},
        kClip},
       {"whisper_tiny", whisper, {.layers = 4, .width = 384, .words = 51865}, kWhisper},
@@ -709,6 +593,18 @@ const std::vector<Row>& rows() {
       resnet_row("resnext101_64x4d", 101, 4, 64),
       resnet_row("wide_resnet50_2", 50, 128),
       resnet_row("wide_resnet101_2", 101, 128),
+      efficientnet_row("efficientnet_b0", 100, 100, 224),
+      efficientnet_row("efficientnet_b1", 100, 110, 240),
+      efficientnet_row("efficientnet_b2", 110, 120, 260),
+      efficientnet_row("efficientnet_b3", 120, 140, 300),
+      efficientnet_row("efficientnet_b4", 140, 180, 380),
+      efficientnet_row("efficientnet_b5", 160, 220, 456),
+      efficientnet_row("efficientnet_b6", 180, 260, 528),
+      efficientnet_row("efficientnet_b7", 200, 310, 600),
+      {"sd15_unet",
+       diffusion_unet,
+       {.width = 320, .heads = 8, .words = 768, .image = 64},
+       "Stable Diffusion 1.5, diffusers' UNet2DConditionModel"},
       {"transformer_xl_base",
        transformer_xl,
        {.layers = 16, .width = 512, .inner = 2048, .heads = 8, .words = 267735, .positions = 192},

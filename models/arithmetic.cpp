@@ -19,10 +19,10 @@ namespace {
 
 struct DtypeRow {
   std::string_view name;
-  std::array<std::string_view, 2> peaks;  ///< of the machine, the first that it has
+  std::array<std::string_view, 2> peaks;  ///< names in Rates::peak; the first one found counts
   Dtype gradients;
-  double bytes;         ///< of a value that is computed with
-  double matrix_share;  ///< of the peak that products of matrices reach
+  double bytes;         ///< bytes per value in computation
+  double matrix_share;  ///< share of the peak that matrix products reach
 };
 constexpr std::array<DtypeRow, 5> kDtypes = {{
     {"fp32", {"fp32", "fp32"}, Dtype::kFloat32, 4, 0.85},
@@ -32,8 +32,8 @@ constexpr std::array<DtypeRow, 5> kDtypes = {{
     {"fp16", {"fp16", "fp16"}, Dtype::kFloat16, 2, 0.68},
 }};
 
-/// Activation checkpoints: the shares of forward's products, attention and rest that backward
-/// computes again, and the share of the values that forward keeps.
+/// Activation checkpoints: shares of forward's products, attention and other operations that
+/// backward recomputes, and the share of values that forward keeps.
 struct CheckpointRow {
   std::string_view name;
   double products, attention, values, kept;
@@ -44,18 +44,23 @@ constexpr std::array<CheckpointRow, 3> kCheckpoints = {{
     {"full", 1, 1, 1, 0.06},
 }};
 
-constexpr double kAttentionShare = 0.4;  // of the peak
-constexpr double kMemoryShare = 0.75;    // of the memory's bandwidth
+constexpr double kAttentionShare = 0.4;  // share of the peak
+constexpr double kMemoryShare = 0.75;    // share of the memory bandwidth
 constexpr double kBackwardAttention = 2.5;
-constexpr double kKept = 0.5;  // of the values that forward moves, backward needs
-/// Bytes that Adam moves of a parameter: weight and two moments in fp32 twice, the gradient once.
+constexpr double kKept = 0.5;  // share of forward's values that backward needs
+/// Memory of a logit while the loss is computed, in bytes: itself in half precision, and in fp32
+/// its copy, its log-probability and its gradient.
+constexpr double kLogitBytes = 2 + 3 * 4;
+/// Memory traffic of Adam per parameter, in bytes: fp32 weight and two moments are read and
+/// written, the gradient is read.
 constexpr double kOptimizerBytes = 28;
-/// The host launches the kernels of a tensor's forward and backward in no less.
+/// DDP's accesses to a gradient's values: copies into its bucket and back.
+constexpr double kBucketAccesses = 4;
+/// Lower bound of the host's time to launch the kernels of a tensor's forward and backward.
 constexpr double kLaunches_s = 200e-6;
-/// Several ranks: collectives beside computation take a share of the GPU. Ranks wait for the
-/// slowest: with each doubling of them a step is longer by this share. Both grow where the GPU
-/// waits for its host, whose steps vary more: by how much longer a pass is than its kernels, up to
-/// a limit.
+/// Slowdown with several ranks. kBeside: share of the GPU that concurrent collectives take. kWait:
+/// lengthening of a step per doubling of the ranks, which wait for the slowest. Both are multiplied
+/// by pass time / kernel time, at most kMostOfHost: times vary more if the GPU waits for its host.
 constexpr double kBeside = 0.025, kWait = 0.01, kMostOfHost = 3;
 
 template <std::size_t N, typename Row>
@@ -75,7 +80,7 @@ std::vector<std::string_view> names_of(const Rows& rows) {
   return names;
 }
 
-/// PyTorch computes convolutions of fp32 in tf32 where the GPU can.
+/// Row for convolutions: PyTorch computes fp32 ones in tf32 if the GPU supports it.
 const DtypeRow& row_of_convolutions(const DtypeRow& dtype, const Rates& rates) {
   const bool faster = &dtype == &kDtypes[0] && rates.peak.contains("tf32");
   return faster ? kDtypes[1] : dtype;
@@ -97,7 +102,8 @@ bool has_work(const Model& model) {
                              [](const Gradient& one) { return one.work != Work(); });
 }
 
-/// Products with matrices of models that tell no more than shapes.
+/// Sets the work of a model with known shapes to that of its matrix products. io::InputError for
+/// convolutions, and for models without matrices.
 void assume_work(Model& model) {
   for (Gradient& gradient : model.gradients) {
     const bool looked_up = gradient.name.find("emb") != std::string::npos ||
@@ -106,7 +112,7 @@ void assume_work(Model& model) {
     if (gradient.shape.size() > 2) {
       throw io::InputError(fmt::format(
           "`batch`: the work of {}'s convolutions depends on the size of images, which its file "
-          "does not say: name an architecture as `input` (resnet50), or give `compute_time`",
+          "does not give: name an architecture as `input` (resnet50), or give `compute_time`",
           model.name));
     }
     if (gradient.shape.size() < 2 || looked_up) continue;
@@ -115,22 +121,22 @@ void assume_work(Model& model) {
         .values = static_cast<double>(2 * (gradient.shape.front() + gradient.shape.back()))};
   }
   if (!has_work(model)) {
-    throw io::InputError(fmt::format(
-        "`batch`: nothing says what {} computes: it has no matrix with a shape. Name an "
-        "architecture as `input` (llama3_8b), or give `compute_time`",
-        model.name));
+    throw io::InputError(
+        fmt::format("`batch`: the work of {} is unknown: no matrix of it has a shape. Name an "
+                    "architecture as `input` (llama3_8b), or give `compute_time`",
+                    model.name));
   }
   model.unit = "tokens";
   if (model.positions == 0) model.positions = 2048;
 }
 
-/// Passes of a micro-step on one GPU, from the shares that are assumed of its rates.
+/// Passes of a micro-step on one GPU, at the assumed shares of its rates.
 struct Passes {
   double forward_s = 0, backward_s = 0;
-  std::vector<double> backward = {};  ///< by gradient
-  double flops = 0;                   ///< of forward and backward, without recomputation
-  double at_peak_s = 0;               ///< that these take at the peak
-  double values = 0;                  ///< that forward moves
+  std::vector<double> backward = {};  ///< seconds by gradient
+  double flops = 0;                   ///< FLOPs of forward and backward, without recomputation
+  double at_peak_s = 0;               ///< time of these FLOPs at the peak
+  double values = 0;                  ///< number of elements that forward reads or writes
 };
 
 Passes passes_of(const Model& model, double units, double positions, const DtypeRow& dtype,
@@ -157,14 +163,26 @@ Passes passes_of(const Model& model, double units, double positions, const Dtype
   return all;
 }
 
-/// Factor by which a pass takes longer among several ranks.
+/// Number of logits of a token: the largest output of a product; 0 for models of other units.
+double logits_of(const Model& model) {
+  double most = 0;
+  if (model.positions == 0) return most;
+  for (const Gradient& gradient : model.gradients) {
+    if (gradient.shape.size() != 2) continue;
+    most = std::max(most, gradient.work.flops / (2 * static_cast<double>(gradient.shape[1])));
+  }
+  return most;
+}
+
+/// Slowdown factor of a pass with several ranks.
 double waiting(const Rates& rates, double pass_s, double kernels_s) {
   if (rates.gpus == 1) return 1;
   const double of_host = std::clamp(pass_s / kernels_s, 1.0, kMostOfHost);
   return 1 + of_host * (kBeside + kWait * std::log2(static_cast<double>(rates.gpus)));
 }
 
-/// The model's work, taken from its architecture or its shapes where it has none.
+/// Sets missing work from the architecture of the model's name, or from its shapes. Adds a sentence
+/// to `said` for the latter.
 void require_work(Model& model, std::vector<std::string>& said) {
   if (has_work(model)) return;
   if (auto architecture = named_architecture(model.name)) {
@@ -173,7 +191,7 @@ void require_work(Model& model, std::vector<std::string>& said) {
   }
   assume_work(model);
   said.push_back(fmt::format(
-      "what {} computes is taken from the shapes of its matrices, without attention", model.name));
+      "the work of {} is taken from the shapes of its matrices, without attention", model.name));
 }
 
 }  // namespace
@@ -197,38 +215,45 @@ std::vector<std::string> compute(const Job& job, const Rates& rates, Model& mode
   const double kernels_s = passes.forward_s + passes.backward_s;
   double pass_s = std::max(kernels_s, static_cast<double>(model.gradients.size()) * kLaunches_s);
   const char* how = "by arithmetic from data sheets, and not measured";
-  const char* doubt = "; it may be 40 % off: `mfu`, `tokens_per_s` or `compute_time` say better";
+  const char* doubt = "; it may be 40 % off: `mfu`, `tokens_per_s` or `compute_time` make it exact";
   if (job.mfu > 0) {
     pass_s = passes.at_peak_s / job.mfu;
-    how = "from the `mfu` that is given";
+    how = "from the given `mfu`";
     doubt = "";
   }
   if (job.units_per_s > 0) {
     pass_s = units / job.units_per_s;
-    how = "from the units per second that are given";
+    how = "from the given units per second";
     doubt = "";
   }
   const double scale = pass_s / kernels_s * waiting(rates, pass_s, kernels_s);
   model.batch = static_cast<int>(std::min(units, 2e9));
   model.micro_steps = job.micro_steps;
+  model.at_peak_s = passes.at_peak_s;
   model.forward_s = passes.forward_s * scale;
   model.optimizer_s = static_cast<double>(total_elements(model)) * kOptimizerBytes /
                       (rates.memory_bandwidth * kMemoryShare) / rates.shards;
-  model.activation_bytes = static_cast<std::int64_t>(
-      std::min(passes.values * kKept * checkpoint.kept * dtype.bytes, 1e18));
+  model.activation_bytes =
+      static_cast<std::int64_t>(std::min(passes.values * kKept * checkpoint.kept * dtype.bytes +
+                                             units * logits_of(model) * kLogitBytes,
+                                         1e18));
+  const double copy_s = kBucketAccesses * static_cast<double>(size_of(dtype.gradients)) /
+                        (rates.memory_bandwidth * kMemoryShare);
   double done_s = 0;
   for (std::size_t g = 0; g < model.gradients.size(); ++g) {
     Gradient& gradient = model.gradients[g];
     done_s += passes.backward[g] * scale + job.per_gradient_s;
+    if (job.per_gradient_s > 0) done_s += copy_s * static_cast<double>(gradient.elements);
     gradient.ready_s = done_s;
     gradient.dtype = dtype.gradients;
     gradient.bucket.reset();
   }
+  const std::string length =
+      sequences ? fmt::format(", {:.0f} tokens a sequence", positions) : std::string();
   said.push_back(fmt::format(
-      "computation is {}: forward {}, backward {}, {:.0f} % of {}'s peak in "
-      "{}{}",
-      how, io::format_duration(model.forward_s), io::format_duration(done_s),
-      100 * passes.at_peak_s / (model.forward_s + done_s), rates.name, dtype.name, doubt));
+      "computation is {}: forward {}, backward {}, {:.0f} % of {}'s peak in {}{}{}", how,
+      io::format_duration(model.forward_s), io::format_duration(done_s),
+      100 * passes.at_peak_s / (model.forward_s + done_s), rates.name, dtype.name, length, doubt));
   return said;
 }
 

@@ -10,41 +10,41 @@
 
 namespace hipress::models {
 
-/// Rates of the device of a rank, and the number of ranks.
+/// Rates of a rank's device, and the number of ranks.
 struct Rates {
-  std::string name = {};                    ///< of the machine
+  std::string name = {};                    ///< name of the machine
   std::map<std::string, double> peak = {};  ///< dense operations per second, by dtype
-  double memory_bandwidth = 0;              ///< of a GPU, bytes per second
-  std::uint32_t gpus = 1;                   ///< that train together
-  std::uint32_t shards = 1;                 ///< of the optimizer's state
+  double memory_bandwidth = 0;              ///< per GPU, bytes per second
+  std::uint32_t gpus = 1;                   ///< number of GPUs that train together
+  std::uint32_t shards = 1;                 ///< number of shards of the optimizer's state
   bool operator==(const Rates&) const = default;
 };
 
-/// A job whose computation is to be derived from its model's Work.
+/// Job for compute().
 struct Job {
-  double batch = 0;  ///< sequences, or units of models without sequences, of a micro-step and GPU
-  double positions = 0;                  ///< of a sequence; 0: the model's
+  double batch = 0;                      ///< sequences (else units) per micro-step and GPU
+  double positions = 0;                  ///< tokens per sequence; 0: the model's
   std::string_view dtype = "fp32";       ///< a row of dtypes()
   std::string_view checkpoint = "none";  ///< a row of checkpoints()
   int micro_steps = 1;
-  double mfu = 0;             ///< share of the peak that forward and backward reach; 0: derived
-  double units_per_s = 0;     ///< of a GPU while it computes: tokens, images; 0: derived
-  double per_gradient_s = 0;  ///< DDP's own time, see kOwnTime_s
+  double mfu = 0;             ///< share of the peak in forward and backward; 0: derived
+  double units_per_s = 0;     ///< units per second of a GPU while it computes; 0: derived
+  double per_gradient_s = 0;  ///< DDP's own time per gradient, see kOwnTime_s
 };
 
-/// DDP's copies into and out of buckets, hooks and launches, for each gradient: PyTorch's table of
-/// one rank without and with DDP (ResNet-50 and -101 on V100: 3 ms of 161 gradients, 9 ms of 314).
+/// DDP's own time per gradient, for copies into and out of buckets, hooks and launches. From
+/// PyTorch's table of one rank without and with DDP: 3 ms for the 161 gradients of ResNet-50, 9 ms
+/// for the 314 of ResNet-101, on V100.
 inline constexpr double kOwnTime_s = 22e-6;
 
 std::vector<std::string_view> dtypes();       ///< "fp32", "tf32", "mixed", "bf16", "fp16"
 std::vector<std::string_view> checkpoints();  ///< "none", "selective", "full"
 
-/// Gives the model forward and ready times, the optimizer's time, dtypes, batch, micro-steps and
-/// the memory of activations of the job. A product of matrices takes its operations over a share of
-/// the machine's peak, and with everything else its bytes over a share of the memory's bandwidth;
-/// backward is twice forward, and what checkpoints recompute. docs/arithmetic.md has the shares.
-/// Returns sentences that name the assumptions. io::InputError for a model without Work, and for a
-/// dtype that the machine has no peak of.
+/// Sets the model's forward, ready and optimizer times, dtypes, batch, micro-steps and activation
+/// memory for the job. Matrix products take FLOPs / (share · peak), and all operations take bytes /
+/// (share · memory bandwidth); docs/arithmetic.md has the shares. Backward takes twice as long as
+/// forward, plus the recomputation of checkpoints. Returns sentences that name the assumptions.
+/// io::InputError if the work of the model is unknown, or if the machine has no peak for the dtype.
 std::vector<std::string> compute(const Job& job, const Rates& rates, Model& model);
 
 }  // namespace hipress::models

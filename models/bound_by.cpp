@@ -5,8 +5,8 @@
 namespace hipress::models {
 
 std::string bound_by(std::span<const Gain> gains) {
-  constexpr double kLeast = 0.05;  // a smaller gain bounds nothing
-  constexpr double kNearly = 0.8;  // of the largest gain
+  constexpr double kLeast = 0.05;  // smaller gains do not bound a job
+  constexpr double kNearly = 0.8;  // relative to the largest gain
   const double most = gains.empty() ? 0 : std::ranges::max(gains, {}, &Gain::share).share;
   if (most < kLeast) return "no one thing";
   std::string names;

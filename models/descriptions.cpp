@@ -3,30 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
+#include <iterator>
 #include <set>
-#include <span>
+#include <system_error>
+#include <utility>
 
 #include "io/document.hpp"
 #include "io/error.hpp"
 #include "io/file.hpp"
 #include "io/input_file.hpp"
 #include "io/quantity.hpp"
-#include "io/suggestion.hpp"
 #include "io/utf8.hpp"
-#include "models/architectures.hpp"
-#include "models/shape.hpp"
+#include "models/config_json.hpp"
+#include "models/listings.hpp"
+#include "models/model_file.hpp"
+#include "models/onnx.hpp"
+#include "models/tensor_list.hpp"
 
 namespace hipress::models {
 namespace {
 namespace fs = std::filesystem;
 
 using io::Document;
-using Shape = std::vector<std::int64_t>;
 
 constexpr std::size_t kLooked = 1 << 16;
 constexpr std::int64_t kMostHeader = 100 << 20;  // safetensors' own limit is 100 MB
@@ -45,198 +46,16 @@ std::string first_bytes(const std::string& path, std::size_t most) {
   return bytes;
 }
 
-/// Tensors in the order of forward, which become gradients in that of backward.
-class Tensors {
- public:
-  explicit Tensors(std::string file) : file_(std::move(file)) {}
-
-  void add(const std::string& name, Shape shape, std::int64_t elements, int line) {
-    if (const std::string found = io::unfit_for_name(name); !found.empty()) {
-      throw io::InputError(file_, line, fmt::format("a tensor's name holds {}; rename it", found));
-    }
-    if (elements < 1 || elements > kMaxElements - total_) {
-      throw io::InputError(file_, line,
-                           fmt::format("tensor {} has {} elements; all together have 1 to 2^48",
-                                       io::quote(name), elements));
-    }
-    if (!names_.insert(name).second) {
-      throw io::InputError(file_, line, fmt::format("tensor {} is there twice", io::quote(name)));
-    }
-    total_ += elements;
-    Gradient gradient;
-    gradient.name = name;
-    gradient.elements = elements;
-    gradient.shape = std::move(shape);
-    tensors_.push_back(std::move(gradient));
-  }
-
-  void add(const std::string& name, Shape shape, int line) {
-    double product = 1;
-    for (const std::int64_t one : shape) product *= static_cast<double>(one);
-    const bool fits = std::ranges::all_of(shape, [](std::int64_t one) { return one > 0; }) &&
-                      product <= static_cast<double>(kMaxElements);
-    if (!fits) {
-      throw io::InputError(
-          file_, line,
-          fmt::format("tensor {} has a shape of none or of too many elements", io::quote(name)));
-    }
-    add(name, std::move(shape), static_cast<std::int64_t>(product), line);
-  }
-
-  Model take() {
-    Model model;
-    std::ranges::reverse(tensors_);
-    model.gradients = std::move(tensors_);
-    return model;
-  }
-
- private:
-  std::string file_;
-  std::vector<Gradient> tensors_;
-  std::set<std::string> names_;
-  std::int64_t total_ = 0;
-};
-
-// config.json.
-
-/// Keys of sizes in a config.json; empty: the family has none.
-struct Keys {
-  std::string_view layers = "num_hidden_layers", width = "hidden_size", inner = "intermediate_size",
-                   heads = "num_attention_heads", words = "vocab_size", positions = {},
-                   head_width = {}, key_heads = {}, experts = {}, active = {}, bias = {},
-                   image = {}, patch = {};
-  bool ties = false;    ///< tie_word_embeddings counts
-  bool biases = false;  ///< whatever the file says
-};
-
-struct ConfigRow {
-  std::string_view type;  ///< model_type
-  Model (*family)(const Sizes& sizes);
-  Keys keys;
-};
-
-constexpr Keys kLlamaKeys = {.head_width = "head_dim",
-                             .key_heads = "num_key_value_heads",
-                             .bias = "attention_bias",
-                             .ties = true};
-constexpr Keys with_bias(Keys keys) {
-  keys.biases = true;
-  return keys;
-}
-constexpr Keys with_experts(Keys keys) {
-  keys.experts = "num_local_experts";
-  keys.active = "num_experts_per_tok";
-  return keys;
-}
-constexpr std::array<ConfigRow, 9> kConfigs = {{
-    {"bert", bert, {.positions = "max_position_embeddings"}},
-    {"gpt2",
-     gpt2,
-     {.layers = "n_layer",
-      .width = "n_embd",
-      .inner = "n_inner",
-      .heads = "n_head",
-      .positions = "n_positions"}},
-    {"gpt_neox", gpt_neox, {}},
-    {"llama", llama, kLlamaKeys},
-    {"mistral", llama, kLlamaKeys},
-    {"mixtral", llama, with_experts(kLlamaKeys)},
-    {"qwen2", llama, with_bias(kLlamaKeys)},
-    {"t5",
-     t5,
-     {.layers = "num_layers",
-      .width = "d_model",
-      .inner = "d_ff",
-      .heads = "num_heads",
-      .head_width = "d_kv"}},
-    {"vit", vit, {.words = {}, .image = "image_size", .patch = "patch_size"}},
-}};
-
-int number_of(const Document& config, const std::string& file, std::string_view key,
-              int otherwise) {
-  if (key.empty()) return 0;
-  const Document* const found = config.find(key);
-  if (found == nullptr || found->is_null()) {
-    if (otherwise >= 0) return otherwise;
-    throw io::InputError(
-        file, 0,
-        fmt::format("has no {}; give the model's whole config.json", io::quote(std::string(key))));
-  }
-  constexpr std::int64_t kMost = 1 << 22;
-  const auto number = found->integer();
-  if (number && *number >= 1 && *number <= kMost) return static_cast<int>(*number);
-  throw io::InputError(file, 0,
-                       fmt::format("{} must be a whole number from 1 to {}, got {}",
-                                   io::quote(std::string(key)), kMost, found->describe()));
+Described described(TensorList& tensors, std::string_view form, std::vector<std::string> said) {
+  if (std::string rest = tensors.left_out(); !rest.empty()) said.push_back(std::move(rest));
+  return {tensors.take(), form, std::move(said)};
 }
 
-bool is_set(const Document& config, std::string_view key) {
-  const Document* const found = key.empty() ? nullptr : config.find(key);
-  return found != nullptr && found->boolean() != nullptr && *found->boolean();
+Model of_config(const std::string& file) {
+  return model_of_config(Document::parse(io::read_file(file), file), file, description_remedy());
 }
 
-/// Refuses what would take forever to list, or that no such model has.
-void check(const Sizes& sizes, const std::string& file) {
-  constexpr double kMostTensors = 1e6;
-  const double tensors = 16.0 * sizes.layers * std::max(1, sizes.experts);
-  const double elements =
-      8.0 * sizes.layers * sizes.width *
-          (sizes.width + static_cast<double>(sizes.inner) * std::max(1, sizes.experts)) +
-      static_cast<double>(sizes.words) * sizes.width;
-  if (tensors > kMostTensors || elements > static_cast<double>(kMaxElements)) {
-    throw io::InputError(file, 0, "makes a model of more than 2^48 elements or 10^6 tensors");
-  }
-  if (sizes.heads > 0 && sizes.head_width == 0 && sizes.width % sizes.heads != 0) {
-    throw io::InputError(
-        file, 0, fmt::format("{} heads do not divide a width of {}", sizes.heads, sizes.width));
-  }
-  if (sizes.patch > 0 && sizes.image < sizes.patch) {
-    throw io::InputError(file, 0, "has patches that are larger than its images");
-  }
-}
-
-Model of_config(const Document& config, const std::string& file) {
-  const Document* const type = config.find("model_type");
-  const std::string name = type != nullptr && type->text() != nullptr ? *type->text() : "";
-  const auto* const row = std::ranges::find(kConfigs, name, &ConfigRow::type);
-  if (row == kConfigs.end()) {
-    std::vector<std::string_view> known;
-    for (const ConfigRow& one : kConfigs) known.push_back(one.type);
-    throw io::InputError(file, 0,
-                         fmt::format("model_type {}{}; of others, {}", io::quote(name),
-                                     io::suggestion(name, known), description_remedy()));
-  }
-  if (const Document* const gated = config.find("is_gated_act");
-      gated != nullptr && is_set(config, "is_gated_act")) {
-    throw io::InputError(file, 0,
-                         fmt::format("its feed-forward parts are gated, which {} has not: "
-                                     "{}",
-                                     name, description_remedy()));
-  }
-  const Keys& keys = row->keys;
-  const auto number = [&](std::string_view key, int otherwise = -1) {
-    return number_of(config, file, key, otherwise);
-  };
-  Sizes sizes = {.layers = number(keys.layers), .width = number(keys.width)};
-  sizes.inner = number(keys.inner, 4 * sizes.width);
-  sizes.heads = number(keys.heads);
-  sizes.key_heads = number(keys.key_heads, sizes.heads);
-  sizes.words = number(keys.words);
-  sizes.positions = number(keys.positions);
-  sizes.head_width = number(keys.head_width, 0);
-  sizes.experts = number(keys.experts);
-  sizes.active = number(keys.active);
-  sizes.image = number(keys.image);
-  sizes.patch = number(keys.patch);
-  sizes.tied = keys.ties && is_set(config, "tie_word_embeddings");
-  sizes.bias = keys.biases || is_set(config, keys.bias);
-  check(sizes, file);
-  return row->family(sizes);
-}
-
-// safetensors.
-
-void add_header(const std::string& path, Tensors& tensors) {
+void add_header(const std::string& path, TensorList& tensors) {
   const std::string start = first_bytes(path, kLengthBytes);
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < start.size(); ++i) {
@@ -257,182 +76,103 @@ void add_header(const std::string& path, Tensors& tensors) {
     if (dimensions == nullptr || dimensions->items() == nullptr) {
       throw io::InputError(path, 0, fmt::format("tensor {} has no shape", io::quote(name)));
     }
-    Shape shape;
+    TensorList::Shape shape;
     for (const Document& one : *dimensions->items()) shape.push_back(one.integer().value_or(0));
     tensors.add(name, std::move(shape), 0);
   }
 }
 
 Described of_safetensors(const std::string& path) {
-  Tensors tensors(path);
+  TensorList tensors(path);
   add_header(path, tensors);
-  return {tensors.take(),
-          "header of a safetensors file",
-          {"tensors are taken in the file's order, which need not be that of forward"}};
+  return described(tensors, "header of a safetensors file",
+                   {"tensors are taken in the file's order, which need not be that of forward"});
 }
 
 Described of_index(const Document& index, const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
   if (const fs::path config = folder / "config.json"; fs::is_regular_file(config)) {
-    return {of_config(Document::parse(io::read_file(config.string()), config.string()),
-                      config.string()),
-            "safetensors index, with the config.json beside it"};
+    return {of_config(config.string()), "index of weights, with the config.json beside it"};
   }
   std::set<std::string> files;
   for (const auto& [name, file] : *index.find("weight_map")->members()) {
     if (file.text() != nullptr) files.insert(*file.text());
   }
-  Tensors tensors(path);
+  TensorList tensors(path);
   for (const std::string& file : files) {
     const fs::path shard = folder / fs::path(file).filename();
-    if (!fs::is_regular_file(shard)) {
+    if (!fs::is_regular_file(shard) || shard.extension() != ".safetensors") {
       throw io::InputError(
           path, 0,
-          fmt::format("names tensors without shapes, and neither config.json nor {} is beside it: "
-                      "put the model's config.json there, or {}",
+          fmt::format("names tensors without shapes, and neither config.json nor a safetensors "
+                      "file {} is beside it: put the model's config.json there, or {}",
                       io::quote(file), description_remedy()));
     }
     add_header(shard.string(), tensors);
   }
-  return {tensors.take(),
-          "safetensors index, with the files beside it",
-          {"tensors are taken in the files' order, which need not be that of forward"}};
+  return described(tensors, "index of weights, with the files beside it",
+                   {"tensors are taken in the files' order, which need not be that of forward"});
 }
 
-// Listings.
-
-struct ListedTensor {
-  std::string name;
-  Shape shape;
-};
-
-constexpr std::string_view kSize = "torch.Size";
-
-/// "layers.0.weight torch.Size([4096, 4096])", with whatever between name and brackets.
-std::optional<ListedTensor> tensor_in(std::string_view line) {
-  const auto in_name = [](char one) {
-    return std::isalnum(static_cast<unsigned char>(one)) != 0 || one == '_' || one == '.' ||
-           one == '/' || one == '-';
-  };
-  const std::size_t close = line.find_last_of(")]");
-  if (close == std::string_view::npos) return std::nullopt;
-  const std::size_t end = line.find_last_not_of(")]", close);
-  std::size_t open = line.find_last_of("([", close);
-  if (end == std::string_view::npos || open == std::string_view::npos) return std::nullopt;
-  ListedTensor found;
-  std::string digits;
-  const std::string_view inside = open < end ? line.substr(open + 1, end - open) : "";
-  for (const char one : std::string(inside) + ",") {
-    if (std::isdigit(static_cast<unsigned char>(one)) != 0) {
-      digits += one;
-    } else if (one == ',' || one == ' ') {
-      if (digits.size() > 15) return std::nullopt;
-      if (!digits.empty()) found.shape.push_back(std::stoll(digits));
-      digits.clear();
-    } else {
-      return std::nullopt;
-    }
+Described of_onnx(const std::string& path) {
+  TensorList tensors(path);
+  const OnnxRest rest = add_onnx(path, tensors);
+  std::vector<std::string> said = {
+      "initializers are taken in the file's order, and constants that export folded are among "
+      "them"};
+  if (rest.constants > 0) {
+    said.push_back(fmt::format("{} initializers of whole numbers are left out", rest.constants));
   }
-  const auto start = std::ranges::find_if(line, in_name);
-  const auto stop = std::find_if_not(start, line.end(), in_name);
-  if (start == line.end() || stop - line.begin() > static_cast<std::ptrdiff_t>(open)) {
-    return std::nullopt;
-  }
-  // Something stands between a name and its shape; of words, torch.Size alone.
-  const std::size_t behind = static_cast<std::size_t>(stop - line.begin());
-  std::string between(line.substr(behind, open - behind));
-  if (const std::size_t word = between.find(kSize); word != std::string::npos) {
-    between.erase(word, kSize.size());
-  }
-  constexpr std::string_view kSeparators = " \t:,|='\"";
-  const bool separated = !between.empty() && kSeparators.find(between[0]) != std::string::npos;
-  if (!separated || between.find_first_not_of(" \t:,|='\"(") != std::string::npos) {
-    return std::nullopt;
-  }
-  found.name = std::string(start, stop);
-  return found;
-}
-
-std::string_view blanks_off(std::string_view line) {
-  const std::size_t start = line.find_first_not_of(" \t");
-  if (start == std::string_view::npos) return {};
-  return line.substr(start, line.find_last_not_of(" \t") - start + 1);
+  return described(tensors, "ONNX model", std::move(said));
 }
 
 Described of_listing(const std::string& path) {
-  Tensors tensors(path);
-  int number = 0;
-  for (const std::string& line : io::read_lines(path)) {
-    ++number;
-    if (blanks_off(line).empty()) continue;
-    const auto found = tensor_in(line);
-    if (!found) {
-      throw io::InputError(path, number,
-                           fmt::format("must be a name and a shape, layers.0.weight (4096, 1024), "
-                                       "got {}",
-                                       io::quote(line)));
-    }
-    tensors.add(found->name, found->shape, number);
+  TensorList tensors(path);
+  add_listing(path, tensors);
+  return described(tensors, "listing of names and shapes", {});
+}
+
+Described of_table(const std::string& path) {
+  TensorList tensors(path);
+  const std::string sum = add_table(path, tensors);
+  std::vector<std::string> said = {
+      "the table tells no shapes: codecs that need them, and arithmetic, take a listing of "
+      "named_parameters()"};
+  if (!sum.empty()) said.push_back(sum);
+  return described(tensors, "table of layers", std::move(said));
+}
+
+/// File or folder at a path, with a file's first bytes.
+struct Looked {
+  std::string path;
+  std::string_view first;  ///< first bytes of a file
+  bool is_file = false, is_folder = false;
+  bool is_there = false;  ///< also true of pipes, which are read once and not looked at
+
+  bool holds(std::string_view text) const { return first.find(text) != std::string_view::npos; }
+  bool begins(std::string_view text) const { return is_file && first.starts_with(text); }
+  bool ends(std::string_view text) const { return is_file && path.ends_with(text); }
+  bool has(const char* file) const {
+    std::error_code error;
+    return is_folder && fs::exists(fs::path(path) / file, error);
   }
-  return {tensors.take(), "listing of names and shapes"};
-}
-
-/// "│    └─Linear: 2-1    [1, 10]    1,234": the layer and its parameters; containers have "--".
-Described of_torchinfo(const std::string& path) {
-  Tensors tensors(path);
-  int number = 0;
-  for (const std::string& line : io::read_lines(path)) {
-    ++number;
-    const std::string_view text = blanks_off(line);
-    const std::size_t colon = text.find(": ");
-    const std::size_t last = text.find_last_of(" \t");
-    if (text.starts_with("Total") || colon == std::string_view::npos ||
-        last == std::string_view::npos) {
-      continue;
-    }
-    std::string count;
-    for (const char one : text.substr(last + 1)) {
-      if (one != ',') count += one;
-    }
-    const bool counts = !count.empty() && count.size() < 16 &&
-                        std::ranges::all_of(count, [](unsigned char c) { return std::isdigit(c); });
-    if (!counts) continue;
-    const auto first = std::ranges::find_if(
-        text, [](char one) { return std::isalpha(static_cast<unsigned char>(one)) != 0; });
-    const std::size_t start = static_cast<std::size_t>(first - text.begin());
-    if (start > colon) continue;
-    const std::size_t end = std::min(text.find(' ', colon + 2), text.size());
-    const std::string name = fmt::format("{}.{}", text.substr(colon + 2, end - colon - 2),
-                                         text.substr(start, colon - start));
-    tensors.add(name, {}, std::stoll(count), number);
+  bool is_object() const {
+    const std::size_t start = first.find_first_not_of(" \t\r\n");
+    return start != std::string_view::npos && first[start] == '{';
   }
-  return {tensors.take(),
-          "table of torchinfo",
-          {"torchinfo tells no shapes: codecs that need them, and arithmetic, take a listing of "
-           "named_parameters()"}};
-}
+};
 
-// The forms.
-
-bool holds(std::string_view first, std::string_view text) {
-  return first.find(text) != std::string_view::npos;
-}
-
-bool is_object(std::string_view first) { return blanks_off(first).starts_with('{'); }
-
-Document json_of(const std::string& path) { return Document::parse(io::read_file(path), path); }
-
-/// A form by what a file's first bytes hold.
+/// Readable form.
 struct FormRow {
   std::string_view name;
-  bool (*is)(std::string_view first);
+  bool (*is)(const Looked& at);
   Described (*read)(const std::string& path);
 };
 constexpr FormRow kForms[] = {
-    {"model.safetensors.index.json",
-     [](std::string_view first) { return is_object(first) && holds(first, "\"weight_map\""); },
+    {"model.safetensors.index.json or pytorch_model.bin.index.json",
+     [](const Looked& at) { return at.is_object() && at.holds("\"weight_map\""); },
      [](const std::string& path) {
-       const Document index = json_of(path);
+       const Document index = Document::parse(io::read_file(path), path);
        const Document* const map = index.find("weight_map");
        if (map == nullptr || map->members() == nullptr) {
          throw io::InputError(path, 0, "its weight_map is no object");
@@ -440,33 +180,159 @@ constexpr FormRow kForms[] = {
        return of_index(index, path);
      }},
     {"config.json",
-     [](std::string_view first) {
-       return is_object(first) && !holds(first, "\"traceEvents\"") &&
-              (holds(first, "\"model_type\"") || holds(first, "\"architectures\""));
+     [](const Looked& at) {
+       return at.is_object() && !at.holds("\"traceEvents\"") &&
+              (at.holds("\"model_type\"") || at.holds("\"architectures\""));
      },
      [](const std::string& path) {
-       return Described{of_config(json_of(path), path), "config.json of Hugging Face"};
+       return Described{of_config(path), "config.json of Hugging Face"};
      }},
     {"*.safetensors",
-     [](std::string_view first) {
-       return first.size() > kLengthBytes && first[kLengthBytes] == '{' && first[7] == '\0' &&
-              (holds(first, "\"dtype\"") || holds(first, "\"__metadata__\""));
+     [](const Looked& at) {
+       return at.first.size() > kLengthBytes && at.first[kLengthBytes] == '{' &&
+              at.first[7] == '\0' && (at.holds("\"dtype\"") || at.holds("\"__metadata__\""));
      },
      of_safetensors},
-    {"torchinfo's table", [](std::string_view first) { return holds(first, "Param #"); },
-     of_torchinfo},
+    {"*.onnx", [](const Looked& at) { return at.ends(".onnx"); }, of_onnx},
+    {"the table of torchinfo, torchsummary or Keras",
+     [](const Looked& at) { return at.holds("Param #"); }, of_table},
     {"a listing of names and shapes",
-     [](std::string_view first) {
-       const std::size_t start = first.find_first_not_of(" \t\r\n");
-       if (start == std::string_view::npos || first.find('\0') != std::string_view::npos) {
-         return false;
-       }
-       const std::size_t end = std::min(first.find('\n', start), first.size());
-       const bool is_json = first[start] == '{' || first[start] == '[';
-       return !is_json && tensor_in(first.substr(start, end - start)).has_value();
-     },
-     of_listing},
+     [](const Looked& at) { return at.is_file && begins_listing(at.first); }, of_listing},
 };
+
+/// Known but unreadable form, with the command that converts it; FILE stands for the path.
+struct OtherRow {
+  std::string_view name;
+  bool (*is)(const Looked& at);
+  std::string_view command;
+};
+
+/// True for a text of 1 to 200 letters, digits and characters of `also`.
+bool is_word(std::string_view text, std::string_view also) {
+  constexpr std::size_t kLongest = 200;
+  return !text.empty() && text.size() <= kLongest &&
+         std::ranges::all_of(text, [&](unsigned char one) {
+           return std::isalnum(one) != 0 ||
+                  also.find(static_cast<char>(one)) != std::string_view::npos;
+         });
+}
+
+/// True for names such as "meta-llama/Meta-Llama-3-8B": no local folder, and no file's ending.
+bool is_repository(const Looked& at) {
+  if (at.is_there) return false;
+  const std::size_t slash = at.path.find('/');
+  std::error_code error;
+  if (slash == std::string::npos || fs::exists(at.path.substr(0, slash), error)) return false;
+  const std::string ending = fs::path(at.path).extension().string();
+  const bool is_ending = ending.size() > 1 && std::ranges::all_of(ending.substr(1), [](char one) {
+                           return std::isalpha(static_cast<unsigned char>(one)) != 0;
+                         });
+  return !is_ending && is_word(at.path.substr(0, slash), "-_") &&
+         is_word(at.path.substr(slash + 1), "-_.");
+}
+
+constexpr OtherRow kOthers[] = {
+    {"TorchScript's archive",
+     [](const Looked& at) { return at.begins("PK") && at.holds("/code/__torch__"); },
+     "python3 -c \"import torch; [print(n, tuple(p.shape)) for n, p in "
+     "torch.jit.load('FILE', 'cpu').named_parameters()]\" > listing.txt"},
+    {"NumPy's archive", [](const Looked& at) { return at.begins("PK") && at.ends(".npz"); },
+     "python3 -c \"import numpy; f = numpy.load('FILE'); [print(n, f[n].shape) for n in f.files]\" "
+     "> listing.txt"},
+    {"Keras' archive", [](const Looked& at) { return at.begins("PK") && at.ends(".keras"); },
+     "python3 -c \"import keras; [print(w.path, tuple(w.shape)) for w in "
+     "keras.models.load_model('FILE').trainable_weights]\" > listing.txt"},
+    {"PyTorch's pickle",
+     [](const Looked& at) {
+       return at.begins("\x80\x02") || (at.begins("PK") && at.holds("data.pkl"));
+     },
+     "python3 -c \"import torch; s = torch.load('FILE', map_location='cpu'); s = "
+     "s.get('state_dict', "
+     "s) if isinstance(s, dict) else s.state_dict(); [print(n, tuple(t.shape)) for n, t in "
+     "s.items() if torch.is_tensor(t)]\" > listing.txt"},
+    {"an HDF5 file", [](const Looked& at) { return at.begins("\x89HDF"); },
+     "python3 -c \"import h5py; h5py.File('FILE').visititems(lambda n, d: print(n, d.shape) if "
+     "hasattr(d, 'shape') else None)\" > listing.txt"},
+    {"a GGUF file, quantised for inference,", [](const Looked& at) { return at.begins("GGUF"); },
+     "python3 -c \"from gguf import GGUFReader; [print(t.name, tuple(map(int, t.shape[::-1]))) for "
+     "t in GGUFReader('FILE').tensors]\" > listing.txt"},
+    {"Flax' msgpack", [](const Looked& at) { return at.ends(".msgpack"); },
+     "python3 -c \"from flax.serialization import msgpack_restore as r; from flax.traverse_util "
+     "import flatten_dict as f; [print('.'.join(k), v.shape) for k, v in "
+     "f(r(open('FILE', 'rb').read())).items()]\" > listing.txt"},
+    {"TensorFlow's frozen graph", [](const Looked& at) { return at.ends(".pb"); },
+     "python3 -c \"import tensorflow as tf; g = tf.compat.v1.GraphDef(); "
+     "g.ParseFromString(open('FILE', 'rb').read()); [print(n.name, "
+     "tuple(tf.make_ndarray(n.attr['value'].tensor).shape)) for n in g.node if n.op == 'Const']\" "
+     "> listing.txt"},
+    {"TensorFlow's SavedModel", [](const Looked& at) { return at.has("saved_model.pb"); },
+     "python3 -c \"import tensorflow as tf; [print(v.name, tuple(v.shape)) for v in "
+     "tf.saved_model.load('FILE').trainable_variables]\" > listing.txt"},
+    {"a folder of PyTorch's distributed checkpoints",
+     [](const Looked& at) { return at.has(".metadata"); },
+     "python3 -c \"from torch.distributed.checkpoint import FileSystemReader as R; [print(n, "
+     "tuple(m.size)) for n, m in R('FILE').read_metadata().state_dict_metadata.items() if "
+     "hasattr(m, 'size')]\" > listing.txt"},
+    {"a folder of Hugging Face's", [](const Looked& at) { return at.has("config.json"); },
+     "cp 'FILE/config.json' config.json"},
+    {"a configuration of diffusers",
+     [](const Looked& at) { return at.is_object() && at.holds("\"_diffusers_version\""); },
+     "python3 -c \"import diffusers as d, json; c = json.load(open('FILE')); m = getattr(d, "
+     "c['_class_name']).from_config(c); [print(n, tuple(p.shape)) for n, p in "
+     "m.named_parameters()]\" > listing.txt"},
+    {"DeepSpeed's configuration, which says how a model is trained and not which,",
+     [](const Looked& at) {
+       return at.is_object() &&
+              (at.holds("\"zero_optimization\"") ||
+               at.holds("\"train_micro_batch_size_per_gpu\"") || at.holds("\"train_batch_size\""));
+     },
+     "curl -LO https://huggingface.co/OWNER/NAME/resolve/main/config.json"},
+    {"a list of Megatron's arguments",
+     [](const Looked& at) { return at.holds("-num-layers ") && at.holds("-hidden-size "); },
+     "echo '{\"model_type\": \"gpt2\", \"n_layer\": NUM_LAYERS, \"n_embd\": HIDDEN_SIZE, "
+     "\"n_head\": NUM_ATTENTION_HEADS, \"n_positions\": MAX_POSITION_EMBEDDINGS, "
+     "\"vocab_size\": 50304}' > config.json"},
+    {"a PyTorch model as print() shows it",
+     [](const Looked& at) {
+       const std::string_view line = at.first.substr(0, at.first.find('\n'));
+       return line.ends_with('(') && at.first.substr(line.size()).starts_with("\n  (");
+     },
+     "python3 -c 'for n, p in MODEL.named_parameters(): print(n, tuple(p.shape))' > listing.txt"},
+    {"a program", [](const Looked& at) { return at.ends(".py") || at.ends(".ipynb"); },
+     "python3 -c 'from MODULE import MODEL; [print(n, tuple(p.shape)) for n, p in "
+     "MODEL.named_parameters()]' > listing.txt"},
+    {"a repository of Hugging Face", is_repository,
+     "curl -L https://huggingface.co/FILE/resolve/main/config.json -o config.json"},
+    {"a model of timm's", [](const Looked& at) { return !at.is_there && is_word(at.path, "_."); },
+     "python3 -c \"import timm; [print(n, tuple(p.shape)) for n, p in "
+     "timm.create_model('FILE').named_parameters()]\" > listing.txt"},
+};
+
+/// Remedy of a row. Its command contains the path, unless a shell would interpret its characters.
+std::string remedy_of(const OtherRow& row, const Looked& at) {
+  constexpr std::string_view kFile = "FILE";
+  std::string command(row.command);
+  if (const std::size_t place = command.find(kFile);
+      place != std::string::npos && is_word(at.path, "-_./+= ")) {
+    command.replace(place, kFile.size(), at.path);
+  }
+  constexpr std::string_view kMakes = "this makes a file to give instead";
+  if (!at.is_there) {
+    return fmt::format("; if it is {}, {}: {}", row.name, kMakes, command);
+  }
+  return fmt::format("is {} and is not read; {}: {}", row.name, kMakes, command);
+}
+
+Looked look(const std::string& path, std::string& bytes) {
+  std::error_code error;
+  const bool is_file = fs::is_regular_file(path, error);
+  if (is_file) bytes = first_bytes(path, kLooked);
+  return {.path = path,
+          .first = bytes,
+          .is_file = is_file,
+          .is_folder = fs::is_directory(path, error),
+          .is_there = fs::exists(path, error)};
+}
 
 }  // namespace
 
@@ -481,12 +347,26 @@ std::string description_remedy() {
       names);
 }
 
+namespace {
+
+std::string other_form(const Looked& at) {
+  const auto* const row =
+      std::ranges::find_if(kOthers, [&](const OtherRow& one) { return one.is(at); });
+  return row != std::end(kOthers) ? remedy_of(*row, at) : std::string();
+}
+
+}  // namespace
+
+std::string other_form(const std::string& path) {
+  std::string bytes;
+  return other_form(look(path, bytes));
+}
+
 std::optional<Described> read_description(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return std::nullopt;
-  const std::string first = first_bytes(path, kLooked);
+  std::string bytes;
+  const Looked at = look(path, bytes);
   for (const FormRow& row : kForms) {
-    if (!row.is(first)) continue;
+    if (!row.is(at)) continue;
     Described found = row.read(path);
     if (found.model.gradients.empty()) throw io::InputError(path, 0, "lists no tensor");
     const fs::path file = fs::path(path);
@@ -496,7 +376,10 @@ std::optional<Described> read_description(const std::string& path) {
     found.model.source = fmt::format("{} {}", found.form, io::printable(file.filename().string()));
     return found;
   }
-  return std::nullopt;
+  const std::string other = other_form(at);
+  if (other.empty()) return std::nullopt;
+  throw io::InputError(
+      path, 0, (at.is_there ? std::string() : "there is no such file" + near_models(path)) + other);
 }
 
 }  // namespace hipress::models

@@ -9,21 +9,24 @@
 
 namespace hipress::models {
 
-/// A model from what people have of one.
+/// Model from a description, such as a config.json.
 struct Described {
   Model model;                         ///< with shapes, without times
   std::string_view form;               ///< "config.json of Hugging Face"
-  std::vector<std::string> said = {};  ///< sentences: what the form leaves out
+  std::vector<std::string> said = {};  ///< sentences on data that the form lacks
 };
 
-/// Forms that are read, and the command that makes one of any PyTorch model: for refusals.
+/// Text for refusals: readable forms, and the command that makes one of any PyTorch model.
 std::string description_remedy();
 
+/// Refusal of a path or name in a known but unreadable form, with the command that converts it. To
+/// be appended to a complaint about a path that does not exist. Empty for unknown forms.
+std::string other_form(const std::string& path);
+
 /// Reads Hugging Face's config.json, model.safetensors.index.json (with config.json or the files
-/// that it names beside it), the header of a *.safetensors, a listing of names and shapes, or
-/// torchinfo's table. None for a file that has none of these forms, and for what is no regular
-/// file. io::InputError, with the line where there is one, for one that is damaged, or whose
-/// model_type is not known.
+/// that it names beside it), the header of a *.safetensors, an ONNX model, a listing of names and
+/// shapes, or a table of layers. nullopt for other forms. io::InputError, with the line if known,
+/// for a damaged file, an unknown model_type, or a form that other_form() refuses.
 std::optional<Described> read_description(const std::string& path);
 
 }  // namespace hipress::models

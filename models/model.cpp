@@ -29,6 +29,15 @@ std::string_view cast_of(Dtype dtype) {
   return "";
 }
 
+std::optional<Throughput> throughput(const Model& model, std::uint32_t gpus, double step_s) {
+  if (model.batch == 0 || step_s <= 0) return std::nullopt;
+  Throughput made;
+  made.units_per_s = 1.0 * model.batch * model.micro_steps * gpus / step_s;
+  made.unit = model.unit.empty() ? "units" : model.unit;
+  if (model.at_peak_s > 0) made.mfu = model.at_peak_s * model.micro_steps / step_s;
+  return made;
+}
+
 double backward_s(const Model& model) {
   double last = 0;
   for (const Gradient& gradient : model.gradients) last = std::max(last, gradient.ready_s);

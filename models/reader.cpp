@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <unordered_map>
 #include <vector>
 
@@ -34,15 +35,15 @@ constexpr std::string_view kName = "name", kElements = "elements", kReady = "rea
                            kShape = "shape";
 constexpr double kMaxFlops = 1e30;
 constexpr std::int64_t kMaxPositions = std::int64_t{1} << 40;
-constexpr Dtype kDtypes[] = {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBfloat16};
+constexpr Dtype kGradientDtypes[] = {Dtype::kFloat32, Dtype::kFloat16, Dtype::kBfloat16};
 
-/// Collects the gradients of one file and refuses those that no model can have.
+/// Collects the gradients of one file and refuses invalid ones.
 class GradientList {
  public:
   explicit GradientList(std::string file) : file_(std::move(file)) {}
 
-  /// Refuses an empty name and one that was there before; to be called before the other fields are
-  /// read, so that a complaint about them can name the gradient.
+  /// Refuses an empty or duplicate name. Call it before reading the other fields, so that errors
+  /// about them can name the gradient.
   void claim(std::string_view name, int line) {
     if (name.empty()) {
       throw io::InputError(file_, line, "a gradient's name must not be empty");
@@ -77,11 +78,11 @@ class GradientList {
  private:
   std::string file_;
   std::vector<Gradient> gradients_;
-  std::unordered_map<std::string, int> lines_;  // where each name was first seen
+  std::unordered_map<std::string, int> lines_;  // line of each name
   std::int64_t total_ = 0;
 };
 
-/// Which field of a line holds what.
+/// Positions of the fields in a line.
 struct Columns {
   std::size_t name = 0;
   std::size_t elements = 1;
@@ -95,7 +96,7 @@ std::size_t position(std::span<const std::string_view> fields, std::string_view 
   return static_cast<std::size_t>(std::find(fields.begin(), fields.end(), name) - fields.begin());
 }
 
-/// The columns that a header names; nullopt if the line is no header but a gradient, or malformed.
+/// Columns of a header; nullopt if the line is a gradient, or malformed.
 std::optional<Columns> parse_header(const std::string& file, int line_number,
                                     const std::string& line) {
   constexpr std::string_view kKnown[] = {kName, kElements, kReady, kShape};
@@ -137,7 +138,7 @@ std::optional<Columns> parse_header(const std::string& file, int line_number,
   return columns;
 }
 
-/// parser() of one field, its complaint completed with file, line and gradient.
+/// Calls parser() for one field, and adds file, line and gradient to its error.
 template <typename Parser>
 auto parse_field(const std::string& file, int line, std::string_view gradient, Parser parser) {
   try {
@@ -155,7 +156,7 @@ double parse_ready_us(std::string_view text) {
                                    kLongestTime_s * 1e6, io::quote(text)));
 }
 
-/// No dimensions of an empty field.
+/// Shape in a field; empty for an empty field.
 std::vector<std::int64_t> parse_shape_of(std::string_view text, std::int64_t elements) {
   if (text.empty()) return {};
   std::vector<std::int64_t> shape = parse_shape(text);
@@ -163,7 +164,7 @@ std::vector<std::int64_t> parse_shape_of(std::string_view text, std::int64_t ele
   return shape;
 }
 
-/// `name,elements` lines, or a CSV whose first line names its columns.
+/// Reads `name,elements` lines, or a CSV whose first line names its columns.
 std::vector<Gradient> read_lines(const std::string& file) {
   GradientList list(file);
   std::optional<Columns> columns;
@@ -206,7 +207,7 @@ std::vector<Gradient> read_lines(const std::string& file) {
 Dtype parse_dtype(const io::YamlNode& node) {
   const std::string text = node.text();
   std::vector<std::string_view> names;
-  for (const Dtype dtype : kDtypes) {
+  for (const Dtype dtype : kGradientDtypes) {
     if (text == to_string(dtype)) return dtype;
     names.push_back(to_string(dtype));
   }
@@ -222,7 +223,7 @@ std::vector<std::int64_t> parse_dimensions(const io::YamlNode& node) {
   return shape;
 }
 
-/// Sets the number of elements, and the shape if there is one; either gives the first.
+/// Reads the number of elements and the shape; a shape alone determines the number.
 void parse_size(const std::string& file, const io::YamlNode& node, Gradient& gradient) {
   const auto shape = node.find("shape");
   if (shape) gradient.shape = parse_dimensions(*shape);
@@ -269,7 +270,8 @@ Gradient parse_gradient(const std::string& file, const io::YamlNode& item, Dtype
   return gradient;
 }
 
-/// Seconds of cores from that key, as cores of the time that they are of; without it, all threads.
+/// Average number of busy cores: the core-seconds under `key` divided by `time_s`; all threads if
+/// the key is missing.
 double read_cores(const io::YamlNode& root, std::string_view key, double time_s, int threads) {
   const auto core_time = root.find(key);
   if (!core_time) return threads;
@@ -277,8 +279,8 @@ double read_cores(const io::YamlNode& root, std::string_view key, double time_s,
   return time_s > 0 ? std::min<double>(threads, core_s / time_s) : 0;
 }
 
-/// From seconds of cores, which `cores` of the gradients hold until then, to cores. Gradients that
-/// are ready together share those of all of them, and none says any where threads never wait.
+/// Converts `cores` of the gradients from core-seconds to numbers of cores. Gradients that are
+/// ready together share the sum of theirs. Without any core time, all threads are always busy.
 void spread_core_times(Model& model) {
   std::vector<Gradient*> order;
   for (Gradient& gradient : model.gradients) order.push_back(&gradient);
@@ -299,15 +301,14 @@ void spread_core_times(Model& model) {
   }
 }
 
-/// InputError for a core time, which there is none of without threads.
+/// Throws InputError for a core time in a model without threads.
 void refuse_core_time(const io::YamlNode& node, std::string_view key) {
   if (const auto core_time = node.find(key)) {
-    core_time->fail(
-        "means nothing without threads; say with how many a rank computes, as threads: 8");
+    core_time->fail("needs threads; give their number per rank, as threads: 8");
   }
 }
 
-/// Memory of activations: a size, or one for each layer.
+/// Reads the activation memory: one size, or one per layer.
 void read_activations(const io::YamlNode& root, Model& model) {
   const auto activations = root.find("activations");
   if (!activations) return;
@@ -322,7 +323,7 @@ void read_activations(const io::YamlNode& root, Model& model) {
   }
 }
 
-/// What computation keeps busy of its host.
+/// Reads the host resources of computation: threads, core times and memory traffic.
 void read_threads(const io::YamlNode& root, Model& model) {
   if (const auto traffic = root.find("memory_traffic")) model.memory_traffic = traffic->bandwidth();
   if (const auto threads = root.find("threads")) {
@@ -339,9 +340,9 @@ void read_threads(const io::YamlNode& root, Model& model) {
   }
 }
 
-/// What DistributedDataParallel and the hook do themselves: until the last gradient is handed over,
-/// which delays each by its share of the bytes up to it, and from then on, ahead of the optimizer.
-/// One thread does it.
+/// Adds the own time of DistributedDataParallel and its hook, on one thread. The part before the
+/// last gradient delays each gradient by its share of the bytes up to it. The rest comes before the
+/// optimizer.
 void add_own_time(const io::YamlNode& hook, Model& model) {
   hook.expect_keys({"backward", "after"});
   const double before_s = hook.at("backward").duration(kLongestTime_s);
@@ -400,7 +401,7 @@ Mix parse_mix(const io::YamlNode& node) {
   return mix;
 }
 
-/// But those of gradients.
+/// Reads all times except those of gradients.
 void read_times(const io::YamlNode& root, Model& model) {
   if (const auto forward = root.find("forward")) {
     model.forward_s = forward->duration(kLongestTime_s);
@@ -413,7 +414,7 @@ void read_times(const io::YamlNode& root, Model& model) {
   }
 }
 
-/// InputError for a step that takes longer than times can hold.
+/// Throws InputError if a step exceeds the maximum time.
 void check_step(const io::YamlNode& root, const Model& model) {
   if (before_backward_s(model) <= kLongestTime_s && backward_s(model) <= kLongestTime_s) return;
   const bool several = model.micro_steps > 1;
@@ -458,20 +459,44 @@ Model read_yaml(const std::string& file) {
 
 }  // namespace
 
+std::vector<std::string> model_names() {
+  const std::vector<std::string> shipped = shipped_models();
+  std::vector<std::string> names = shipped;
+  for (const std::string_view name : architecture_names()) {
+    if (!std::ranges::binary_search(shipped, name)) names.emplace_back(name);
+  }
+  return names;
+}
+
+std::string near_models(std::string_view name) {
+  constexpr std::size_t kMost = 3;
+  const std::vector<std::string> known = model_names();
+  std::vector<std::string_view> names(known.begin(), known.end()), near;
+  while (near.size() < kMost) {
+    const std::string_view next = io::nearest(name, names);
+    if (next.empty()) break;
+    near.push_back(next);
+    std::erase(names, next);
+  }
+  if (near.empty()) return {};
+  return fmt::format(", and no model has that name; near ones: {}", fmt::join(near, ", "));
+}
+
 std::string model_file(const std::string& path) {
   if (const auto file = io::named_file("models", path)) return *file;
-  const std::vector<std::string> shipped = shipped_models();
-  std::vector<std::string_view> names(shipped.begin(), shipped.end());
-  for (const std::string_view name : architecture_names()) {
-    if (!std::ranges::binary_search(shipped, name)) names.push_back(name);
-  }
-  throw io::InputError(path, 0, "neither a file nor a shipped model" + io::suggestion(path, names));
+  std::error_code error;
+  if (fs::is_directory(path, error)) return path;  // refused by what it holds
+  const std::vector<std::string> known = model_names();
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  throw io::InputError(
+      path, 0,
+      "neither a file nor a shipped model" + io::suggestion(path, names) + other_form(path));
 }
 
 namespace {
 
-/// The architecture of that name, in which hyphens may stand for underscores; files and shipped
-/// models go before it.
+/// Architecture of that name, in which hyphens may replace underscores. Files and shipped models
+/// take precedence.
 std::optional<Model> architecture_for(std::string name) {
   if (io::is_file(name)) return std::nullopt;
   std::ranges::replace(name, '-', '_');
@@ -480,6 +505,14 @@ std::optional<Model> architecture_for(std::string name) {
 }
 
 }  // namespace
+
+std::optional<Model> named_model(const std::string& name) {
+  std::error_code error;
+  if (fs::exists(name, error)) return std::nullopt;
+  if (auto model = architecture_for(name)) return model;
+  const std::optional<std::string> file = io::named_file("models", name);
+  return file && *file != name ? std::optional(read_yaml(*file)) : std::nullopt;
+}
 
 Model read_model(const std::string& path) {
   if (auto model = architecture_for(path)) return *std::move(model);

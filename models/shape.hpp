@@ -9,20 +9,20 @@
 
 namespace hipress::models {
 
-/// Most dimensions of a shape.
+/// Maximum number of dimensions of a shape.
 inline constexpr std::size_t kMaxDimensions = 16;
 
-/// The product of the dimensions. io::InputError for more than kMaxDimensions, a dimension below 1,
-/// and more than kMaxElements elements.
+/// Product of the dimensions. io::InputError for more than kMaxDimensions dimensions, a dimension
+/// below 1, or more than kMaxElements elements.
 std::int64_t elements_of(std::span<const std::int64_t> shape);
 
-/// The same, and io::InputError if the shape is not one of so many elements.
+/// Checks a shape as elements_of(); also io::InputError if it has another number of elements.
 void check_shape(std::span<const std::int64_t> shape, std::int64_t elements);
 
-/// The dimensions of "64x3x7x7". io::InputError for any other form, and as elements_of().
+/// Parses "64x3x7x7". io::InputError for another format, and as elements_of().
 std::vector<std::int64_t> parse_shape(std::string_view text);
 
-/// "64x3x7x7", which parse_shape() reads.
+/// Formats a shape for parse_shape(): "64x3x7x7".
 std::string format_shape(std::span<const std::int64_t> shape);
 
 }  // namespace hipress::models

@@ -11,7 +11,7 @@
 namespace hipress::models {
 namespace {
 
-constexpr double kShareOfForward = 1.0 / 3;  // of forward and backward together
+constexpr double kShareOfForward = 1.0 / 3;  // share of forward in forward and backward
 
 double duration_of(const std::string& text, std::string_view option) {
   const double value = io::parse_duration(text, option);
@@ -27,7 +27,8 @@ void require_possible(const Model& model, std::string_view option, const std::st
       option, model.micro_steps, kLongestTime_s, io::quote(text)));
 }
 
-/// Ready times from 0 to `length_s`: each gradient takes its share of it after the one before it.
+/// Sets ready times from 0 to `length_s`: each gradient takes its share of that after the previous
+/// one.
 template <typename Amount>
 void spread_over(Model& model, double length_s, Amount amount) {
   const std::size_t count = model.gradients.size();
@@ -44,7 +45,7 @@ void spread_over(Model& model, double length_s, Amount amount) {
   wait_for_buckets(model);
 }
 
-/// Returns what was done.
+/// Sets ready times; returns a sentence on how.
 std::string spread_backward(Model& model, double length_s) {
   const bool has_flops = std::all_of(model.gradients.begin(), model.gradients.end(),
                                      [](const Gradient& gradient) { return gradient.flops > 0; });
@@ -65,17 +66,17 @@ void scale_ready(Model& model, double factor) {
   for (Gradient& gradient : model.gradients) gradient.ready_s *= factor;
 }
 
-/// Gives all forward and backward passes of a step `compute_s` together.
+/// Scales all forward and backward passes of a step to `compute_s` in total.
 std::vector<std::string> apply_compute_time(double compute_s, bool forward_given, Model& model) {
   std::vector<std::string> diagnostics;
   const double timed_s = backward_s(model);
   const double passes = model.micro_steps;
   if (!forward_given && model.forward_s + model.optimizer_s == 0) {
     model.forward_s = compute_s * kShareOfForward / passes;
-    diagnostics.push_back(fmt::format(
-        "forward is taken to be a third of `compute_time`, {}, since backward has twice its FLOPs; "
-        "`forward` says otherwise",
-        io::format_duration(model.forward_s)));
+    diagnostics.push_back(
+        fmt::format("forward is assumed to be a third of `compute_time`, {}, since backward has "
+                    "twice its FLOPs; `forward` changes that",
+                    io::format_duration(model.forward_s)));
   } else if (!forward_given && timed_s > 0) {
     const double factor = compute_s / (before_backward_s(model) + timed_s);
     model.forward_s *= factor;
@@ -84,10 +85,10 @@ std::vector<std::string> apply_compute_time(double compute_s, bool forward_given
   const double forward_s = model.forward_s * passes + model.optimizer_s;
   const double length_s = (compute_s - forward_s) / passes;
   if (length_s <= 0) {
-    throw io::InputError(fmt::format(
-        "`compute_time` is of forward and backward together, so it must be more than forward, {}, "
-        "got {}",
-        io::format_duration(forward_s), io::format_duration(compute_s)));
+    throw io::InputError(
+        fmt::format("`compute_time` covers forward and backward together, so it must be more than "
+                    "forward, {}, got {}",
+                    io::format_duration(forward_s), io::format_duration(compute_s)));
   }
   if (timed_s == 0) {
     diagnostics.push_back(spread_backward(model, length_s));
@@ -109,12 +110,12 @@ double share_of(std::string text, std::string_view option) {
       fmt::format("{} must be a share of the peak, such as 45%, got {}", option, io::quote(text)));
 }
 
-/// Without a batch nothing is derived, and what describes the job would have no effect.
+/// Throws InputError for options of the job without `batch`, as they would have no effect.
 void refuse_without_batch(const TimeOptions& options) {
   const auto refuse = [](const char* field, bool given) {
     if (!given) return;
     throw io::InputError(
-        fmt::format("`{}` is of a job whose computation is derived: add `batch`, the sequences or "
+        fmt::format("`{}` needs a job whose computation is derived: add `batch`, the sequences or "
                     "images of a GPU and micro-step, or leave it out",
                     field));
   };
@@ -134,7 +135,7 @@ std::vector<std::string> derive(const TimeOptions& options, Model& model) {
         "p5.48xlarge, or give `compute_time` instead");
   }
   if (!options.mfu.empty() && options.tokens_per_s > 0) {
-    throw io::InputError("`mfu` and `tokens_per_s` both say how fast it is: leave one of them out");
+    throw io::InputError("`mfu` and `tokens_per_s` both set the speed: leave one of them out");
   }
   Job job = {.batch = static_cast<double>(options.batch),
              .positions = static_cast<double>(options.seq)};

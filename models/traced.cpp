@@ -21,7 +21,7 @@ Traced parse_traced(const io::YamlNode& node) {
   const auto part = [&](const char* key) {
     const io::YamlNode child = node.at(key);
     const double seconds = child.duration();
-    // What is written is rounded.
+    // Written values are rounded.
     constexpr double kRounding = 1e-6;
     if (seconds > traced.step_s * (1 + kRounding)) {
       child.fail(fmt::format("must be at most the step, {}, got {}",
@@ -39,7 +39,7 @@ Traced parse_traced(const io::YamlNode& node) {
 
 std::optional<Traced> read_traced(const std::string& path) {
   std::error_code error;
-  // A pipe can be read once, by read_model().
+  // Do not read a pipe: read_model() needs its content.
   if (!io::is_yaml_name(path) || !std::filesystem::is_regular_file(path, error)) return {};
   const io::YamlNode root = io::YamlNode::load(path);
   const auto node = root.find("traced");
@@ -50,13 +50,13 @@ std::optional<Traced> read_traced(const std::string& path) {
 std::string most_gain(const Traced& traced) {
   const double share = traced.exposed_communication_s / traced.step_s;
   std::string text = fmt::format(
-      "the traced job can gain at most {:.1f} % by compression: {} of its steps of {} is "
-      "communication that no computation hides",
+      "the traced job can gain at most {:.1f} % by compression: {} of its steps of {} is exposed "
+      "communication",
       100 * share, io::format_duration(traced.exposed_communication_s),
       io::format_duration(traced.step_s));
-  constexpr double kWorthSaying = 0.005;  // of a step
+  constexpr double kWorthSaying = 0.005;  // share of a step
   if (traced.other_communication_s > kWorthSaying * traced.step_s) {
-    text += fmt::format(", and {} more is exposed that carries no gradients",
+    text += fmt::format(", and {} more is exposed, but carries no gradients",
                         io::format_duration(traced.other_communication_s));
   }
   const double compute = traced.compute_s / traced.step_s, idle = traced.idle_s / traced.step_s;

@@ -33,11 +33,11 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// Whether a component of a name is one that the pattern's stands for. What the last star stands
-/// for grows until the rest fits, which is all that ever has to be tried.
+/// True if a pattern's component matches a name's. The text of the last star grows until the rest
+/// fits; earlier stars never need to be reconsidered.
 bool matches(std::string_view pattern, std::string_view name) {
   std::size_t at = 0, in_name = 0;
-  std::size_t star = std::string_view::npos, behind_star = 0;  // places of the last one
+  std::size_t star = std::string_view::npos, behind_star = 0;  // positions for the last star
   while (in_name < name.size()) {
     if (at < pattern.size() && pattern[at] == '*') {
       star = at++;
@@ -55,14 +55,14 @@ bool matches(std::string_view pattern, std::string_view name) {
   return pattern.find_first_not_of('*', at) == std::string_view::npos;
 }
 
-/// The module of that many components that a parameter is in.
+/// Module of a parameter, of `depth` components.
 std::string_view module_of(std::string_view parameter, const Names& components, std::size_t depth) {
   const std::string_view last = components[depth - 1];
   return parameter.substr(0,
                           static_cast<std::size_t>(last.data() - parameter.data()) + last.size());
 }
 
-/// Of the modules that a parameter is in, the innermost that a pattern matches; empty: none.
+/// Innermost module of a parameter that a pattern matches; empty if there is no match.
 std::string_view matched(std::string_view parameter, const std::vector<Names>& patterns) {
   const Names components = split(parameter, '.');
   std::size_t depth = 0;
@@ -76,7 +76,7 @@ std::string_view matched(std::string_view parameter, const std::vector<Names>& p
 }
 
 void wrap_matches(std::string_view rule, Model& model) {
-  constexpr std::ptrdiff_t kMostPatterns = 1000;  // each is compared with every gradient's name
+  constexpr std::ptrdiff_t kMostPatterns = 1000;  // each pattern is compared with every name
   if (std::ranges::count(rule, ',') >= kMostPatterns) {
     throw io::InputError(fmt::format(
         "`wrap` has more than {} patterns; give fewer, with * for any part of a component",
@@ -107,14 +107,14 @@ void wrap_matches(std::string_view rule, Model& model) {
   }
 }
 
-/// Modules in one another, at most.
+/// Maximum depth of nested modules.
 constexpr std::size_t kMostModules = 1000;
 
-/// A module as the names of parameters tell it.
+/// Module, derived from the names of parameters.
 struct Module {
   std::map<std::string_view, Module> children;
-  std::vector<std::size_t> parameters;  ///< of its own: places in the model
-  std::int64_t elements = 0;            ///< with those of its children
+  std::vector<std::size_t> parameters;  ///< own parameters, as indices into the model
+  std::int64_t elements = 0;            ///< elements, children included
 
   bool is_list() const {
     const auto is_number = [](const auto& child) {
@@ -147,7 +147,7 @@ Module tree_of(const Model& model) {
   return root;
 }
 
-/// Wraps modules of so many elements by their size.
+/// Wraps modules by their number of elements.
 class SizeRule {
  public:
   SizeRule(std::int64_t least, Model& model) : least_(least), model_(model) {
@@ -158,10 +158,10 @@ class SizeRule {
     const Module root = tree_of(model_);
     for (const auto& [name, child] : root.children) wrap_in(child, std::string(name));
     if (largest_ < least_) {
-      throw io::InputError(fmt::format(
-          "`wrap` {} elements: no module has so many, the largest that can be wrapped has {}; give "
-          "less",
-          least_, largest_));
+      throw io::InputError(
+          fmt::format("`wrap` {} elements: no module has that many, the largest that can be "
+                      "wrapped has {}; give fewer",
+                      least_, largest_));
     }
     for (Gradient& gradient : model_.gradients) {
       if (gradient.layer.empty()) gradient.layer = kRootLayer;
@@ -169,7 +169,7 @@ class SizeRule {
   }
 
  private:
-  /// How many of a module's elements are wrapped then.
+  /// Wraps within a module; returns the number of its wrapped elements.
   std::int64_t wrap_in(const Module& module, const std::string& name) {
     if (!module.is_list()) largest_ = std::max(largest_, module.elements);
     std::int64_t wrapped = 0;
@@ -193,7 +193,7 @@ class SizeRule {
   std::int64_t largest_ = 0;
 };
 
-/// "100M", "1.5B", "250000".
+/// Number of elements of a rule: "100M", "1.5B", "250000".
 std::int64_t elements_in(std::string_view rule) {
   constexpr std::string_view kUnits = "kMGB";
   constexpr double kFactors[] = {1e3, 1e6, 1e9, 1e9};
@@ -209,7 +209,8 @@ std::int64_t elements_in(std::string_view rule) {
                                    kMaxElements, io::quote(std::string(rule))));
 }
 
-/// Something that begins as a number does; with commas, stars or components behind it, patterns.
+/// True if a rule is a number of elements: it begins like a number, without commas, stars or
+/// components.
 bool is_size(std::string_view rule) {
   const auto is_digit = [](char one) { return one >= '0' && one <= '9'; };
   if (rule.empty() || !is_digit(rule.front())) return false;

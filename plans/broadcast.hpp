@@ -8,29 +8,30 @@
 #include "models/model.hpp"
 #include "models/time_options.hpp"
 
-/// What plans of broadcasts say that others do not: they are of tensors that wait for no
-/// computation, and bring their own model.
+/// Models of broadcasts. Their tensors wait for no computation, and a broadcast's plan contains its
+/// own model.
 namespace hipress::plans {
 
-/// The model's tensors as a broadcast finds them, parameters: there from the start, without forward
-/// and backward.
+/// The model with its tensors as parameters to broadcast: ready at time 0, without forward and
+/// backward.
 models::Model as_parameters(models::Model model);
 
-/// A model of one tensor, "tensor", of so many bytes. InputError, which names the field `bytes`,
-/// for 0 and for a number that is not a multiple of an element's size.
+/// A model of one tensor, "tensor", of that many bytes. InputError, which names the field `bytes`,
+/// for 0, for a number that is not a multiple of an element's size, and for more than
+/// models::kMaxElements elements.
 models::Model one_tensor(std::int64_t bytes, models::Dtype dtype);
 
-/// "float32" …; InputError that lists them.
+/// Parses "float32", "float16" or "bfloat16". InputError, which lists them, for any other name.
 models::Dtype parse_dtype(const std::string& name);
 
 /// The model that a plan YAML of a broadcast describes: its tensors' names, elements and dtypes.
-/// None for other plans. InputError with file and line for a malformed one.
+/// Unset for other plans. InputError with file and line for a malformed plan.
 std::optional<models::Model> model_of_plan(const std::string& path_or_name);
 
-/// What a tool replays. With `input`, the model of that name: with `times` applied, or as
-/// parameters if `topology` is a broadcast's. Without, what the plan of a broadcast describes, as
-/// it is. Sentences for the user go to `diagnostics`. InputError where nothing says what is sent,
-/// or where times are given for a broadcast.
+/// The model that a tool replays. With `input`, it is the model of that name: with `times` applied,
+/// or as parameters if `topology` is a broadcast's. Without `input`, it is model_of_plan().
+/// Sentences for the user go to `diagnostics`. InputError if neither gives a model, or if times are
+/// given for a broadcast.
 models::Model read_input(const std::string& input, const std::string& plan,
                          const std::string& topology, const models::TimeOptions& times,
                          std::vector<std::string>& diagnostics);

@@ -16,7 +16,7 @@ std::string with_density(const std::string& algorithm, double density) {
 void set_density(double density, const PlanContext& context, ResolvedPlan& resolved) {
   if (!(density > 0 && density <= 1)) {
     throw io::InputError(fmt::format(
-        "`density` is the share of entries that are sent: above 0 and at most 1, got {}", density));
+        "`density` must be a share of the entries, above 0 and at most 1, got {}", density));
   }
   casync::Plan& plan = resolved.plan;
   PlanContext same = context;

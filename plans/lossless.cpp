@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kValues = 2048;
 
-/// What messages are encoded into; 16-byte aligned, as codecs want it.
+/// Unit of message buffers: codecs require 16-byte alignment.
 struct alignas(16) Line {
   std::byte bytes[16];
 };
@@ -52,9 +52,9 @@ std::vector<float> there_and_back(const kernels::Codec& codec, std::vector<float
   return decoded(codec, message, bytes, values.size());
 }
 
-/// Random bits, read as numbers of the dtype.
+/// Random bits as numbers of the dtype; NaN is replaced by 1.
 std::vector<float> any_numbers(models::Dtype dtype) {
-  std::mt19937 random;  // always the same
+  std::mt19937 random;  // fixed seed
   std::vector<float> values(kValues);
   if (dtype == models::Dtype::kFloat32) {
     for (float& value : values) {
@@ -74,7 +74,7 @@ std::vector<float> any_numbers(models::Dtype dtype) {
   return values;
 }
 
-/// Numbers about as large as weights: sums of uniform ones.
+/// Numbers of the magnitude of weights: scaled sums of four uniform numbers.
 std::vector<float> weights(models::Dtype dtype) {
   std::mt19937 random;
   std::vector<float> values(kValues);

@@ -5,7 +5,7 @@
 
 namespace hipress::plans {
 
-/// Algorithms that one plan can mix: decisions name them by a byte.
+/// Maximum number of algorithms in one plan: decisions store the index in a signed byte.
 inline constexpr std::size_t kMostAlgorithms = INT8_MAX;
 
 }  // namespace hipress::plans

@@ -51,7 +51,8 @@ std::vector<std::string> used_algorithms(const models::Model& model, const casyn
 
 namespace {
 
-/// Of what a stage sends, over steps of whatever period that divides this number.
+/// Mean bytes of a stage's message over 12 steps: exact for codecs whose sizes repeat after 1, 2,
+/// 3, 4, 6 or 12 steps.
 std::int64_t mean_bytes(const kernels::Codec& codec, kernels::Shape shape, int stage) {
   constexpr std::uint64_t kSteps = 12;
   std::int64_t bytes = 0;
@@ -100,6 +101,14 @@ std::int8_t next_place(const std::vector<casync::Algorithm>& algorithms, std::st
                                      io::quote(name), algorithms.size()));
   }
   return static_cast<std::int8_t>(algorithms.size());
+}
+
+std::int8_t place_in(std::vector<casync::Algorithm>& algorithms,
+                     const casync::Algorithm& algorithm) {
+  if (const auto found = find_algorithm(algorithms, algorithm.name)) return *found;
+  const std::int8_t place = next_place(algorithms, algorithm.name);
+  algorithms.push_back(algorithm);
+  return place;
 }
 
 PlanBuilder::PlanBuilder(const PlanContext& context) : context_(context) {

@@ -13,56 +13,60 @@
 
 namespace hipress::plans {
 
-/// Largest K that a plan may ask for.
+/// Largest K of a plan.
 inline constexpr std::int64_t kMaxPartitions = std::int64_t{1} << 20;
 
 using models::cast_of;
 
-/// Whether the name is that of a cast to half precision.
+/// True if the algorithm is a cast to half precision.
 bool is_cast(std::string_view name);
 
-/// The decision sends the gradient as what it is: raw, or with the cast of its own dtype.
+/// True if the decision leaves the gradient as it is: raw, or with the cast to its own dtype.
 bool is_raw(const models::Gradient& gradient, const casync::Plan& plan,
             const casync::Decision& decision);
 
-/// How many gradients the plan compresses.
+/// Number of gradients that the plan compresses, for their reduction or their gather.
 std::size_t count_compressed(const models::Model& model, const casync::Plan& plan);
 
-/// The algorithms that the plan really compresses with.
+/// Names of the algorithms that compress at least one gradient of the plan.
 std::vector<std::string> used_algorithms(const models::Model& model, const casync::Plan& plan);
 
-/// What the expansion must know of a codec that is called so.
+/// Properties of a codec that the expansion needs; `name` becomes Algorithm::name.
 casync::Algorithm algorithm_of(const std::string& name,
                                const std::shared_ptr<const kernels::Codec>& codec);
 
-/// Why an algorithm does not compress a gradient of those dimensions; empty: it does.
+/// Reason why the algorithm cannot compress the gradient; empty if it can.
 std::string refusal(const casync::Algorithm& algorithm, const models::Gradient& gradient);
 
-/// The place of the algorithm of that name in a plan's list, if it is there.
+/// Index of the algorithm of that name in a plan's list; unset if it is not there.
 std::optional<std::int8_t> find_algorithm(const std::vector<casync::Algorithm>& algorithms,
                                           std::string_view name);
 
-/// The place that an algorithm gets which is added to the list. InputError that names it if a plan
-/// cannot mix so many.
+/// Index of an algorithm that is added to the list. InputError that names the algorithm beyond
+/// kMostAlgorithms.
 std::int8_t next_place(const std::vector<casync::Algorithm>& algorithms, std::string_view name);
+
+/// find_algorithm() of that name; adds the algorithm if it is missing. InputError as next_place().
+std::int8_t place_in(std::vector<casync::Algorithm>& algorithms,
+                     const casync::Algorithm& algorithm);
 
 /// Makes a plan decision by decision. All gradients are raw with K = 1 until decided.
 class PlanBuilder {
  public:
   /// InputError for N = 0, std::invalid_argument for an unknown topology. `context` must outlive
-  /// it.
+  /// the builder.
   explicit PlanBuilder(const PlanContext& context);
 
-  /// The index of the algorithm that `text` describes, whose codec is made at its first use.
-  /// InputError that lists what there is.
+  /// Index of the algorithm that `text` describes. The first call with a text makes its codec.
+  /// InputError, which lists the known algorithms, for an unknown one.
   std::int8_t algorithm(const std::string& text);
 
   void decide(std::size_t gradient, std::int8_t algorithm, std::int32_t partitions);
 
-  /// What the gradient's parameter is gathered as by a sharded schedule.
+  /// Sets the algorithm with which a sharded schedule gathers the gradient's parameter.
   void gather(std::size_t gradient, std::int8_t algorithm);
 
-  /// refusal() of an algorithm that has a place.
+  /// refusal() of an algorithm given by its index.
   std::string refusal_of(std::int8_t algorithm, std::size_t gradient) const;
 
   ResolvedPlan take() { return std::move(resolved_); }
@@ -72,11 +76,11 @@ class PlanBuilder {
   ResolvedPlan resolved_;
 };
 
-/// What a plan file says of one gradient.
+/// A gradient's entry in a plan file.
 struct PlanRow {
   int line = 0;
   std::string_view name;
-  std::optional<std::int64_t> elements;  ///< not every form has them
+  std::optional<std::int64_t> elements;  ///< unset in the older text form
   std::string algorithm;                 ///< empty: raw
   std::int64_t partitions = 1;           ///< 1 … kMaxPartitions
   std::string gather = {};               ///< an algorithm; empty: raw
@@ -87,8 +91,8 @@ class PlanMatcher {
  public:
   PlanMatcher(std::string file, const PlanContext& context);
 
-  /// InputError at the row's line for a gradient that the model lacks, that was there before, or
-  /// that has other elements, and for an algorithm that there is not or that is not trusted.
+  /// InputError at the row's line for a gradient that the model lacks, that is repeated or that has
+  /// another number of elements, and for an unknown or untrusted algorithm.
   void add(const PlanRow& row);
 
   /// InputError if a gradient of the model had no row.
@@ -101,11 +105,11 @@ class PlanMatcher {
   const PlanContext& context_;
   Trust trust_;
   PlanBuilder builder_;
-  std::unordered_map<std::string_view, std::size_t> index_;  // of the model's gradients
-  std::vector<int> lines_;                                   // of each gradient's row, 0: none yet
+  std::unordered_map<std::string_view, std::size_t> index_;  // the model's gradients by name
+  std::vector<int> lines_;                                   // line of each gradient's row; 0: none
 };
 
-/// The two file forms.
+/// Readers of the two file formats.
 ResolvedPlan read_plan_text(const std::string& file, const PlanContext& context);
 ResolvedPlan read_plan_yaml(const std::string& file, const PlanContext& context);
 

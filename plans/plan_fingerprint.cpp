@@ -28,9 +28,9 @@ std::string aggregation(const char* name, const casync::Aggregation& aggregation
                      number(aggregation.limit_bytes));
 }
 
-/// What follows from the gradients' ready times, which ranks may have from different files: the
-/// bulk groups, and the order of what every rank must do in one order, which is that of all-reduces
-/// and, without pipelining, of everything.
+/// Consequences of ready times, which ranks may have from different files: the bulk groups, and the
+/// order of units that all ranks must share. It covers all-reduces and, without pipelining, all
+/// units.
 std::string timed_layout(const casync::Layout& layout, bool pipelining) {
   std::string text;
   for (const std::uint32_t index : layout.order) {
@@ -45,8 +45,8 @@ std::string timed_layout(const casync::Layout& layout, bool pipelining) {
   return text;
 }
 
-/// Codecs may treat a matrix otherwise than a vector. One dimension is what a gradient without a
-/// shape has.
+/// Shape of a gradient with two or more dimensions, which codecs may treat differently from a
+/// vector; else empty. A gradient without a shape counts as a vector.
 std::string shape(const models::Gradient& gradient) {
   if (gradient.shape.size() < 2) return {};
   return " shape " + models::format_shape(gradient.shape);
@@ -55,13 +55,14 @@ std::string shape(const models::Gradient& gradient) {
 }  // namespace
 
 std::string plan_fingerprint(const models::Model& model, const casync::Plan& plan) {
-  // Names are preceded by their lengths, so that no two jobs have one text.
+  // Names are preceded by their lengths, so that different jobs have different texts.
   std::string text = fmt::format("{} {} {}\n{}{}", plan.topology, plan.nodes, plan.raw_topology,
                                  aggregation("bulk", plan.bulk), aggregation("batch", plan.batch));
   if (plan.schedule != casync::Schedule()) {
     text += fmt::format("schedule {}\n", plan.schedule.text());
   }
   if (plan.gpus_per_node > 1) text += fmt::format("gpus {}\n", plan.gpus_per_node);
+  if (plan.rails > 1) text += fmt::format("rails {}\n", plan.rails);
   if (plan.root != 0) text += fmt::format("root {}\n", plan.root);
   if (plan.shards_in_messages()) text += fmt::format("shards by {}\n", plan.shards_by);
   if (plan.exchange_within > 1) text += fmt::format("exchange {}\n", plan.exchange_within);

@@ -44,13 +44,13 @@ void apply_aggregation(const AggregationTexts& texts, casync::Aggregation& aggre
   }
   const bool bounds = !texts.wait.empty() || !texts.limit.empty();
   if (bounds && aggregation.threshold_bytes == 0) {
-    throw io::InputError(fmt::format("{} needs {}: what is smaller than that is put together",
+    throw io::InputError(fmt::format("{} needs {}, the size below which messages are put together",
                                      option(texts.wait.empty() ? "limit" : "wait"),
                                      option("threshold")));
   }
 }
 
-/// Without bulk, nothing is left that an option of an aggregation could change.
+/// InputError for options of bulk groups that contradict `no_bulk`.
 void refuse_aggregation(const AggregationTexts& texts) {
   for (const auto& [what, text] :
        {std::pair("threshold", &texts.threshold), std::pair("wait", &texts.wait),
@@ -85,9 +85,10 @@ void compress_everything(const PlanContext& context, ResolvedPlan& resolved) {
 
 void require_shards(const PlanOptions& options, const casync::Schedule& schedule) {
   if (options.shards_by.empty() || schedule.row().sharded) return;
-  throw io::InputError(fmt::format(
-      "`shards_by` is of a sharded schedule, such as `schedule` fsdp, and this one is {}; drop it",
-      schedule.text()));
+  throw io::InputError(
+      fmt::format("`shards_by` applies to sharded schedules, such as `schedule` fsdp, and this one "
+                  "is {}; drop it",
+                  schedule.text()));
 }
 
 void apply(const PlanOptions& options, const PlanContext& context, ResolvedPlan& resolved) {

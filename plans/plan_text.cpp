@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kForms = "name,elements,y|n,K[,algorithm] or name,y|n,K";
 
-/// One line: `name,elements,y|n,K[,algorithm]`, or the older `name,y|n,K`. The row refers to
+/// Parses a line: `name,elements,y|n,K[,algorithm]`, or the older `name,y|n,K`. The row refers to
 /// `line`.
 PlanRow parse_line(std::string_view line, const std::string& default_algorithm) {
   const std::vector<std::string_view> fields = io::split_fields(line);
@@ -46,7 +46,7 @@ PlanRow parse_line(std::string_view line, const std::string& default_algorithm) 
       throw io::InputError(label +
                            "is not compressed (n) and takes no algorithm; drop it or write y");
     }
-    // An algorithm with several parameters has commas of its own.
+    // The text of an algorithm with several parameters contains commas.
     row.algorithm = line.substr(static_cast<std::size_t>(fields[4].data() - line.data()));
     row.algorithm.erase(row.algorithm.find_last_not_of(" \t") + 1);
     if (row.algorithm.empty())
@@ -55,8 +55,8 @@ PlanRow parse_line(std::string_view line, const std::string& default_algorithm) 
   return row;
 }
 
-/// The plan compresses with more than one algorithm, so that a `y` alone would not say which, or
-/// sends factors, which no tool takes for granted.
+/// True if lines need a fifth field: the plan compresses with several algorithms, or sends factors,
+/// which readers do not assume.
 bool must_name_algorithms(const models::Model& model, const casync::Plan& plan) {
   std::set<std::int8_t> used;
   for (std::size_t g = 0; g < plan.decisions.size(); ++g) {
@@ -68,7 +68,7 @@ bool must_name_algorithms(const models::Model& model, const casync::Plan& plan) 
          });
 }
 
-/// Whether a line can hold the name. Spreadsheets and CSV readers take a field that begins with
+/// True if a line can hold the name. Spreadsheets and CSV readers take a field that begins with
 /// quotes for a quoted one.
 bool is_plain(const std::string& name) {
   const std::vector<std::string_view> fields = io::split_fields(name);

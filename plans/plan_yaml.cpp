@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::string_view kSchema = "hipress.plan/1";
 constexpr std::string_view kNone = "none";  ///< the algorithm of a raw gradient
-constexpr int kDigits = 15;  ///< of times: below a picosecond for iterations up to 100 s
+constexpr int kDigits = 15;  ///< digits of times: below a picosecond for iterations up to 100 s
 
 void require_schema(const io::YamlNode& root) {
   const io::YamlNode schema = root.at("schema");
@@ -36,7 +36,7 @@ void require_schema(const io::YamlNode& root) {
   }
 }
 
-/// What call() says is wrong, at the node's line.
+/// Runs call(), and turns its std::invalid_argument into an InputError at the node's line.
 template <class Call>
 void located(const io::YamlNode& node, const Call& call) {
   try {
@@ -46,7 +46,7 @@ void located(const io::YamlNode& node, const Call& call) {
   }
 }
 
-/// The plan was made for this topology and number of nodes.
+/// Requires the context's topology and number of nodes.
 void require_agreement(const io::YamlNode& root, const PlanContext& context) {
   const io::YamlNode topology = root.at("topology");
   std::string_view own;
@@ -64,7 +64,7 @@ void require_agreement(const io::YamlNode& root, const PlanContext& context) {
   }
 }
 
-/// What a broadcast says of itself, and nothing else may.
+/// Reads `operation`, and `root`, which only broadcasts may have.
 void read_operation(const io::YamlNode& root, casync::Plan& plan) {
   const casync::Operation own = casync::find_topology(plan.topology).operation;
   if (const auto operation = root.find("operation")) {
@@ -76,17 +76,18 @@ void read_operation(const io::YamlNode& root, casync::Plan& plan) {
   const auto from = root.find("root");
   if (!from) return;
   if (own != casync::Operation::kBroadcast) {
-    from->fail(fmt::format("only a broadcast has a root, and topology {} is none", plan.topology));
+    from->fail(fmt::format("only a broadcast has a root, and topology {} does not broadcast",
+                           plan.topology));
   }
   const std::int64_t number = from->integer(0);
   if (number >= plan.nodes) {
-    from->fail(fmt::format("root {} is none of the plan's {} nodes, which count from 0", number,
+    from->fail(fmt::format("root {} is not one of the plan's {} nodes, which count from 0", number,
                            plan.nodes));
   }
   plan.root = static_cast<std::uint32_t>(number);
 }
 
-/// Tensors that a broadcast sends are of the dtype that it was planned for.
+/// Requires the dtype of a broadcast's tensor to agree with the model.
 void require_dtype(const io::YamlNode& item, const models::Model& model, const std::string& name) {
   const auto dtype = item.find("dtype");
   if (!dtype) return;
@@ -97,15 +98,15 @@ void require_dtype(const io::YamlNode& item, const models::Model& model, const s
   }
 }
 
-/// What is said of where the plan comes from is not used, but its times are times.
+/// Requires the predicted time and the lower bound, which are not used otherwise, to be durations.
 void require_times(const io::YamlNode& root) {
-  constexpr double kLongestRun_s = 53 * 24 * 3600.0;  // that can be simulated
+  constexpr double kLongestRun_s = 53 * 24 * 3600.0;  // limit of the simulator
   for (const std::string_view key : {"predicted_iteration", "lower_bound"}) {
     if (const auto time = root.find(key)) time->duration(kLongestRun_s);
   }
 }
 
-/// One gradient's entry; the row refers to `name`.
+/// Parses a gradient's entry; the row refers to `name`.
 PlanRow parse_item(const io::YamlNode& item, const std::string& name) {
   const io::YamlNode named = item.named("gradient " + io::quote(name));
   PlanRow row;
@@ -161,18 +162,18 @@ casync::Aggregation read_aggregation(const io::YamlNode& node) {
   if (const auto limit = node.find("limit")) aggregation.limit_bytes = limit->size();
   for (const std::string_view bound : {"wait", "limit"}) {
     if (node.has(bound) && !node.has("threshold")) {
-      node.at(bound).fail("needs threshold: what is smaller than that is put together");
+      node.at(bound).fail("needs threshold, the size below which messages are put together");
     }
   }
   return aggregation;
 }
 
-/// The bulk groups that a list says, as input indices of gradients.
+/// Reads a list of bulk groups, as input indices of gradients.
 std::vector<std::vector<std::uint32_t>> read_groups(const io::YamlNode& list,
                                                     const models::Model& model) {
   std::unordered_map<std::string_view, std::uint32_t> index;
   for (std::uint32_t g = 0; g < model.gradients.size(); ++g) index[model.gradients[g].name] = g;
-  std::vector<int> lines(model.gradients.size(), 0);  // where each is named
+  std::vector<int> lines(model.gradients.size(), 0);  // line that names each gradient
   std::vector<std::vector<std::uint32_t>> groups;
   for (const io::YamlNode& group : list.items()) {
     std::vector<std::uint32_t>& members = groups.emplace_back();
@@ -195,7 +196,8 @@ std::vector<std::vector<std::uint32_t>> read_groups(const io::YamlNode& list,
   return groups;
 }
 
-/// Before anything that depends on which gradients are synchronised together.
+/// Reads the schedule. It must come before keys that depend on which gradients are synchronised
+/// together.
 void read_schedule(const io::YamlNode& root, const models::Model& model, casync::Plan& plan) {
   const auto schedule = root.find("schedule");
   if (!schedule) return;
@@ -205,11 +207,22 @@ void read_schedule(const io::YamlNode& root, const models::Model& model, casync:
   });
 }
 
-/// What only plans of a sharded schedule say.
+void read_rails(const io::YamlNode& root, casync::Plan& plan) {
+  const auto rails = root.find("rails");
+  if (!rails) return;
+  plan.rails = static_cast<std::uint32_t>(rails->integer(1, plan.nodes));
+  if (plan.nodes % plan.rails == 0) return;
+  rails->fail(
+      fmt::format("is the number of nodes per host, and {} does not divide {}: give a divisor",
+                  plan.rails, plan.nodes));
+}
+
+/// Reads the keys that only plans of a sharded schedule have.
 void read_shards(const io::YamlNode& root, const models::Model& model, casync::Plan& plan) {
   const bool sharded = plan.schedule.row().sharded;
   if (const auto within = root.find("exchange_within")) {
-    if (!sharded) within->fail("is of a sharded schedule, such as schedule: fsdp; leave it out");
+    if (!sharded)
+      within->fail("applies to sharded schedules, such as schedule: fsdp; leave it out");
     plan.exchange_within = static_cast<std::uint32_t>(within->integer(1, plan.nodes));
     const std::uint32_t shards = plan.schedule.timetable(model).sharding->shards(plan.nodes);
     if (shards % plan.exchange_within != 0) {
@@ -218,17 +231,18 @@ void read_shards(const io::YamlNode& root, const models::Model& model, casync::P
     }
   }
   if (const auto shards_by = root.find("shards_by")) {
-    if (!sharded) shards_by->fail("is of a sharded schedule, such as schedule: fsdp; leave it out");
+    if (!sharded)
+      shards_by->fail("applies to sharded schedules, such as schedule: fsdp; leave it out");
     located(*shards_by, [&] { plan.shards_by = casync::known_shards_by(shards_by->text()); });
   }
   if (!sharded && !plan.gathers.empty()) {
     root.at("gradients")
-        .fail("gather is of a sharded schedule, such as schedule: fsdp; leave it out");
+        .fail("gather applies to sharded schedules, such as schedule: fsdp; leave it out");
   }
   if (sharded) located(root.at("schedule"), [&] { casync::make_layout(model, plan); });
 }
 
-/// What a plan says beside its decisions: how raw gradients travel, bulk groups and batches.
+/// Reads the topology of raw gradients, bulk groups and batches.
 void read_aggregations(const io::YamlNode& root, const models::Model& model, casync::Plan& plan) {
   if (const auto raw = root.find("raw")) {
     located(*raw, [&] { plan.raw_topology = casync::find_topology(raw->text()).name; });
@@ -294,28 +308,14 @@ void write_aggregations(YAML::Emitter& out, const models::Model& model, const ca
 
 ResolvedPlan resolve(const io::YamlNode& root, const std::string& file,
                      const PlanContext& context) {
-  root.expect_keys({"schema",
-                    "model",
-                    "topology",
-                    "nodes",
-                    "predicted_iteration",
-                    "lower_bound",
-                    "search",
-                    "network",
-                    "profile",
-                    "tool",
-                    "raw",
-                    "transfer_order",
-                    "bulk",
-                    "batch",
-                    "gradients",
-                    "operation",
-                    "root",
-                    "dense",
-                    "schedule",
-                    "exchange_within",
-                    "shards_by",
-                    "wrap"});
+  root.expect_keys({"schema",         "model",     "topology",
+                    "nodes",          "rails",     "predicted_iteration",
+                    "lower_bound",    "search",    "network",
+                    "profile",        "tool",      "raw",
+                    "transfer_order", "bulk",      "batch",
+                    "gradients",      "operation", "root",
+                    "dense",          "schedule",  "exchange_within",
+                    "shards_by",      "wrap"});
   require_schema(root);
   require_agreement(root, context);
   require_times(root);
@@ -328,6 +328,7 @@ ResolvedPlan resolve(const io::YamlNode& root, const std::string& file,
   }
   ResolvedPlan resolved = matcher.take();
   read_operation(root, resolved.plan);
+  read_rails(root, resolved.plan);
   read_schedule(root, context.model, resolved.plan);
   read_aggregations(root, context.model, resolved.plan);
   read_shards(root, context.model, resolved.plan);
@@ -364,6 +365,7 @@ std::string plan_yaml(const models::Model& model, const casync::Plan& plan,
   entry("model", model.name);
   entry("topology", plan.topology);
   entry("nodes", plan.nodes);
+  if (plan.rails > 1) entry("rails", plan.rails);
   if (casync::find_topology(plan.topology).operation == casync::Operation::kBroadcast) {
     entry("operation", casync::to_string(casync::Operation::kBroadcast));
     entry("root", plan.root);

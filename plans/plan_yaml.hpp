@@ -11,8 +11,7 @@ namespace hipress::plans {
 std::string plan_yaml(const models::Model& model, const casync::Plan& plan,
                       const PlanReport& report);
 
-/// Reads such a text. `name` stands for the file in messages. Throws InputError as resolve_plan()
-/// does.
+/// Parses such a text. `name` replaces the file's name in messages. InputError as resolve_plan().
 ResolvedPlan parse_plan_yaml(const std::string& text, const std::string& name,
                              const PlanContext& context);
 

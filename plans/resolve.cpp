@@ -24,16 +24,16 @@
 namespace hipress::plans {
 namespace {
 
-/// What a named plan does: compresses gradients from `threshold` elements on, with `algorithm`.
+/// A named plan: compresses gradients of at least `threshold` elements with `algorithm`.
 struct NamedPlan {
   std::string algorithm;
   std::int64_t threshold = 1;
 };
 
 constexpr std::string_view kThreshold = "threshold";
-/// The threshold of SeCoPa's own tool; what "threshold" means without a number.
+/// Threshold of "threshold" without a number: that of SeCoPa's own tool.
 constexpr std::int64_t kDefaultThreshold = 262144;
-/// No gradient has as many elements.
+/// A threshold above every gradient's number of elements.
 constexpr std::int64_t kNever = models::kMaxElements + 1;
 
 std::optional<NamedPlan> parse_name(std::string_view text, const PlanContext& context) {
@@ -60,7 +60,7 @@ ResolvedPlan make_named(const NamedPlan& named, const PlanContext& context) {
   return builder.take();
 }
 
-/// A word that is neither a plan's name nor the name of a file.
+/// InputError, which lists the named plans, for a text that is neither a plan's name nor a file.
 void require_file(const std::string& path, const PlanContext& context) {
   const bool looks_like_a_path = path.find_first_of("/.") != std::string::npos;
   if (looks_like_a_path || io::is_file(path)) return;

@@ -21,7 +21,7 @@ models::Model model_of(std::int64_t elements, std::uint32_t gradients) {
   return model;
 }
 
-/// The named plan, but every gradient in one piece.
+/// The named plan with K = 1 for every gradient.
 plans::ResolvedPlan plan_of(const models::Model& model, std::uint32_t nodes,
                             const std::string& name) {
   plans::ResolvedPlan resolved = plans::resolve_plan(name, {.model = model, .nodes = nodes});
@@ -29,7 +29,7 @@ plans::ResolvedPlan plan_of(const models::Model& model, std::uint32_t nodes,
   return resolved;
 }
 
-/// Adds tasks of one gradient, each behind one predecessor.
+/// Adds tasks of one gradient, each with one predecessor.
 class Chain {
  public:
   Chain(GraphBuilder& builder, std::uint32_t gradient, std::int64_t elements, std::int8_t algorithm,
@@ -37,7 +37,7 @@ class Chain {
       : builder_(builder),
         task_{.amount = elements, .gradient = gradient, .algorithm = algorithm},
         bytes_(bytes) {}
-  /// Of raw values.
+  /// A chain of raw values.
   Chain(GraphBuilder& builder, std::uint32_t gradient, std::int64_t elements)
       : Chain(builder, gradient, elements, kRaw,
               elements * static_cast<std::int64_t>(sizeof(float))) {}
@@ -47,7 +47,7 @@ class Chain {
     task.amount = 0;
     return builder_.add(task);
   }
-  /// An Encode of the slice, or a Decode or Merge of what `before` has written.
+  /// Adds an Encode of the slice, or a Decode or Merge of the message that `before` wrote.
   TaskId then(TaskId before, Kind kind, std::uint32_t node,
               casync::TaskFlags flags = casync::kNoFlags) {
     Task task = on(node, kind);
@@ -64,7 +64,7 @@ class Chain {
     return behind(before, task,
                   {raw ? slice(from) : builder_.written_by(before), casync::kNoIndex});
   }
-  /// Into the slice, or, where something takes it from there, into a message.
+  /// Adds a Recv into the slice if it is raw and not merged; else into a message.
   TaskId receive(TaskId send, OnArrival on_arrival = OnArrival::kNothing) {
     const std::uint32_t nodes = builder_.nodes();
     Task task = builder_.task(send);
@@ -139,7 +139,7 @@ Calibration codec_calibration(std::uint32_t nodes, const std::string& algorithm,
 
 Calibration ping_pong(std::uint32_t nodes, std::int64_t elements, std::uint32_t hops,
                       OnArrival on_arrival, Pair pair) {
-  // A slice per hop: what is sent back is not what is still arriving.
+  // One slice per hop, so that a slice is never sent back while it is still arriving.
   Calibration result{.model = model_of(elements, hops), .plan = {}, .graph = {}};
   result.plan = plan_of(result.model, nodes, "none");
   GraphBuilder builder(nodes);
@@ -184,7 +184,7 @@ Calibration streams(std::uint32_t nodes, const std::vector<Pair>& pairs, std::in
 Calibration exchange(std::uint32_t nodes, const std::string& algorithm,
                      const std::vector<std::int64_t>& elements, std::uint32_t rounds,
                      Messages messages) {
-  // A gradient per message: the receiver's slice of it is touched by nothing else.
+  // One gradient per message, so that nothing else touches the receiver's slice.
   const auto of_a_node = rounds * static_cast<std::uint32_t>(elements.size());
   Calibration result{.model = model_of(0, of_a_node * nodes), .plan = {}, .graph = {}};
   for (std::uint32_t g = 0; g < of_a_node * nodes; ++g)

@@ -17,17 +17,17 @@ namespace {
 using casync::Kind;
 using casync::TaskId;
 
-/// In the first iterations states are unusual, and so is what sparsifiers remember of them: with
-/// more than a residual (DGC) they grow fast for some steps.
+/// Repetitions of a pass. The first iterations are warm-ups, as encoder states settle. Codecs with
+/// more states than a residual (DGC) take several steps to settle.
 Repetitions per_pass(const std::string& algorithm, Effort effort) {
   const bool slow_to_settle = kernels::make_codec(algorithm)->traits().state_arrays > 1;
   return {.warmups = slow_to_settle ? 8 : 2, .iterations = effort == Effort::kQuick ? 12 : 48};
 }
 
-/// Powers of two up to 2^26 elements: all of them, since codecs change their ways (a sparsifier's
-/// sample is smaller than larger slices), and data leaves one cache after the other. Every other
-/// one up to 2^24 when it must be quick.
-std::vector<std::int64_t> sizes(Effort effort) {
+/// Powers of two from 2^8 to 2^26 elements. All of them, since codecs switch algorithms at some
+/// sizes (a sparsifier samples larger slices only), and data outgrows one cache after the other.
+/// Quick: every other one up to 2^24.
+std::vector<std::int64_t> codec_sizes(Effort effort) {
   const bool quick = effort == Effort::kQuick;
   std::vector<std::int64_t> all;
   for (int exponent = 8; exponent <= (quick ? 24 : 26); exponent += quick ? 2 : 1) {
@@ -36,20 +36,20 @@ std::vector<std::int64_t> sizes(Effort effort) {
   return all;
 }
 
-/// Slices that take longer than a launch, and which the state of another encoder does not make too
-/// large.
+/// True for sizes at which encodes that divide are measured: longer than a launch, and small enough
+/// for the states of a second encoder.
 bool divides(std::int64_t elements) {
   return elements >= std::int64_t{1} << 16 && elements <= std::int64_t{1} << 22;
 }
 
-/// What an iteration codes: slices of all sizes, so that a machine that is slow for a second is
-/// slow for all of them; but the largest are alone, or memory would not do. Together they are more
-/// than any cache holds, so that what is decoded was written long ago.
+/// Slices of each iteration. An iteration mixes all sizes, so that a temporary slowdown of the
+/// machine affects all of them; sizes above kLargestOfMany are on their own, to save memory.
+/// Together the slices exceed any cache, so a message is no longer cached when it is decoded.
 std::vector<std::vector<CodedSlice>> mixtures(Effort effort) {
   constexpr std::int64_t kLargestOfMany = std::int64_t{1} << 24;
   constexpr std::int64_t kElements = std::int64_t{1} << 22, kMaxSlices = 512;  // of each size
   std::vector<std::vector<CodedSlice>> all(1);
-  for (const std::int64_t elements : sizes(effort)) {
+  for (const std::int64_t elements : codec_sizes(effort)) {
     const auto slices = std::clamp<std::int64_t>(kElements / elements, 1, kMaxSlices);
     if (elements > kLargestOfMany) all.emplace_back();
     all.back().insert(all.back().end(), static_cast<std::size_t>(slices),
@@ -58,7 +58,7 @@ std::vector<std::vector<CodedSlice>> mixtures(Effort effort) {
   return all;
 }
 
-/// Durations of the tasks of a kind, in all iterations: one alone may be disturbed.
+/// Durations of the tasks of a kind, in all iterations: a single one may be disturbed.
 std::vector<double> durations(const casync::TaskGraph& graph,
                               const std::vector<traces::Timeline>& timelines, Kind kind) {
   std::vector<double> seconds;
@@ -70,7 +70,7 @@ std::vector<double> durations(const casync::TaskGraph& graph,
   return seconds;
 }
 
-/// Encodes and decodes, rank by rank in the order in which they began.
+/// Encodes and Decodes by rank, in the order in which they started.
 std::vector<TaskId> codec_tasks(const casync::TaskGraph& graph, const traces::Timeline& timeline) {
   std::vector<TaskId> tasks;
   for (TaskId id = 0; id < graph.tasks(); ++id) {
@@ -81,32 +81,32 @@ std::vector<TaskId> codec_tasks(const casync::TaskGraph& graph, const traces::Ti
   return tasks;
 }
 
-/// Seconds that all codec tasks of an iteration take.
+/// Total seconds of an iteration's codec tasks.
 double coding_s(const casync::TaskGraph& graph, const traces::Timeline& timeline) {
   casync::Picoseconds sum{};
   for (const TaskId id : codec_tasks(graph, timeline)) sum += timeline.end[id] - timeline.start[id];
   return casync::to_seconds(sum);
 }
 
-/// Of each pass, its median iteration.
+/// Seconds of the median iteration of each pass.
 using Passes = std::vector<double>;
 
-/// Times of one sort of task, by elements and iteration.
+/// Times of one kind of task, by elements and iteration.
 using Series = std::map<std::int64_t, std::vector<std::vector<double>>>;
 
 struct CodecSeries {
   Series encode, decode, decode_add;
-  Series quotients;            ///< encodes that divide, where `divides`
-  std::vector<Passes> passes;  ///< of each mixture
+  Series quotients;            ///< encodes that divide, of the sizes in divides()
+  std::vector<Passes> passes;  ///< per mixture
 
   Series& of(const casync::Task& task) {
     if (task.kind == Kind::kEncode)
       return (task.flags & casync::kDivideOwn) != 0 ? quotients : encode;
     return (task.flags & casync::kAccumulate) != 0 ? decode_add : decode;
   }
-  /// How long each codec task of an iteration kept its thread: until the next one began, since what
-  /// lies between is handing over the one and taking the other. All are ready early, so the thread
-  /// waits for nothing.
+  /// Adds the times of an iteration's codec tasks. A task lasts until the next one on its thread
+  /// starts, which includes the hand-over between them. All tasks are ready early, so the thread
+  /// never waits.
   void add(const casync::TaskGraph& graph, const traces::Timeline& timeline) {
     std::map<std::pair<Series*, std::int64_t>, std::vector<double>> seconds;
     const std::vector<TaskId> tasks = codec_tasks(graph, timeline);
@@ -131,7 +131,7 @@ std::vector<costs::Sample> samples_of(const Series& series, double factor = 1) {
   return all;
 }
 
-/// How many times as long encodes take that divide: the median over sizes.
+/// Time of encodes that divide over those that do not: the median over sizes, at least 1.
 double factor_of_quotients(const CodecSeries& series) {
   std::map<std::int64_t, double> plain_s;
   for (const costs::Sample& sample : samples_of(series.encode)) plain_s[sample.x] = sample.mean_s;
@@ -141,8 +141,9 @@ double factor_of_quotients(const CodecSeries& series) {
   return std::max(1.0, median_of(std::move(factors)));
 }
 
-/// As many ranks as a machine has cores code at the same time: a synchronisation keeps all cores
-/// busy, and they share the memory's bandwidth. All ranks must come to the same number.
+/// Measures one pass of a codec, on one rank per core of a machine at the same time, up to
+/// Options::nodes: a synchronisation keeps all cores busy, which share the memory bandwidth. All
+/// ranks must arrive at the same number of ranks.
 void sample_codec(const std::string& algorithm, const Options& options, const Hosts& hosts,
                   CodecSeries& series, Variations& variations) {
   const std::uint32_t ranks = std::min(static_cast<std::uint32_t>(hosts.cores()), options.nodes);
@@ -163,10 +164,10 @@ void sample_codec(const std::string& algorithm, const Options& options, const Ho
   }
 }
 
-/// By elements and pass.
+/// Measures one pass of merges; `series` is by elements and pass.
 void sample_merge(const Options& options, Series& series) {
   constexpr std::uint32_t kHops = 6;
-  for (const std::int64_t elements : sizes(options.effort)) {
+  for (const std::int64_t elements : codec_sizes(options.effort)) {
     const Calibration calibration =
         ping_pong(job_nodes(options, 2), elements, kHops, OnArrival::kMerge);
     const replay::ReplayResult result = run(calibration, options, {.warmups = 2, .iterations = 2});
@@ -174,14 +175,15 @@ void sample_merge(const Options& options, Series& series) {
   }
 }
 
-/// Of what encodes a slice at a time, and of what does so in stages, by name.
+/// Times of codecs that encode slices, and of staged codecs, by name; times of merges.
 struct AllSeries {
   std::map<std::string, CodecSeries> codecs;
   std::map<std::string, StageSeries> stages;
   Series merge;
 };
 
-/// The algorithms that are measured: costs of stages are of all ranks, so they have none.
+/// Names under which algorithms are measured. Staged codecs lose their rank, since their costs
+/// cover all ranks.
 std::vector<std::string> measured(const std::vector<std::string>& algorithms) {
   std::vector<std::string> all;
   for (const std::string& algorithm : algorithms) {

@@ -7,8 +7,8 @@
 
 namespace hipress::profiler {
 
-/// Encode, decode and decode-and-add of every algorithm, and merge. Adds what varies to
-/// `variations`.
+/// Measures encode, decode and decode-and-add of every algorithm, and merge, on the CPU. Adds their
+/// variation to `variations`.
 void measure_codecs(const Options& options, const Hosts& hosts, const Progress& progress,
                     costs::Profile& profile, Variations& variations);
 

@@ -10,7 +10,7 @@
 namespace hipress::profiler {
 namespace {
 
-/// The calling thread runs on this core alone, where the system allows that.
+/// Binds the calling thread to a core if the system allows it.
 void stay_on(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -31,7 +31,7 @@ CoreMeter::CoreMeter(const std::vector<int>& cores, Leaves leaves) : leaves_(lea
     }
     calibrate();
   } catch (...) {
-    stop();  // no destructor does it
+    stop();  // the destructor does not run
     throw;
   }
 }
@@ -58,8 +58,8 @@ void CoreMeter::count(Counter& counter) const {
   }
 }
 
-/// Until the meter pauses or stops. Arithmetic in registers: neither memory nor caches make it
-/// slower.
+/// Counts until the meter pauses or stops. Uses arithmetic in registers, which memory and caches do
+/// not slow down.
 void CoreMeter::count_for_a_while(Counter& counter) const {
   constexpr int kSteps = 256;
   std::uint64_t state = 1;
@@ -80,7 +80,7 @@ void CoreMeter::count_for_a_while(Counter& counter) const {
   }
 }
 
-/// The median of some windows: one may be disturbed.
+/// Measures counts per second alone: the median of several windows, as one may be disturbed.
 void CoreMeter::calibrate() {
   constexpr int kWindows = 11;
   constexpr auto kWindow = std::chrono::milliseconds(20);

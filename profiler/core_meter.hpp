@@ -9,28 +9,29 @@
 
 namespace hipress::profiler {
 
-/// Measures how much of the cores others use. A counting thread runs on each core. It leaves its
-/// core to whoever waits for it, as a codec thread does: after a turn (runtime::kTurn), or at once,
-/// as long codec tasks do (casync::kLongElements). Counts that are missing tell how long others had
-/// the core. The kernel's accounts do not tell: much of a network's core time is spent in
-/// interrupts, and is charged to the interrupted thread or to nobody.
+/// Measures the core time that other threads use. A counting thread runs on each core. Like a codec
+/// thread, it yields its core to waiting threads: after a time slice (runtime::kTurn), or at once,
+/// as long codec tasks do (casync::kLongElements). Missing counts give the time that others had the
+/// core. The kernel's accounting cannot: much of a network's core time is spent in interrupts,
+/// which are charged to the interrupted thread or to none.
 class CoreMeter {
  public:
-  /// When those that count leave their core.
+  /// Time at which counting threads yield their core.
   enum class Leaves { kAfterATurn, kForEveryMessage };
 
-  /// For these cores, by Linux's numbers. Returns once it knows how fast they count alone: nothing
-  /// else should run for a quarter of a second. std::system_error if there can be no more threads.
+  /// Starts a counting thread on each of these cores (Linux's numbers), and measures for a quarter
+  /// of a second how fast they count alone; nothing else should run meanwhile. std::system_error if
+  /// a thread cannot be started.
   CoreMeter(const std::vector<int>& cores, Leaves leaves);
   ~CoreMeter();
   CoreMeter(const CoreMeter&) = delete;
   CoreMeter& operator=(const CoreMeter&) = delete;
 
-  /// Core-seconds that others have used since the meter was made; what matters is differences.
+  /// Core-seconds that others have used since the meter was made. Use differences only.
   double used_s() const;
 
-  /// Those that count sleep until resume(), or where they are of real-time priority hardly anything
-  /// ordinary would run beside them. What is used meanwhile cannot be told.
+  /// Makes the counting threads sleep until resume(): with real-time priority they would keep
+  /// ordinary threads from running. Core time is not measured meanwhile.
   void pause() noexcept { counting_ = false; }
   void resume() noexcept;
 
@@ -38,11 +39,11 @@ class CoreMeter {
   using Clock = std::chrono::steady_clock;
   struct alignas(64) Counter {
     std::atomic<std::uint64_t> value{0};
-    double per_second = 0;  ///< alone
+    double per_second = 0;  ///< counts per second without other threads
     std::thread thread;
   };
 
-  void stop() noexcept;  ///< joins what threads there are
+  void stop() noexcept;  ///< joins all threads
   void count(Counter& counter) const;
   void count_for_a_while(Counter& counter) const;
   void calibrate();

@@ -26,7 +26,7 @@ StoppingRule stopping_rule(Effort effort) {
 
 namespace {
 
-std::vector<std::int64_t> sizes(Effort effort) {
+std::vector<std::int64_t> kernel_sizes(Effort effort) {
   std::vector<std::int64_t> all;
   const bool quick = effort == Effort::kQuick;
   for (int exponent = 10; exponent <= (quick ? 26 : 28); exponent += quick ? 4 : 1) {
@@ -35,13 +35,14 @@ std::vector<std::int64_t> sizes(Effort effort) {
   return all;
 }
 
-/// As many as are more than the last cache of any GPU holds, but no more than that takes.
+/// Number of slices that exceed the last-level cache of any GPU; at most 256.
 int slices_of(std::int64_t elements, Effort effort) {
   const std::int64_t cold = effort == Effort::kQuick ? 1 << 24 : 1 << 26;
   return static_cast<int>(std::clamp<std::int64_t>(cold / elements, 1, 256));
 }
 
-/// Sizes of which a device's memory holds slices, and room for all of one size.
+/// Slice sizes that fit into a device's memory, and the most bytes that the slices of one size
+/// take.
 struct Room {
   std::vector<std::int64_t> sizes;
   std::int64_t bytes = 0;
@@ -50,10 +51,10 @@ struct Room {
 Room room_for(Device& device, const kernels::Codec& codec, const Options& options) {
   Room room;
   const std::int64_t free = device.memory().free;
-  for (const std::int64_t elements : sizes(options.effort)) {
+  for (const std::int64_t elements : kernel_sizes(options.effort)) {
     const std::int64_t bytes =
         DeviceSlices::bytes(codec, elements, slices_of(elements, options.effort));
-    // What is left is for the codec's temporary memory.
+    // An eighth is left for the codec's temporary memory.
     if (bytes > free - free / 8) break;
     room.sizes.push_back(elements);
     room.bytes = std::max(room.bytes, bytes);
@@ -64,7 +65,7 @@ Room room_for(Device& device, const kernels::Codec& codec, const Options& option
         free));
   }
   if (options.endpoint != nullptr) {
-    // Who measured one more would leave the others' step.
+    // All ranks measure the same sizes, so that they stay in step.
     const auto all = job::gather(*options.endpoint, room.sizes.size());
     room.sizes.resize(*std::ranges::min_element(all));
   }
@@ -86,7 +87,7 @@ costs::Sample sample(Device& device, const Options& options, std::int64_t x,
 
 double measure_copy(const Options& options) {
   const auto device = options.device(own_rank(options));
-  // Far more than a last cache holds, which is 126 MB on the largest GPUs.
+  // Far more than the last-level cache, which is 126 MB on the largest GPUs.
   const std::int64_t most = std::int64_t{1} << (options.effort == Effort::kQuick ? 28 : 30);
   const std::int64_t bytes = std::min(most, device->memory().free / 4);
   std::byte* const from = device->allocate(bytes);
@@ -97,7 +98,8 @@ double measure_copy(const Options& options) {
   return 2 * static_cast<double>(bytes) / copies.median_s;
 }
 
-/// What a device's memory holds slices of, of all that is to be measured; the same on all ranks.
+/// Points whose slices fit into the memory of all ranks' devices. Raises `most_bytes` to the bytes
+/// of the largest.
 std::vector<StagePoint> fitting(Device& device, const CodecOfRank& codec_of, const StageRule& rule,
                                 const Options& options, std::int64_t& most_bytes) {
   std::vector<StagePoint> points;
@@ -114,7 +116,7 @@ std::vector<StagePoint> fitting(Device& device, const CodecOfRank& codec_of, con
   return points;
 }
 
-/// Gradients as a replay has them, nothing kept from a step before, and whole factors.
+/// Fills slices with a replay's gradients, zero states and complete factors.
 void fill(Device& device, const StagedSlices& slices, std::byte* arena, std::int64_t bytes) {
   constexpr Stream kStream = Stream::kOwnCodec;
   std::vector<float> gradient(static_cast<std::size_t>(slices.elements()));
@@ -128,7 +130,7 @@ void fill(Device& device, const StagedSlices& slices, std::byte* arena, std::int
   device.drain();  // `gradient` goes away
 }
 
-/// Of two steps at a time, since a codec may do something else every other step.
+/// Samples each work of a point, as half of two steps: a codec may alternate between steps.
 std::vector<costs::Sample> sample_point(Device& device, const Options& options,
                                         const StagedSlices& slices) {
   std::vector<costs::Sample> samples;
@@ -191,7 +193,7 @@ void measure_codec(const std::string& algorithm, const Options& options, costs::
 
 void measure_merge(const Options& options, costs::Profile& profile) {
   const auto device = options.device(own_rank(options));
-  const auto codec = device->codec("bf16");  // any: what a slice has besides its values
+  const auto codec = device->codec("bf16");  // any codec: a slice needs one
   const Room room = room_for(*device, *codec, options);
   std::byte* const arena = device->allocate(room.bytes);
   std::vector<costs::Sample> merges;

@@ -15,37 +15,37 @@
 
 namespace hipress::profiler {
 
-/// Measures how much codecs, transfers and computation of every class slow each other on a device,
-/// in both directions. Transfers move as the options say: copies to and from pinned memory, or
-/// messages over NCCL between neighbours, on all ranks at once. A class that the device cannot
-/// compute gets the mean of the other classes' factors, and `notes` names it. transport::PeerError
-/// if a rank or its NCCL fails.
+/// Measures the mutual slowdown of codecs, transfers and computation of every class on a device.
+/// Transfers are copies to and from pinned memory, or with Options::nccl messages over NCCL between
+/// neighbours, on all ranks at once. A class that the device cannot compute gets the mean of the
+/// other classes' factors, and `notes` names it. transport::PeerError if a rank or its NCCL fails.
 costs::OverlapFactors measure_overlap(const Options& options, const Progress& progress,
                                       std::vector<std::string>& notes);
 
-/// How those notes begin.
+/// Beginning of these notes.
 inline constexpr std::string_view kOverlapNote = "overlap of ";
 
-/// Two works, in seconds: each alone, and until it is over where both start together.
+/// Durations of two works in seconds: alone, and from a common start to the end of each.
 struct PairTimes {
   double first_alone_s, second_alone_s;
   double first_end_s, second_end_s;
 };
 
-/// How many times as long each of two works takes while the other is under way.
+/// Slowdown of each of two works while the other runs: time beside it over time alone.
 struct PairFactors {
   double first = 1;
   double second = 1;
 };
 
-/// Within 1 and costs::kMaxOverlap. What ends first has run beside the other all the time; the
-/// other has then done a part of its work at its slower pace, and does the rest alone.
+/// Factors between 1 and costs::kMaxOverlap. The work that ends first ran beside the other all the
+/// time. The other did a part of its work at its slower pace, and the rest alone.
 PairFactors overlap_factors(const PairTimes& times);
 
-/// Something that a device does over and over.
+/// Work that a device repeats.
 struct Repeated {
   DeviceTimer::Lane once;
-  /// A stream must take all without waiting, at most about 1000 launches; a codec is a few.
+  /// Maximum of `times`: a stream accepts about 1000 launches without blocking, and a codec takes
+  /// several.
   int most_times = 64;
   int times = 1;
   DeviceTimer::Lane lane() const {
@@ -57,31 +57,31 @@ struct Repeated {
   }
 };
 
-/// What moves bytes beside codecs and products.
+/// Transfers that run beside codecs and computation.
 struct Transfers {
-  /// Enqueues on the outbound stream: sends the first `bytes` of `memory` and receives as many
-  /// behind them.
+  /// Enqueues on the outbound stream: sends the first `bytes` of `memory`, and receives as many
+  /// bytes after them.
   std::function<void(std::byte* memory, std::int64_t bytes)> exchange;
-  /// Called while transfers are waited for, and when that takes too long: DeviceTimer::Lane's.
+  /// Called during a wait for transfers, and on its timeout, as in DeviceTimer::Lane.
   std::function<void()> poll = {}, give_up = {};
-  /// The least of all ranks that exchange, which do it as often and with as many bytes.
+  /// Minimum over all ranks: they must exchange equally often, and equally many bytes.
   std::function<std::int64_t(std::int64_t)> least = [](std::int64_t own) { return own; };
 };
 
 /// Copies to pinned memory and back.
 Transfers through_host(runtime::Device& device);
 
-/// How long two works take alone, and how long each would take if the other never ended.
+/// Durations of two works alone, and beside the other if that never ended.
 struct PairSamples {
   double first_alone_s = 0, first_beside_s = 0;
   double second_alone_s = 0, second_beside_s = 0;
 };
 
-/// What runs beside each other on one rank's device: a codec, transfers and computation, each on a
-/// stream of its own.
+/// Measures overlap on one rank's device: a codec, transfers and computation run side by side, each
+/// on a stream of its own.
 class OverlapBench {
  public:
-  /// `options` and what `transfers` refers to must outlive it.
+  /// `options` and the objects that `transfers` refers to must outlive the bench.
   OverlapBench(runtime::Device& device, const Options& options, Transfers transfers);
   OverlapBench(const OverlapBench&) = delete;
   OverlapBench& operator=(const OverlapBench&) = delete;
@@ -92,9 +92,9 @@ class OverlapBench {
   DeviceTimer& timer() { return timer_; }
   const Repeated& coding() const { return coding_; }
   const Repeated& moving() const { return moving_; }
-  /// Enqueues computation of that class on matrices of so many rows, at most the options'.
+  /// Enqueues computation of a class on matrices of `rows` rows, at most OverlapSizes::rows.
   void compute(models::ComputeClass what, std::int64_t rows);
-  /// Whether all ranks' devices have kernels of that class.
+  /// True if all ranks' devices have kernels of that class.
   bool computes(models::ComputeClass what);
 
  private:

@@ -12,20 +12,19 @@ using runtime::Stream;
 
 namespace {
 
-constexpr std::int64_t kAlignment = 256;
+constexpr std::int64_t kSliceAlignment = 256;
 
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
+std::int64_t slice_aligned(std::int64_t bytes) { return casync::round_up(bytes, kSliceAlignment); }
 
 int states_of(const kernels::Codec& codec) {
   return codec.traits().error_feedback ? codec.traits().state_arrays : 0;
 }
 
-/// Of one slice: its values twice, its states, its message, and what is left half done of it.
+/// Bytes of one slice: its values twice, its states, its message, and a deferred update of states
+/// (kernels::Deferred).
 std::int64_t slice_bytes(const kernels::Codec& codec, std::int64_t elements) {
-  return bytes_of(aligned(elements)) * (2 + states_of(codec)) +
-         aligned(codec.encoded_bytes(elements)) + kAlignment;
+  return bytes_of(slice_aligned(elements)) * (2 + states_of(codec)) +
+         slice_aligned(codec.encoded_bytes(elements)) + kSliceAlignment;
 }
 
 }  // namespace
@@ -38,8 +37,8 @@ DeviceSlices::DeviceSlices(Device& device, std::byte* arena, const kernels::Code
       elements_(elements),
       count_(count),
       states_(states_of(codec)),
-      values_(bytes_of(aligned(elements))),
-      message_(aligned(codec.encoded_bytes(elements))) {
+      values_(bytes_of(slice_aligned(elements))),
+      message_(slice_aligned(codec.encoded_bytes(elements))) {
   fill();
 }
 
@@ -104,7 +103,7 @@ void fill_with_gradient(Device& device, std::span<float* const> slices, std::int
       device.copy(values + at, some.data(), bytes_of(part), Stream::kOwnCodec);
     }
   }
-  device.drain();  // `some` goes away
+  device.drain();  // before `some` is destroyed
 }
 
 }  // namespace hipress::profiler

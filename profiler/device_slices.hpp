@@ -9,28 +9,28 @@
 
 namespace hipress::profiler {
 
-/// Bytes of fp32 numbers.
+/// Bytes of that many fp32 values.
 constexpr std::int64_t bytes_of(std::int64_t elements) {
   return elements * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// Leaves in slices of a device's memory numbers as a replay's gradients have them, the same in
-/// each and again after 2^20 elements, and waits until they are there.
+/// Fills slices in a device's memory with a replay's gradient, the same in each slice and repeated
+/// after 2^20 elements. Waits until that is done.
 void fill_with_gradient(runtime::Device& device, std::span<float* const> slices,
                         std::int64_t elements);
 
-/// Slices of one size in a device's memory, each with all that a codec's tasks touch. They are
-/// taken in turn: enough of them, and data comes from memory and not from a cache.
+/// Slices of one size in a device's memory, each with the memory that a codec's tasks use. Tasks
+/// take them in turn; with enough slices data comes from memory and not from a cache.
 class DeviceSlices {
  public:
-  /// `arena` is memory of the device, of bytes(). Fills the slices with gradients as a replay has
-  /// them, nothing kept from a step before, and whole messages; waits until that is done.
+  /// `arena` has bytes() of the device's memory. Fills the slices with a replay's gradients, zero
+  /// states and complete messages; waits until that is done.
   DeviceSlices(runtime::Device& device, std::byte* arena, const kernels::Codec& codec,
                std::int64_t elements, int count);
 
   static std::int64_t bytes(const kernels::Codec& codec, std::int64_t elements, int count);
 
-  /// Each enqueues one task on the stream, of the next slice.
+  /// Each function enqueues one task of the next slice on the stream.
   void encode(runtime::Stream stream);
   void decode(kernels::DecodeMode mode, runtime::Stream stream);
   void merge(runtime::Stream stream);

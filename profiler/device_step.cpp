@@ -21,15 +21,14 @@ struct MixRow {
   models::Mix mix;
 };
 
-/// What is assumed of models, one that multiplies most of the time, and one that is bound by
-/// memory.
+/// Mixes to check: the one assumed for models, one dominated by GEMM, and one bound by memory.
 std::array<MixRow, 3> mixes() {
   return {{{"assumed", models::assumed_mix()},
            {"gemm", {0.75, 0.15, 0.05, 0.025, 0.025}},
            {"memory", {0.1, 0, 0.5, 0.2, 0.2}}}};
 }
 
-/// Kernels by class in the order in which they run: whichever is furthest behind its share next.
+/// Classes of kernels in the order in which they run. The class furthest behind its share is next.
 std::vector<models::ComputeClass> in_turn(const std::array<int, models::kComputeClasses>& counts) {
   const int all = std::accumulate(counts.begin(), counts.end(), 0);
   std::array<int, models::kComputeClasses> done{};
@@ -49,15 +48,15 @@ std::vector<models::ComputeClass> in_turn(const std::array<int, models::kCompute
   return order;
 }
 
-/// What runs beside computation, and how long it takes alone.
+/// Work beside computation, and its durations alone.
 struct Beside {
   std::string_view name;
   std::vector<const Repeated*> works;
   double codec_s = 0, transfer_s = 0;
 };
 
-/// The same step in virtual time: a backward, an encode on the same node, and a message to another
-/// node, which has nothing else to do.
+/// Simulates the step: a Backward, an Encode on the same node, and a message to another node, which
+/// is idle otherwise.
 double simulated_s(double compute_s, const Beside& beside, const models::Mix& mix,
                    const costs::OverlapFactors& factors) {
   costs::Profile profile;
@@ -136,10 +135,11 @@ class StepBench {
 
  private:
   static constexpr int kBurst = 4;
-  /// Of a class: a stream takes about 1000 launches without waiting.
+  /// Maximum kernels per class: a stream accepts about 1000 launches without blocking.
   static constexpr double kMostKernels = 180;
 
-  /// Products and attention take n³ operations: on fewer rows, so that a step has many of them.
+  /// Enqueues a kernel. GEMM and attention, with n³ operations, use half the rows, so that a step
+  /// has many of them.
   void compute(models::ComputeClass what) {
     using enum models::ComputeClass;
     constexpr std::int64_t kTile = 64;
@@ -158,7 +158,7 @@ class StepBench {
   OverlapBench& bench_;
   const std::int64_t rows_;
   const double long_s_;
-  std::array<double, models::kComputeClasses> once_s_{};  ///< 0: cannot be computed
+  std::array<double, models::kComputeClasses> once_s_{};  ///< 0: the device lacks the class
   std::vector<Beside> besides_;
 };
 

@@ -8,18 +8,18 @@
 
 namespace hipress::profiler {
 
-/// A step of known computation on one device beside a codec, transfers or both, in seconds.
+/// Times of a step on one device: known computation beside a codec, transfers or both.
 struct StepCheck {
-  std::string name;  ///< "assumed_beside_codec": the mix, and what runs beside it
+  std::string name;  ///< mix and work beside it: "assumed_beside_codec"
   models::Mix mix = {};
-  double measured_s = 0;   ///< from the start of all until the last is over
-  double predicted_s = 0;  ///< by the simulator with the factors
-  double unslowed_s = 0;   ///< the same as if nothing slowed anything
+  double measured_s = 0;   ///< from the common start to the end of the last
+  double predicted_s = 0;  ///< simulated with the overlap factors
+  double unslowed_s = 0;   ///< simulated without slowdown
 };
 
-/// Runs made-up steps of several mixes, whose kernels alternate as a model's layers do, and
-/// simulates them from the time that each part takes alone. A class that the device cannot compute
-/// is left out; its share goes to the other classes.
+/// Runs synthetic steps of several mixes, whose kernels alternate like a model's layers, and
+/// simulates them from the time of each part alone. A class that the device cannot compute is left
+/// out; its share goes to the other classes.
 std::vector<StepCheck> check_steps(OverlapBench& bench, const Options& options,
                                    const costs::OverlapFactors& factors);
 

@@ -18,7 +18,7 @@ using runtime::Device;
 using runtime::Event;
 using runtime::Stream;
 
-/// Holds a stream until it is opened, at the latest by its destructor.
+/// Holds a stream until the destructor opens it.
 class Gate {
  public:
   Gate(Device& device, Stream stream) {
@@ -35,8 +35,9 @@ class Gate {
   Gate& operator=(const Gate&) = delete;
 
  private:
-  // Enqueuing takes milliseconds. Should it ever wait for the device (a driver that loads a kernel
-  // late, a queue that is full), the device goes on after so long, and one trial is wrong.
+  // Limit of the hold. Enqueuing takes milliseconds. If it waits for the device (a driver that
+  // loads a kernel late, a full queue), the device continues after this time, and one trial is
+  // wrong.
   static constexpr std::chrono::milliseconds kMax{250};
 
   struct State {
@@ -48,7 +49,7 @@ class Gate {
     std::condition_variable opened;
     bool open = false;
   };
-  // Shared with the device, which may be later to leave than this is to go.
+  // Shared with the device, whose callback may outlive the gate.
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
@@ -64,7 +65,7 @@ std::vector<double> DeviceTimer::burst(Stream stream, int count,
   }
   wait_for(event(2 * static_cast<std::size_t>(count) - 1), {.stream = stream, .work = {}});
   std::vector<double> seconds;
-  // The clock of events has a resolution; no work takes nothing.
+  // Events have a finite resolution, but no work takes zero time.
   constexpr double kMin_s = 1e-9;
   for (int i = 0; i < count; ++i) {
     const std::size_t number = 2 * static_cast<std::size_t>(i);
@@ -113,8 +114,8 @@ void DeviceTimer::wait_for(Event event, const Lane& lane) {
     if (Clock::now() > deadline) {
       if (lane.give_up) lane.give_up();
       throw io::RunError(
-          fmt::format("the GPU has not done in {} s what takes milliseconds; see what else uses it "
-                      "(nvidia-smi), or give a longer `timeout`",
+          fmt::format("the GPU needed more than {} s for milliseconds of work; see what else uses "
+                      "it (nvidia-smi), or give a longer `timeout`",
                       timeout_s_));
     }
     std::this_thread::yield();

@@ -8,38 +8,38 @@
 
 namespace hipress::profiler {
 
-/// Times what is enqueued on a device, by events around it. What the device does not end within
-/// `timeout_s` is an error.
+/// Times work on a device, by events around it. Work that does not end within `timeout_s` is an
+/// error.
 class DeviceTimer {
  public:
   DeviceTimer(runtime::Device& device, double timeout_s) : device_(device), timeout_s_(timeout_s) {}
 
-  /// Enqueues `work(0)` … `work(count − 1)` on the stream, one right behind the other, so that the
-  /// device does not wait for the host between them, and returns the seconds of each.
+  /// Enqueues `work(0)` … `work(count − 1)` on the stream back to back, so that the device does not
+  /// wait for the host between them. Returns the seconds of each.
   std::vector<double> burst(runtime::Stream stream, int count,
                             const std::function<void(int)>& work);
 
-  /// What runs on one stream. Where it needs other ranks, NCCL's kernels wait for them on the
-  /// device for as long as it takes, so waiting for it must not.
+  /// Work on one stream. NCCL's kernels wait on the device for other ranks without a limit, so the
+  /// host's wait needs `poll` and `give_up` if the work involves other ranks.
   struct Lane {
     runtime::Stream stream;
-    std::function<void()> work;  ///< enqueues it
-    /// Called over and over while it is waited for: throws when it cannot end any more.
+    std::function<void()> work;  ///< enqueues the work
+    /// Called repeatedly during the wait. Throws if the work cannot end any more.
     std::function<void()> poll = {};
-    /// Called when the time is over: throws what names the culprit. Without it io::RunError.
+    /// Called on timeout. Throws an error that names the rank at fault. Empty: io::RunError.
     std::function<void()> give_up = {};
   };
 
-  /// Enqueues a lane's work and waits for it, without timing: for the first time, in which kernels
-  /// are loaded and connections made.
+  /// Enqueues a lane's work and waits for it, without timing. For the first run, which loads
+  /// kernels and makes connections.
   void run(const Lane& lane);
 
-  /// Enqueues all works, each on a stream of its own, and lets them start together once all are
-  /// enqueued. The device is held until then, because otherwise the host's enqueuing would be
-  /// timed. Returns the seconds until the last work is over. No work may have more launches than a
-  /// stream takes without waiting (about 1000).
+  /// Enqueues all works, each on a stream of its own, and starts them together. The device is held
+  /// until all are enqueued, so that the host's enqueuing is not timed. Returns the seconds until
+  /// the last work ends. A work may have at most the launches that a stream accepts without
+  /// blocking (about 1000).
   double together(const std::vector<Lane>& lanes);
-  /// The same, but the seconds until each is over.
+  /// The same, but returns the seconds until each work ends.
   std::vector<double> ends_together(const std::vector<Lane>& lanes);
 
  private:

@@ -21,7 +21,7 @@ Hosts::Hosts(const Options& options) {
   const std::vector<std::string> boots = options.endpoint->all_gather(options.boot);
   const auto all_usable = job::gather(*options.endpoint, std::span<const int>(usable));
   const auto own = static_cast<std::size_t>(options.endpoint->rank());
-  std::map<std::size_t, std::set<int>> cores_of;  // a machine, by its lowest rank
+  std::map<std::size_t, std::set<int>> cores_of;  // per machine, which is named by its lowest rank
   for (std::size_t rank = 0; rank < boots.size(); ++rank) {
     const auto first =
         static_cast<std::size_t>(std::ranges::find(boots, boots[rank]) - boots.begin());

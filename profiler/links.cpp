@@ -17,39 +17,40 @@ namespace hipress::profiler {
 namespace {
 
 constexpr std::int64_t kSmall = 64;  // elements; the message is all overhead
-/// Elements; of a stream whose per-message costs are told from the bandwidth.
+/// Elements per message of the stream that measures the overhead of a message.
 constexpr std::int64_t kMedium = 1 << 10;
 constexpr std::uint32_t kFewMessages = 100, kManyMessages = 400;
-/// Elements of the largest message, where the link carries it within kLongest_s.
+/// Elements of the largest message, if the link carries it within kLongest_s.
 constexpr std::int64_t kLargest = 1 << 22;
 constexpr double kLongest_s = 0.2;
-/// The same between GPUs, where megabytes take no longer than a launch.
+/// The same between GPUs, which transfer megabytes in the time of a launch.
 constexpr std::int64_t kLargestBetweenGpus = 1 << 24;
 
-std::int64_t bytes_of(std::int64_t elements) {
+std::int64_t message_bytes_of(std::int64_t elements) {
   return elements * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// Three sizes in elements, a factor of 4 apart; bandwidth is a slope over these.
+/// Three sizes in elements, a factor of 4 apart. The bandwidth is the slope over them.
 struct Sizes {
   std::int64_t largest = kLargest;
   std::vector<std::int64_t> all() const { return {largest / 16, largest / 4, largest}; }
 };
 
-/// Of bandwidths, on which every prediction rests: some disturbed iterations must not matter.
+/// Repetitions for bandwidths: every prediction depends on them, so disturbed iterations must not
+/// matter.
 constexpr Repetitions kMany{.warmups = 3, .iterations = 9};
 
-/// Adds what the iterations vary to all of `varies`.
+/// Samples a calibration: seconds of an iteration over `parts`. Adds its iterations to `varies`.
 costs::Sample sample(const Options& options, const Calibration& calibration, std::int64_t elements,
                      double parts, const Repetitions& repetitions,
                      std::initializer_list<Variation*> varies = {}) {
   std::vector<double> seconds = run(calibration, options, repetitions).iteration_s;
   for (double& value : seconds) value /= parts;
   for (Variation* const variation : varies) variation->add(seconds);
-  return summarise(bytes_of(elements), std::move(seconds));
+  return summarise(message_bytes_of(elements), std::move(seconds));
 }
 
-/// One message in each of `pairs` at once, by size.
+/// Samples one message in each of `pairs` at once, by size.
 std::vector<costs::Sample> sample_streams(const Options& options, std::uint32_t nodes,
                                           const std::vector<Pair>& pairs, const Sizes& sizes,
                                           const Repetitions& repetitions,
@@ -61,11 +62,11 @@ std::vector<costs::Sample> sample_streams(const Options& options, std::uint32_t 
   return samples;
 }
 
-/// What a link is measured between: ranks on two machines if there are as many, since most links
-/// then are between machines, and slower than within one.
+/// Ranks between which a link is measured: on two machines if there are several, since most links
+/// are then between machines, and slower than within one.
 Pair far_pair(const Hosts& hosts) { return {0, hosts.far()}; }
 
-/// Messages so large that they take long, but not too long.
+/// Chooses message sizes: as large as possible within kLongest_s per message.
 Sizes choose_sizes(const Options& options, Pair pair) {
   const std::uint32_t nodes = job_nodes(options, 2);
   Sizes sizes;
@@ -80,7 +81,7 @@ Sizes choose_sizes(const Options& options, Pair pair) {
   return sizes;
 }
 
-/// One way, nothing else moving: the time of a hop by size, of a ping-pong.
+/// Measures the time of a hop by size, in a ping-pong without other traffic.
 std::vector<costs::Sample> measure_hops(const Options& options, Pair pair, const Sizes& sizes,
                                         Variations& variations) {
   const std::uint32_t nodes = job_nodes(options, 2);
@@ -97,7 +98,8 @@ std::vector<costs::Sample> measure_hops(const Options& options, Pair pair, const
   return samples;
 }
 
-/// What a message costs its ports beside its bytes: more messages of one size, one after the other.
+/// Measures a message's overhead on its ports, in seconds: the slope over the number of messages of
+/// one size in a stream, minus the time of their bytes.
 double measure_overhead(const Options& options, Pair pair, costs::Profile& profile) {
   const std::uint32_t nodes = job_nodes(options, 2);
   std::vector<costs::Sample> samples;
@@ -107,15 +109,15 @@ double measure_overhead(const Options& options, Pair pair, costs::Profile& profi
     stream.x *= messages;
     samples.push_back(stream);
   }
-  const double bytes = static_cast<double>(bytes_of(kMedium));
+  const double bytes = static_cast<double>(message_bytes_of(kMedium));
   const double message_s = slope(samples) * bytes;
   fit_and_keep(profile, "link.stream", samples);
   return std::max(0.0, message_s - bytes / profile.link.bandwidth);
 }
 
-/// How much sooner large messages arrive than their bytes and a small message's hop explain, as
-/// bytes: a traffic shaper lets a port that has idled send so much at once. The same for all sizes,
-/// or it is something else.
+/// Estimates the burst in bytes that a traffic shaper lets an idle port send at once: large
+/// messages arrive sooner than their bytes and a small message's hop explain. 0 unless all sizes
+/// agree.
 std::int64_t measure_burst(const std::vector<costs::Sample>& hops, double hop_s, double bandwidth) {
   std::vector<double> saved_s;
   for (const costs::Sample& hop : hops) {
@@ -127,12 +129,12 @@ std::int64_t measure_burst(const std::vector<costs::Sample>& hops, double hop_s,
   return std::llround(saved_s[saved_s.size() / 2] * bandwidth);
 }
 
-/// Core-seconds that each iteration of a calibration takes, all hosts together.
+/// Function that returns the core-seconds of each iteration of a calibration, over all hosts.
 using CoreSeconds =
     std::function<std::vector<double>(const Calibration& calibration, const Repetitions&)>;
 
-/// The same, run by run, each of new threads: where the system puts these, and with that what they
-/// cost, differs from run to run more than from iteration to iteration.
+/// Core-seconds by run and iteration. Each run has new threads; their placement by the system, and
+/// so their cost, varies more between runs than between iterations.
 using Runs = std::vector<std::vector<double>>;
 constexpr Repetitions kOfARun{.warmups = 1, .iterations = 3};
 
@@ -142,10 +144,10 @@ std::vector<double> medians_of(const Runs& runs) {
   return medians;
 }
 
-/// What a message costs the cores beside its bytes where codec threads are busy, and others wake up
-/// for a few messages at a time; in a long stream it would cost a fraction. It is what sending
-/// messages adds to coding them, and slices that no message is of. Messages are tiny, so that the
-/// cores set the pace on slow links, too.
+/// Measures the core-seconds of a message besides its bytes, while codec threads are busy and other
+/// threads wake up for a few messages at a time; in a long stream a message would cost a fraction.
+/// The result is the time that sending adds to the same coding without messages. Messages are tiny,
+/// so that cores are the bottleneck on slow links, too.
 double measure_message_cores(const Options& options, const CoreSeconds& core_seconds,
                              const costs::Profile& profile, Variations& variations) {
   constexpr std::uint32_t kRounds = 200;
@@ -154,7 +156,7 @@ double measure_message_cores(const Options& options, const CoreSeconds& core_sec
   };
   const Calibration sent = calibration(Messages::kSent), kept = calibration(Messages::kKept);
   Runs with, without;
-  for (int i = 0; i < options.exchanges; ++i) {  // in turn: machines change
+  for (int i = 0; i < options.exchanges; ++i) {  // alternately, as a machine's speed varies
     with.push_back(core_seconds(sent, kOfARun));
     without.push_back(core_seconds(kept, kOfARun));
   }
@@ -169,7 +171,7 @@ double measure_message_cores(const Options& options, const CoreSeconds& core_sec
   return std::max(0.0, (added_s - profile.link.core_s_per_byte * bytes) / messages);
 }
 
-/// What a byte costs the cores in messages of everybody to everybody.
+/// Measures the core-seconds of a byte in messages from all ranks to all ranks.
 double measure_byte_cores(const Options& options, const CoreSeconds& core_seconds,
                           const Sizes& sizes, const std::string& series, costs::Profile& profile,
                           Variations& variations) {
@@ -177,21 +179,21 @@ double measure_byte_cores(const Options& options, const CoreSeconds& core_second
   const std::vector<Pair> pairs = all_pairs(options.nodes);
   std::vector<costs::Sample> samples;
   for (const std::int64_t elements : sizes.all()) {
-    const auto bytes = bytes_of(elements) * static_cast<std::int64_t>(pairs.size());
+    const auto bytes = message_bytes_of(elements) * static_cast<std::int64_t>(pairs.size());
     Runs runs;
     for (int i = 0; i < kRuns; ++i)
       runs.push_back(core_seconds(streams(options.nodes, pairs, elements, 1), kOfARun));
     samples.push_back(summarise_passes(bytes, runs));
-    // In smaller messages a meter's noise would count.
+    // Times of smaller messages would be dominated by a meter's noise.
     if (elements == sizes.largest) variations.runs.add(medians_of(runs));
   }
-  // Noise can make less than nothing of next to nothing.
+  // Noise can make a tiny slope negative.
   const double per_byte_s = std::max(0.0, slope(samples));
   fit_and_keep(profile, series, samples);
   return per_byte_s;
 }
 
-/// Of calibrations that keep so many cores busy throughout.
+/// Core-seconds of calibrations that keep that many cores busy all the time.
 CoreSeconds all_busy(const Options& options, double cores) {
   return [&options, cores](const Calibration& calibration, const Repetitions& times) {
     std::vector<double> seconds = run(calibration, options, times).iteration_s;
@@ -200,8 +202,8 @@ CoreSeconds all_busy(const Options& options, double cores) {
   };
 }
 
-/// What a byte and a message cost the cores where no link limits transfers, which so keep all cores
-/// busy.
+/// Measures the core time of bytes and messages if no link limits transfers, so that they keep all
+/// cores busy.
 void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& profile,
                    Variations& variations) {
   costs::LinkCosts& link = profile.link;
@@ -211,15 +213,14 @@ void measure_cores(const Options& options, const Sizes& sizes, costs::Profile& p
   link.core_s_per_message = measure_message_cores(options, core_seconds, profile, variations);
 }
 
-/// Whether it is the network that limits what is measured, and not the cores. So it is taken to be
-/// between machines, and on one machine's network where a base has been measured without it.
+/// True if links, not cores, are taken to limit transfers: in jobs on several machines, and in jobs
+/// that measure the network of one machine for an existing base.
 bool limited_by_links(const Options& options, const Hosts& hosts) {
   return options.nccl == nullptr && options.endpoint != nullptr &&
          (options.base != nullptr || hosts.count() > 1);
 }
 
-/// What of the cores of this host, if any are this rank's to watch, calibrations take from threads
-/// that count.
+/// Core-seconds of calibrations by a CoreMeter on this rank's own cores, if it has any.
 class Metered {
  public:
   Metered(const Options& options, const Hosts& hosts, CoreMeter::Leaves leaves)
@@ -229,7 +230,7 @@ class Metered {
     meter_->pause();
   }
   std::vector<double> operator()(const Calibration& calibration, const Repetitions& times) {
-    constexpr double kMin_s = 1e-9;  // noise can make less than nothing of next to nothing
+    constexpr double kMin_s = 1e-9;  // noise can make a tiny time negative
     const auto read = meter_ ? [this] { return read_meter(); } : std::function<double()>();
     std::vector<double> used_s = run(calibration, options_, times, read).metered;
     for (double& value : used_s) value = std::max(value, kMin_s);
@@ -237,8 +238,8 @@ class Metered {
   }
 
  private:
-  /// As an iteration begins, and once it has ended: between iterations those that count would be in
-  /// the way.
+  /// Called at the start and at the end of an iteration. Counting threads pause between iterations,
+  /// where they would only disturb.
   double read_meter() {
     within_ = !within_;
     if (within_) meter_->resume();
@@ -252,16 +253,16 @@ class Metered {
   bool within_ = false;  // an iteration
 };
 
-/// Whether long codec tasks are interrupted by messages on every rank.
+/// True if messages interrupt long codec tasks on every rank.
 bool long_tasks_give_way(const Options& options) {
   const std::vector<int> possible =
       job::gather(*options.endpoint, static_cast<int>(runtime::ScopedYield::possible()));
   return std::ranges::all_of(possible, [](int on_rank) { return on_rank != 0; });
 }
 
-/// What transfers cost the cores, by how long others keep threads that count from theirs. What a
-/// base knows of it is of where nothing but the cores limits them; here messages come further
-/// apart, and threads wake up for fewer at a time.
+/// Measures the core time of transfers on links that limit them, with a CoreMeter. A base's figures
+/// hold if only cores limit transfers; here messages are further apart, and threads wake up for
+/// fewer at a time.
 void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes& sizes,
                          costs::Profile& profile, Variations& variations) {
   costs::LinkCosts& link = profile.link;
@@ -269,8 +270,8 @@ void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes
     Metered metered(options, hosts, CoreMeter::Leaves::kAfterATurn);
     link.core_s_per_byte = measure_byte_cores(options, std::ref(metered), sizes, kPacedCoreSeries,
                                               profile, variations);
-    // Where there is a rank for every core, codecs keep them busy, and threads that count would
-    // only make for more switching between threads.
+    // With a rank per core, codecs keep all cores busy; counting threads would only add context
+    // switches.
     const double cores = profile.cores * hosts.count();
     link.core_s_per_message =
         options.nodes >= cores && !options.device
@@ -287,10 +288,9 @@ void measure_paced_cores(const Options& options, const Hosts& hosts, const Sizes
     link.core_factor_interrupting = std::max(1.0, per_byte_s / link.core_s_per_byte);
 }
 
-/// Bandwidth and burst of each direction while both are busy, as they are in a synchronisation:
-/// acknowledgements of one direction take their part of the other's. One way is no slower than
-/// that: where it seems so, something held up what it was measured of, and nothing makes a link
-/// faster.
+/// Measures bandwidth and burst of each direction while both are busy, as in a synchronisation:
+/// acknowledgements of one direction take bandwidth of the other. Raises the bandwidth of one way
+/// to at least this: a lower value means that its measurement was disturbed.
 void measure_both_ways(const Options& options, const Hosts& hosts, const Sizes& sizes, double hop_s,
                        costs::Profile& profile, Variations& variations) {
   costs::LinkCosts& link = profile.link;
@@ -307,7 +307,7 @@ void measure_both_ways(const Options& options, const Hosts& hosts, const Sizes& 
   if (burst > 0) link.burst_bytes = std::min(link.burst_bytes, burst);
 }
 
-/// As long as ports take that have not idled before: gathers come one after the other.
+/// Samples as they would be on ports that have not idled before, as in successive gathers.
 std::vector<costs::Sample> without_burst(std::vector<costs::Sample> samples, double saved_s) {
   for (costs::Sample& sample : samples) {
     for (double* const time : {&sample.median_s, &sample.p10_s, &sample.p90_s}) *time += saved_s;
@@ -315,7 +315,7 @@ std::vector<costs::Sample> without_burst(std::vector<costs::Sample> samples, dou
   return samples;
 }
 
-/// `saved_s`: what the burst of a port that has idled saves one that sends or receives alone.
+/// Measures fan-in and fan-out. `saved_s`: time that a burst saves on a port that has idled.
 void measure_gathers(const Options& options, const Progress& progress, const Sizes& large,
                      double saved_s, costs::Profile& profile, Variations& variations) {
   const Sizes sizes = large.largest < kLargest ? Sizes{large.largest / 4} : large;
@@ -334,7 +334,7 @@ void measure_gathers(const Options& options, const Progress& progress, const Siz
   }
 }
 
-/// Elements that the library's collectives are measured of.
+/// Sizes in elements at which the library's collectives are measured.
 std::vector<std::int64_t> collective_sizes(const Sizes& large) {
   std::vector<std::int64_t> sizes = {kSmall, std::int64_t{1} << 14};
   for (const std::int64_t elements : large.all()) {
@@ -343,7 +343,7 @@ std::vector<std::int64_t> collective_sizes(const Sizes& large) {
   return sizes;
 }
 
-/// The same, and the double of each whose quadruple follows: gloo's gathers and exchanges take
+/// The same, with one size more in each gap of a factor of 4: gloo's gathers and exchanges take
 /// twice as long per byte from some size on.
 std::vector<std::int64_t> shard_sizes(const Sizes& large) {
   std::vector<std::int64_t> sizes;
@@ -354,8 +354,8 @@ std::vector<std::int64_t> shard_sizes(const Sizes& large) {
   return sizes;
 }
 
-/// The library's own all-reduce: time of one, by bytes on each rank. Processes of a job measure it
-/// among all of them alone.
+/// Measures the time of the library's all-reduce, by bytes on each rank. Processes of a job measure
+/// it among all ranks only; threads measure all numbers of ranks.
 void measure_all_reduces(const Options& options, const Progress& progress,
                          const std::vector<std::int64_t>& sizes, costs::Profile& profile) {
   constexpr std::uint32_t kCount = 4;
@@ -405,7 +405,7 @@ void measure_links(const Options& options, const Hosts& hosts, const Progress& p
   }
   const double saved_s = static_cast<double>(link.burst_bytes) / link.bandwidth;
   measure_both_ways(options, hosts, sizes, hop_s, profile, variations);
-  // What goes in a burst takes no time of the ports.
+  // Messages within a burst do not occupy the ports.
   const double busy_s = link.burst_bytes > 0 ? link.core_s_per_message / 2 : link.overhead_s;
   link.latency_s = std::max(0.0, hop_s - busy_s);
   measure_gathers(options, progress, sizes, saved_s, profile, variations);

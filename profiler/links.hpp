@@ -7,14 +7,14 @@
 
 namespace hipress::profiler {
 
-// Both add what varies to `variations`.
+// Both functions add the variation of their measurements to `variations`.
 
-/// What a transfer costs the cores, on links that the profile knows.
+/// Measures the core time of transfers, on links that the profile has already.
 void measure_transfer_cores(const Options& options, const Hosts& hosts, const Progress& progress,
                             costs::Profile& profile, Variations& variations);
 
-/// Point to point, everybody to everybody, fan-in and fan-out, and the library's all-reduce; of
-/// NCCL all collectives that sharded training uses.
+/// Measures links: point to point, all to all, fan-in and fan-out, the library's all-reduce, and
+/// its collectives for sharded training (measure_shard_collectives()).
 void measure_links(const Options& options, const Hosts& hosts, const Progress& progress,
                    costs::Profile& profile, Variations& variations);
 

@@ -16,11 +16,11 @@
 namespace hipress::profiler {
 namespace {
 
-/// Which of nccl-tests' programs a series of samples corresponds to.
+/// The program of nccl-tests that a series of samples corresponds to.
 struct Meaning {
   std::string test;
   int ranks = 2;
-  int sizes_per_x = 1;  ///< the size of a row over the sample's x
+  int sizes_per_x = 1;  ///< ratio of a row's size to the sample's x
 };
 
 std::optional<Meaning> meaning_of(const std::string& series) {

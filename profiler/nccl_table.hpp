@@ -9,8 +9,8 @@
 
 namespace hipress::profiler {
 
-/// A line of nccl-tests' tables, in their terms: `size_bytes` is what the collective is said to be
-/// of, algbw = size/time, and busbw what a link carries, which can be laid beside its bandwidth.
+/// A row of nccl-tests' tables, in their terms: `size_bytes` is the nominal size of the collective,
+/// algbw = size/time, and busbw the rate on a link, which is comparable with its bandwidth.
 struct NcclRow {
   std::string test;  ///< nccl-tests' program: "all_reduce", "sendrecv", "gather", …
   int ranks = 0;
@@ -19,15 +19,15 @@ struct NcclRow {
   double algbw = 0, busbw = 0;  ///< bytes per second
 };
 
-/// busbw/algbw as nccl-tests define it: 2(n−1)/n of an all-reduce, 1 of sendrecv, (n−1)/n of all
-/// else. std::invalid_argument for another test.
+/// busbw/algbw as defined by nccl-tests: 2(n−1)/n for all-reduce, 1 for sendrecv, (n−1)/n for all
+/// others. std::invalid_argument for an unknown test.
 double bus_factor(const std::string& test, int ranks);
 
-/// What a profile's samples of links say. A fan-in of N is their gather, x bytes from each rank
-/// being N·x in all; a fan-out their scatter; both ways at once their sendrecv.
+/// Rows of a profile's samples of links. Fan-in is gather, fan-out is scatter, and both ways at
+/// once is sendrecv. The size of a gather or scatter of x bytes per rank is N·x.
 std::vector<NcclRow> nccl_rows(const costs::Profile& profile);
 
-/// Prints them as nccl-tests do: bytes, fp32 elements, µs, and 1e9 bytes per second.
+/// Prints rows in the format of nccl-tests: bytes, fp32 elements, µs, and 1e9 bytes per second.
 void print_nccl_table(std::ostream& out, const std::vector<NcclRow>& rows);
 
 }  // namespace hipress::profiler

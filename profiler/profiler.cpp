@@ -35,8 +35,8 @@ std::string processor() {
   return "unknown processor";
 }
 
-/// What all cores copy together: the ceiling of the kernels. One process after the other would be
-/// as good; all at once would share what each means to measure.
+/// Memory bandwidth of copies by all cores together: the ceiling of kernels. Only rank 0 measures,
+/// since processes that measure at once would share the bandwidth.
 double measure_memory_once(const Options& options) {
   constexpr std::size_t kBytes = std::size_t{96} << 20;
   constexpr int kRounds = 3;
@@ -59,16 +59,15 @@ void check_options(const Options& options) {
   }
   const bool measures_kernels = options.base == nullptr || options.anew == Part::kKernels;
   if (measures_kernels && options.algorithms.empty()) {
-    throw io::InputError(
-        "no algorithm is named whose kernels are to be measured: give at least one");
+    throw io::InputError("no algorithm is given for measuring kernels: give at least one");
   }
   if (options.base != nullptr && options.anew == Part::kCores) {
     if (options.nccl != nullptr)
-      throw io::InputError("NCCL leaves the cores alone, so there are none to measure anew");
+      throw io::InputError("NCCL does not use the cores, so there are none to measure anew");
     if (options.endpoint == nullptr) {
       throw io::InputError(
-          "what transfers cost the cores is measured anew between the processes of a job: start "
-          "them by a launcher, or leave out `anew` cores");
+          "CPU times of transfers are measured anew between the processes of a job: start them by "
+          "a launcher, or leave out `anew` cores");
     }
   }
   for (const std::string& algorithm : options.algorithms) {
@@ -80,14 +79,14 @@ void check_options(const Options& options) {
   }
 }
 
-/// Whether a series of samples comes from measure_links().
+/// True if a series of samples comes from measure_links().
 bool is_of_links(const std::string& series) {
   return std::ranges::any_of(
       std::array{"link.", "fan_", "all_reduce.", "all_gather.", "reduce_scatter.", "all_to_all."},
       [&](const char* prefix) { return series.starts_with(prefix); });
 }
 
-/// The base less what is measured anew.
+/// The base without the parts that are measured anew.
 costs::Profile kept_of(const costs::Profile& base, Part anew) {
   costs::Profile profile = base;
   const auto drop_series = [&](auto of) {
@@ -115,10 +114,10 @@ costs::Profile kept_of(const costs::Profile& base, Part anew) {
   return profile;
 }
 
-/// NCCL leaves the cores alone.
+/// True if transfers use cores: NCCL's do not.
 bool takes_cores(const Options& options) { return options.nccl == nullptr; }
 
-/// What is not links: of this machine, or of the profile that is built on.
+/// Everything but links: measured on this machine, or taken from the base.
 costs::Profile measure_machine(const Options& options, const Hosts& hosts, const Progress& progress,
                                Variations& variations) {
   costs::Profile profile;
@@ -127,7 +126,7 @@ costs::Profile measure_machine(const Options& options, const Hosts& hosts, const
     if (options.anew != Part::kKernels) return profile;
   }
   if (options.base == nullptr) profile.cores = takes_cores(options) ? hosts.cores() : 0;
-  // What codes on a device leaves the cores to those that move messages.
+  // Codecs on a device leave the cores to the threads that move messages.
   const bool takes_turns = takes_cores(options) && !options.device;
   profile.core_turn_s = takes_turns ? std::chrono::duration<double>(runtime::kTurn).count() : 0;
   if (options.device) {
@@ -143,7 +142,7 @@ costs::Profile measure_machine(const Options& options, const Hosts& hosts, const
   return profile;
 }
 
-/// What codes: the device, or the processor.
+/// Name of the hardware that runs codecs: the device, or the processor.
 std::string machine(const Options& options, const Hosts& hosts) {
   if (options.device) return options.device(own_rank(options))->name();
   return fmt::format("{}, {} cores", processor(), hosts.cores());
@@ -157,13 +156,13 @@ std::string hardware(const Options& options, const Hosts& hosts) {
   return fmt::format("{}, {} ranks {}", machine(options, hosts), options.nodes, where);
 }
 
-/// Who measured what. Of a profile that was made of two, the hardware is that of the links, and a
-/// note names that of the kernels.
+/// Sets name, source, hardware and notes of the profile. With a base, the hardware is that of the
+/// links, and a note names that of the kernels.
 void tell_origin(const Options& options, const Hosts& hosts, costs::Profile& profile) {
   constexpr std::string_view kNote = "kernels were measured on: ";
   profile.name = "measured";
   profile.source = fmt::format("measured by hipress-profile {}", io::version());
-  profile.fingerprint.clear();  // it comes of no file
+  profile.fingerprint.clear();  // no file yet
   const bool new_links = options.base == nullptr || options.anew == Part::kLinks;
   if (new_links) profile.hardware = hardware(options, hosts);
   if (options.base == nullptr) return;
@@ -181,8 +180,8 @@ void tell_origin(const Options& options, const Hosts& hosts, costs::Profile& pro
   }
 }
 
-/// Each says how fast the machine was when what it stands for was measured: of a part that is kept,
-/// the base's.
+/// Probes of the profile. Each gives the machine's speed when its part was measured; for kept parts
+/// they are the base's.
 costs::Probes probes_of(const Options& options, const costs::Probes& now) {
   if (options.base == nullptr) return now;
   costs::Probes probes = options.base->probes;

@@ -5,18 +5,27 @@
 #include "costs/profile.hpp"
 #include "profiler/options.hpp"
 
+/// Profiler of kernels and links.
+///
+///   profiler::Options options;
+///   options.algorithms = {"onebit", "dgc"};
+///   options.effort = profiler::Effort::kQuick;
+///   const costs::Profile profile = profiler::measure(
+///       options, [](const std::string& what) { std::fprintf(stderr, "%s\n", what.c_str()); });
+///   const costs::Curve& encode = profile.codecs.at("onebit").encode;
+///   std::printf("%.3f ms\n", 1e3 * encode(1 << 20));  // an encode of 2^20 elements
 namespace hipress::profiler {
 
-/// Measures codecs and links of this machine by running small task graphs through the executor. A
-/// cost is thus that of the same task in a synchronisation: cold data, hand-over between threads,
-/// all ranks on one host. The result holds fits and samples. Nothing else may run meanwhile, or the
+/// Measures codecs and links of this machine by running small task graphs through the executor, so
+/// that a cost is that of the same task in a synchronisation: cold data, hand-over between threads,
+/// all ranks on one host. The result holds fits and samples. Run nothing else meanwhile, or the
 /// profile is wrong. io::InputError for no or an unknown algorithm, or fewer than two nodes.
 costs::Profile measure(const Options& options, const Progress& progress);
 
-/// Measures as measure() does, between two probes of this machine; the profile contains both.
-/// Measures again, up to `again` times, if the probes say that the machine's speed changed by more
-/// than the profile's spread explains. If the speed never stays the same, the spread is widened,
-/// and a note says so. `probe` is collective in a job.
+/// Runs measure() between two probes of this machine, and stores their geometric mean in the
+/// profile. Measures again, up to `again` times, if the machine's speed changed by more than the
+/// profile's spread explains. If the speed keeps changing, the spread is widened, and a note says
+/// so. `probe` is collective in a job.
 costs::Profile measure_while_steady(const Options& options, const Progress& progress,
                                     const std::function<costs::Probes()>& probe, int again);
 

@@ -4,12 +4,12 @@
 
 #include "costs/profile.hpp"
 
-/// What a profile's curves come to at one size, for those who read it.
+/// Rates of a profile's curves at one size, for display.
 namespace hipress::profiler {
 
-/// Elements of the slices whose rates are told: the size at which most of the time goes.
+/// Slice size of rates, in elements: at this size codecs spend most of their time.
 inline constexpr std::int64_t kRateElements = std::int64_t{1} << 22;
-/// Stages are told of a square matrix of so many elements, and this rank.
+/// Rates of stages are those of a square matrix of kRateElements elements, and of this rank.
 inline constexpr std::int64_t kRateRows = std::int64_t{1} << 11;
 inline constexpr int kRateRank = 4;
 

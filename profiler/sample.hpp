@@ -6,8 +6,8 @@
 
 namespace hipress::profiler {
 
-/// Bytes of the message of `values`, of which there is at least one, as a share of the most that a
-/// message of so many has. The codec runs on the CPU.
+/// Size of the message of `values` over the largest message of that many elements. Requires at
+/// least one value. The codec runs on the CPU.
 double message_share(const kernels::Codec& codec, std::span<const float> values);
 
 }  // namespace hipress::profiler

@@ -14,7 +14,7 @@
 namespace hipress::profiler {
 namespace {
 
-/// Gives every rank what rank 0 knows. Collective.
+/// Copies rank 0's timeline to all ranks. Collective.
 void share(transport::Endpoint& endpoint, traces::Timeline& timeline) {
   for (auto* const times : {&timeline.start, &timeline.end}) {
     const std::span<const casync::Picoseconds> mine(*times);
@@ -22,7 +22,7 @@ void share(transport::Endpoint& endpoint, traces::Timeline& timeline) {
   }
 }
 
-/// Of times in a mean.
+/// Cap of times in a mean, in medians.
 constexpr double kMaxMedians = 2;
 
 std::vector<double> all_of(const std::vector<std::vector<double>>& series) {

@@ -13,34 +13,34 @@
 
 namespace hipress::profiler {
 
-/// The series that the CPU work of transfers comes from; kept when links alone are measured.
+/// Series from which the CPU time of transfers is fitted; kept if only links are measured anew.
 inline constexpr const char* kCoreSeries = "link.all_to_all";
-/// What the names of those begin with that it comes from where links set the pace.
+/// Prefix of the series that take its place if links limit transfers.
 inline constexpr const char* kPacedCoreSeries = "link.cores";
 
-/// Median, 10th and 90th percentile of times measured for one x; at least one time.
+/// Median, 10th and 90th percentile of times measured for one x. Requires at least one time.
 costs::Sample summarise(std::int64_t x, std::vector<double> seconds);
-/// The same of times measured in passes, minutes or seconds apart: the mean of the passes' medians,
-/// as every state that the machine was in counts, and percentiles of all times together.
+/// The same for times in passes that are seconds or minutes apart. The median is the mean of the
+/// passes' medians, so that every state of the machine counts. Percentiles are over all times.
 costs::Sample summarise_passes(std::int64_t x, const std::vector<std::vector<double>>& passes);
-/// Statistics of all times of some iterations together. They include a mean, because a prediction
-/// sums up many such times. The mean is the median of the iterations' means: a machine that is slow
-/// in some iterations says nothing about the others. A time beyond twice the median counts as twice
-/// the median: so few samples say nothing about rare events (Interruptions does).
+/// Statistics of the times of several iterations. They include a mean, because a prediction sums up
+/// many such times. The mean is the median of the iterations' means, so that slow iterations do not
+/// affect it. Times are capped at twice the median, since few samples cannot estimate rare events
+/// (Interruptions does).
 costs::Sample summarise_iterations(std::int64_t x,
                                    const std::vector<std::vector<double>>& iterations);
 
-/// Events that take a core away from tasks now and then for longer than the tasks last: an
-/// interrupt, or a host that lends the core to another machine. Which task is hit is chance, so all
-/// tasks that were measured on these cores are charged alike.
+/// Events that occasionally take a core away from tasks for longer than the tasks last: interrupts,
+/// or a hypervisor that lends the core to another guest. They hit tasks at random, so all tasks on
+/// these cores are charged the same factor.
 class Interruptions {
  public:
-  /// One that is longer counts as that: a machine that was stopped says nothing.
+  /// Cap of one interruption; a machine that was stopped is not representative.
   static constexpr double kLongest_s = 0.02;
 
-  /// Of times of tasks that are alike.
+  /// Adds times of equal tasks, by iteration.
   void add(const std::vector<std::vector<double>>& iterations);
-  /// What a task takes with its part of them, over what it takes without.
+  /// Mean time of a task with interruptions over its time without.
   double factor() const { return without_s_ > 0 ? with_s_ / without_s_ : 1; }
 
  private:
@@ -52,40 +52,39 @@ class Interruptions {
 costs::Curve fit_and_keep(costs::Profile& profile, const std::string& name,
                           std::vector<costs::Sample> samples);
 
-/// Seconds per additional x between the first and the last sample, the smallest and the largest.
+/// Seconds per additional x, from the first (smallest) to the last (largest) sample.
 double slope(const std::vector<costs::Sample>& samples,
              double costs::Sample::*time = &costs::Sample::median_s);
-/// Bytes per second of transfers by size. io::RunError that names `what` was measured, if larger
-/// ones did not take longer.
+/// Bandwidth in bytes per second from transfers by size. io::RunError with `what`, the name of the
+/// measurement, if larger transfers did not take longer.
 double bandwidth_of(const std::string& what, const std::vector<costs::Sample>& samples);
 
-/// Nodes that a calibration must have which needs `least` of them: with processes, all of the
-/// job's.
+/// Number of nodes for a calibration that needs `least`: with processes, all of the job's.
 std::uint32_t job_nodes(const Options& options, std::uint32_t least);
 
-/// How many iterations a calibration runs.
+/// Number of iterations of a calibration.
 struct Repetitions {
   int warmups;
   int iterations;
 };
 
-/// Replays a calibration, without verification (its graphs are no synchronisation). All processes
-/// of a job get the same result. `meter` is that of replay::ReplayOptions.
+/// Replays a calibration, without verification, since its graph is no synchronisation. All
+/// processes of a job get the same result. `meter` is ReplayOptions::meter.
 replay::ReplayResult run(const Calibration& calibration, const Options& options,
                          const Repetitions& repetitions, const std::function<double()>& meter = {});
-/// As often as the effort says.
+/// Default repetitions of an effort.
 Repetitions usual(const Options& options);
 
-/// The rank that measures what is one rank's alone: this process's, or the first of its threads.
+/// The rank that measures alone: this process's, or 0 if ranks are threads.
 int own_rank(const Options& options);
 
-/// Waits for the other processes of a job, if there are any. It is called between measurements that
-/// each rank makes alone, so that ranks with a slower device keep the others waiting for at most
-/// one measurement, which must take less than `timeout_s`.
+/// Barrier of a job's processes, if there are several. Called between measurements that each rank
+/// makes alone, so that a rank with a slower device delays the others by at most one measurement,
+/// which must take less than `timeout_s`.
 void keep_step(const Options& options);
 
-/// Calls `body` as every rank of the job that measures, with an endpoint for control: of this
-/// process's rank, or of all, on threads of their own. Rethrows what one of them throws.
+/// Calls `body` with an endpoint for control messages: once for this process's rank, or for all
+/// ranks on threads of their own. Rethrows an exception of any of them.
 void on_all_ranks(const Options& options, const std::function<void(transport::Endpoint&)>& body);
 
 }  // namespace hipress::profiler

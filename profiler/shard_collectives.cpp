@@ -21,24 +21,26 @@ namespace {
 using transport::Clock;
 using transport::NcclOperation;
 
-/// How many are timed together, as of all-reduces.
+/// Number of collectives that are timed together, as with all-reduces.
 constexpr std::int64_t kCount = 4;
 
-enum class Kind : std::uint8_t { kAllGather, kReduceScatter, kAllToAll };
+enum class Operation : std::uint8_t { kAllGather, kReduceScatter, kAllToAll };
 
 struct CollectiveKind {
-  Kind kind;
+  Operation kind;
   NcclOperation::Kind nccl;
-  const char* series;  ///< of samples, before ".N"
+  const char* series;  ///< name of its samples, before ".N"
   costs::GatherCosts costs::Profile::*costs;
 };
 constexpr CollectiveKind kKinds[] = {
-    {Kind::kAllGather, NcclOperation::Kind::kAllGather, "all_gather", &costs::Profile::all_gather},
-    {Kind::kReduceScatter, NcclOperation::Kind::kReduceScatter, "reduce_scatter",
+    {Operation::kAllGather, NcclOperation::Kind::kAllGather, "all_gather",
+     &costs::Profile::all_gather},
+    {Operation::kReduceScatter, NcclOperation::Kind::kReduceScatter, "reduce_scatter",
      &costs::Profile::reduce_scatter},
-    {Kind::kAllToAll, NcclOperation::Kind::kAllToAll, "all_to_all", &costs::Profile::all_to_all}};
+    {Operation::kAllToAll, NcclOperation::Kind::kAllToAll, "all_to_all",
+     &costs::Profile::all_to_all}};
 
-/// fp32 elements of equal shards, in bytes.
+/// Bytes of `elements` fp32 elements, rounded up to equal shards.
 std::int64_t shards_bytes(std::int64_t elements, std::int64_t ranks) {
   const std::int64_t of_a_shard = (elements + ranks - 1) / ranks;
   return of_a_shard * ranks * static_cast<std::int64_t>(sizeof(float));
@@ -48,9 +50,10 @@ std::int64_t shards_bytes(std::int64_t elements, std::int64_t ranks) {
 class Library {
  public:
   virtual ~Library() = default;
-  /// Runs kCount collectives of shards of so many bytes together; returns when they are over here.
+  /// Runs kCount collectives together, with `bytes` of all shards each; returns when they have
+  /// ended on this rank.
   virtual void run(const CollectiveKind& kind, std::int64_t bytes) = 0;
-  /// This rank has failed: what waits for others ends now.
+  /// Ends waits for other ranks, after a failure of this rank.
   virtual void abandon() noexcept = 0;
 };
 
@@ -77,7 +80,7 @@ class Nccl : public Library {
                      .bytes = bytes,
                      .into = memory + most_bytes_});
     }
-    // As many to a group as the runtime issues at once.
+    // A group has as many as the runtime issues at once.
     const std::int64_t at_once =
         std::clamp(runtime::RoundLimits{}.bytes / bytes, std::int64_t{1}, kCount);
     for (std::int64_t first = 0; first < kCount; first += at_once) {
@@ -104,13 +107,13 @@ class Nccl : public Library {
 
   const double timeout_s_;
   const std::unique_ptr<runtime::Device> device_;
-  transport::NcclCommunicator communicator_;  ///< ends before the device, which waits for it
+  transport::NcclCommunicator communicator_;  ///< destroyed before the device, which waits for it
   const runtime::Event done_;
   const std::int64_t most_bytes_;
-  std::byte* const memory_;  ///< of each of kCount its own, and what an all-to-all goes into
+  std::byte* const memory_;  ///< per collective of kCount: input, and output of an all-to-all
 };
 
-/// What a transport's own library does on the host, one after the other.
+/// A transport's own library on the host, which runs collectives one after the other.
 class Host : public Library {
  public:
   Host(std::unique_ptr<transport::Collective> collective, std::size_t ranks,
@@ -127,13 +130,13 @@ class Host : public Library {
     transport::ShardCollectives& shards = *collective_->shards();
     for (std::int64_t number = 0; number < kCount; ++number) {
       switch (kind.kind) {
-        case Kind::kAllGather:
+        case Operation::kAllGather:
           shards.all_gather(shard, all);
           break;
-        case Kind::kReduceScatter:
+        case Operation::kReduceScatter:
           shards.reduce_scatter(all, shard, transport::kFloatAddition);
           break;
-        case Kind::kAllToAll:
+        case Operation::kAllToAll:
           shards.all_to_all(all, other);
           break;
       }
@@ -147,7 +150,7 @@ class Host : public Library {
   std::vector<std::byte> all_, other_;
 };
 
-/// Null where there is none with these collectives.
+/// Opens NCCL or the transport's library; null if the latter lacks these collectives.
 std::unique_ptr<Library> open_library(const Options& options, transport::Endpoint& endpoint,
                                       std::int64_t most_bytes) {
   if (options.nccl != nullptr) return std::make_unique<Nccl>(options, endpoint, most_bytes);
@@ -176,14 +179,14 @@ std::vector<double> measure(Library& library, const CollectiveKind& kind, std::i
   return seconds;
 }
 
-/// Calls `body` as each of so many ranks.
+/// Calls `body` as each of `ranks` ranks; in a job of processes, as this process's rank.
 void on_ranks(const Options& options, std::uint32_t ranks,
               const std::function<void(transport::Endpoint&)>& body) {
   if (options.endpoint != nullptr) return body(*options.endpoint);
   job::run_thread_ranks(options.transport, static_cast<int>(ranks), options.timeout_s, body);
 }
 
-/// Of each kind the samples among so many ranks; none where no library has these collectives.
+/// Samples of each kind among `ranks` ranks; empty if the library lacks these collectives.
 std::vector<std::vector<costs::Sample>> sample_kinds(const Options& options,
                                                      const Progress& progress, std::uint32_t ranks,
                                                      const std::vector<std::int64_t>& sizes) {
@@ -218,7 +221,7 @@ std::vector<std::vector<costs::Sample>> sample_kinds(const Options& options,
 
 void measure_shard_collectives(const Options& options, const Progress& progress,
                                const std::vector<std::int64_t>& sizes, costs::Profile& profile) {
-  // Through the host's memory a device's collectives are also copied, which is not measured here.
+  // Through the host, a device's collectives include copies, which are not measured here.
   if (options.nccl == nullptr && options.device) return;
   for (std::uint32_t ranks = job_nodes(options, 2); ranks <= options.nodes; ++ranks) {
     auto samples = sample_kinds(options, progress, ranks, sizes);

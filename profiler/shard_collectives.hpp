@@ -8,11 +8,11 @@
 
 namespace hipress::profiler {
 
-/// A library's all-gather, reduce-scatter and all-to-all, as sharded training uses them: the time
-/// of one, by bytes of all shards; `sizes` are fp32 elements, rounded up to equal shards. Measured
-/// as the library's all-reduce is, several together and from a common start to the last rank's end.
-/// NCCL's on a device, or those of a transport's own library (Collective::shards) in the host's
-/// memory. Adds nothing where there are none.
+/// Measures a library's all-gather, reduce-scatter and all-to-all, which sharded training uses: the
+/// time of one, by bytes of all shards. `sizes` are fp32 elements, rounded up to equal shards.
+/// Several run together, from a common start to the last rank's end, as for all-reduces. The
+/// library is NCCL on a device, or a transport's own (Collective::shards) in host memory. Adds
+/// nothing if the library lacks these collectives.
 void measure_shard_collectives(const Options& options, const Progress& progress,
                                const std::vector<std::int64_t>& sizes, costs::Profile& profile);
 

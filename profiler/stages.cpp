@@ -27,18 +27,17 @@
 namespace hipress::profiler {
 namespace {
 
-constexpr std::int64_t kAlignment = 256;
+constexpr std::int64_t kStageAlignment = 256;
 constexpr int kStepsOfIteration = 2;
 
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
+std::int64_t stage_aligned(std::int64_t bytes) { return casync::round_up(bytes, kStageAlignment); }
 
 std::int64_t bytes_of(std::int64_t elements) {
   return elements * static_cast<std::int64_t>(sizeof(float));
 }
 
-/// Columns per row, of about so many elements, in multiples of 16 rows.
+/// Shape of a matrix of about `elements` elements: a multiple of 16 rows, and `aspect` times as
+/// many columns.
 std::vector<std::int64_t> matrix(std::int64_t elements, std::int64_t aspect) {
   constexpr double kMultiple = 16;
   const double rows = std::sqrt(static_cast<double>(elements / aspect));
@@ -58,14 +57,14 @@ std::vector<costs::StageWork> works_of(const kernels::Codec& codec,
   return works;
 }
 
-/// Zeroed memory of the host.
+/// Zeroed host memory.
 class Arena {
  public:
   explicit Arena(std::int64_t bytes)
       : memory_(static_cast<std::byte*>(
-            std::aligned_alloc(kAlignment, static_cast<std::size_t>(aligned(bytes))))) {
+            std::aligned_alloc(kStageAlignment, static_cast<std::size_t>(stage_aligned(bytes))))) {
     if (memory_ == nullptr) throw std::bad_alloc();
-    std::memset(memory_.get(), 0, static_cast<std::size_t>(aligned(bytes)));
+    std::memset(memory_.get(), 0, static_cast<std::size_t>(stage_aligned(bytes)));
   }
   std::byte* data() const { return memory_.get(); }
 
@@ -76,8 +75,8 @@ class Arena {
   std::unique_ptr<std::byte, Free> memory_;
 };
 
-/// The times that threads take which code at once; they begin each iteration together, and end
-/// after the same.
+/// Times threads that code at once. They start each iteration together, and stop after the same
+/// one.
 class TimedThreads {
  public:
   TimedThreads(const kernels::Codec& codec, const StagePoint& point, const StageRule& rule,
@@ -108,7 +107,7 @@ class TimedThreads {
     void operator()() noexcept { threads->decide(); }
   };
 
-  /// While all threads wait: whether there is another iteration.
+  /// Decides about another iteration, while all threads wait.
   void decide() noexcept {
     const double now_s = clock_();
     if (begun_ == 0) began_s_ = now_s;
@@ -125,7 +124,7 @@ class TimedThreads {
       StageTimes mine(point_.works.size());
       std::uint64_t step = 0;
       code(slices, step++, mine);
-      mine.assign(point_.works.size(), {});  // pages were new, and so were states
+      mine.assign(point_.works.size(), {});  // drops the first step, with new pages and states
       for (;;) {
         together_.arrive_and_wait();
         if (over_) break;
@@ -141,7 +140,7 @@ class TimedThreads {
     }
   }
 
-  /// One step: each work for all slices, so that what a work reads was written long ago.
+  /// Runs one step: each work for all slices before the next work, so that its inputs are cold.
   void code(const StagedSlices& slices, std::uint64_t step, StageTimes& times) const {
     for (int slice = 0; slice < slices.count(); ++slice)
       std::memcpy(slices.values(slice), gradient_.data(), gradient_.size() * sizeof(float));
@@ -206,7 +205,7 @@ std::string name_of_work(std::size_t work, std::size_t works) {
   return work + 1 == works ? "decode" : fmt::format("stage{}", work);
 }
 
-/// The samples of a work, a series for each rank.
+/// Keeps the samples of a work in the profile, as one series per rank.
 void keep_samples(const std::string& name, std::size_t work, const costs::StageCosts& costs,
                   const std::vector<StagePoint>& points,
                   const std::vector<std::vector<costs::Sample>>& samples, costs::Profile& profile) {
@@ -279,7 +278,7 @@ StagedSlices::StagedSlices(const kernels::Codec& codec, const std::vector<std::i
   stages_ = static_cast<int>(stages.size());
   const auto take = [&](std::int64_t bytes) {
     auto* const part = reinterpret_cast<float*>(arena);
-    arena += aligned(bytes);
+    arena += stage_aligned(bytes);
     return part;
   };
   for (int slice = 0; slice < count; ++slice) {
@@ -293,10 +292,10 @@ StagedSlices::StagedSlices(const kernels::Codec& codec, const std::vector<std::i
 
 std::int64_t StagedSlices::bytes(const kernels::Codec& codec,
                                  const std::vector<std::int64_t>& shape, int count) {
-  std::int64_t each = aligned(bytes_of(kernels::elements_of(shape)));
-  for (const kernels::Stage& stage : codec.stages(shape)) each += aligned(stage.bytes);
+  std::int64_t each = stage_aligned(bytes_of(kernels::elements_of(shape)));
+  for (const kernels::Stage& stage : codec.stages(shape)) each += stage_aligned(stage.bytes);
   for (const kernels::StateArray& state : codec.states(shape))
-    each += aligned(bytes_of(state.elements));
+    each += stage_aligned(bytes_of(state.elements));
   return count * each;
 }
 
@@ -361,10 +360,10 @@ costs::CodecCosts fit_and_keep_stages(const std::string& algorithm,
                                       const std::vector<std::vector<costs::Sample>>& samples,
                                       costs::Profile& profile) {
   if (points.empty()) {
-    throw io::RunError(fmt::format(
-        "codec {}: no gradient was left to measure it with: it refuses all shapes, or memory is "
-        "short; end what else uses it, or leave the algorithm out",
-        algorithm));
+    throw io::RunError(
+        fmt::format("codec {}: no gradient could be measured: it refuses all shapes, or memory is "
+                    "short; end what else uses it, or leave the algorithm out",
+                    algorithm));
   }
   costs::CodecCosts costs;
   const std::size_t works = points.front().works.size();

@@ -11,24 +11,24 @@
 #include "kernels/codec/codec.hpp"
 #include "profiler/options.hpp"
 
-/// Measuring staged codecs. A *point* is a shape and a rank; its *works* are the encodes of all
-/// stages, in their order, and then the decode.
+/// Measurements of staged codecs. A *point* is a shape and a rank. Its *works* are the encodes of
+/// all stages, in order, then the decode.
 namespace hipress::profiler {
 
-/// What staged codecs are measured of, and for how long.
+/// Sizes and durations of measurements of staged codecs.
 struct StageRule {
-  std::vector<std::int64_t> elements;  ///< of the gradients, about
+  std::vector<std::int64_t> elements;  ///< approximate elements of the gradients
   std::vector<int> ranks = {1, 4, 16};
-  /// On the CPU, iterations of a point take so long together; there is at least one, and at most
-  /// `most`. Larger: surer, and longer by up to this for each of 2·|elements|·|ranks| points.
+  /// Time for all iterations of a point on the CPU; there is at least one, and at most `most`.
+  /// Larger: surer, and longer by up to this for each of 2·|elements|·|ranks| points.
   double budget_s = 0.05;
   int most = 50;
-  /// Elements of the slices that are coded in turn, so that all of them are cold, as they are when
-  /// an iteration of a whole model comes back to a gradient.
+  /// Total elements of the slices that are coded in turn. Enough make all slices cold, as they are
+  /// when an iteration of a whole model returns to a gradient.
   std::int64_t cold = std::int64_t{1} << 24;
 };
 
-/// 2^14 … 2^24 elements; when it must be quick, fewer sizes up to 2^22.
+/// Rule with 2^14 … 2^24 elements; quick: fewer sizes, up to 2^22.
 StageRule stage_rule(Effort effort);
 
 /// Makes the codec for a rank.
@@ -41,20 +41,19 @@ struct StagePoint {
   std::int64_t elements() const { return kernels::elements_of(shape); }
 };
 
-/// Of each number of elements, a square matrix and one of 1:8, which is upright and lying in turn;
-/// of each rank. What the codec refuses is left out.
+/// Points for each rank and number of elements: a square matrix, and a matrix of 1:8, alternately
+/// wide and tall. Shapes that the codec refuses are left out.
 std::vector<StagePoint> stage_points(const CodecOfRank& codec_of, const StageRule& rule);
 
-/// The ranks of the rule that the algorithm can have; one that has no rank is measured as it is, as
-/// of rank 0.
+/// The ranks of the rule that the algorithm accepts; {0} for an algorithm without a rank.
 std::vector<int> ranks_of(const std::string& algorithm, const StageRule& rule);
-/// The algorithm's text for such a rank.
+/// The algorithm's text with that rank; unchanged for rank 0.
 std::string text_of_rank(const std::string& algorithm, int rank);
 
-/// Slices of one shape, each with all that a staged codec's works touch.
+/// Slices of one shape, each with the memory that a staged codec's works use.
 class StagedSlices {
  public:
-  /// `arena` is 256-byte aligned memory of the codec's device, of bytes(), all zero.
+  /// `arena` has bytes() of zeroed memory on the codec's device, 256-byte aligned.
   StagedSlices(const kernels::Codec& codec, const std::vector<std::int64_t>& shape, int count,
                std::byte* arena);
   static std::int64_t bytes(const kernels::Codec& codec, const std::vector<std::int64_t>& shape,
@@ -64,7 +63,7 @@ class StagedSlices {
   int works() const { return stages_ + 1; }
   std::int64_t elements() const { return kernels::elements_of(shape_); }
   float* values(int slice) const { return slices_[static_cast<std::size_t>(slice)].values; }
-  /// Runs or enqueues a work of a slice; the earlier works of the step have left their factors.
+  /// Runs or enqueues a work of a slice. The earlier works of the step must have run.
   void run(int work, int slice, std::uint64_t step, void* stream = nullptr) const;
 
  private:
@@ -79,26 +78,26 @@ class StagedSlices {
   std::vector<Pointers> slices_;
 };
 
-/// How many slices are coded in turn.
+/// Number of slices that are coded in turn: StageRule::cold elements in all, 1 to 256 slices.
 int slices_in_turn(const StagePoint& point, const StageRule& rule);
 
 /// Seconds by work and iteration. An iteration is two steps of all slices of a thread, since a
-/// codec may do something else every other step.
+/// codec may alternate between steps.
 using StageTimes = std::vector<std::vector<std::vector<double>>>;
 
-/// Times a point on so many threads at once, by a clock in seconds.
+/// Times a point on `threads` threads at once. `clock` returns seconds.
 StageTimes time_stages(const kernels::Codec& codec, const StagePoint& point, const StageRule& rule,
                        int threads, const std::function<double()>& clock);
 std::function<double()> steady_clock();
 
-/// What was measured of one algorithm on the CPU.
+/// Measurements of one algorithm on the CPU.
 struct StageSeries {
   std::vector<StagePoint> points;
-  std::vector<StageTimes> times;  ///< by point, of all passes together
-  std::vector<double> passes_s;   ///< of each pass, the sum of its medians
+  std::vector<StageTimes> times;  ///< per point, over all passes
+  std::vector<double> passes_s;   ///< per pass, the sum of its medians
 };
 
-/// One more pass, on the first `coding` ranks at once. All processes of a job get the same times.
+/// Adds a pass, on the first `coding` ranks at once. All processes of a job get the same times.
 void sample_stages(const CodecOfRank& codec_of, const StageRule& rule, const Options& options,
                    int coding, const std::function<double()>& clock, StageSeries& series);
 
@@ -109,7 +108,7 @@ costs::CodecCosts fit_and_keep_stages(const std::string& algorithm,
                                       const std::vector<std::vector<costs::Sample>>& samples,
                                       costs::Profile& profile);
 
-/// The same of a series, all of whose times are taken to be `factor` times as long.
+/// The same for a series, with mean times multiplied by `factor`.
 costs::CodecCosts fit_and_keep_stages(const std::string& algorithm, const StageSeries& series,
                                       double factor, costs::Profile& profile);
 

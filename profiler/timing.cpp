@@ -32,8 +32,9 @@ double quantile(const std::vector<double>& sorted, double q) {
 }
 
 double median_uncertainty(std::vector<double> seconds) {
-  // How many of n times lie below the true median is binomial with p = 1/2, of standard deviation
-  // √n/2; so it lies, with 95 %, between the order statistics 0.98·√n to either side of the middle.
+  // The number of times below the true median is binomial with p = 1/2 and standard deviation √n/2.
+  // With 95 % probability the median lies between the order statistics 0.98·√n to either side of
+  // the middle.
   std::sort(seconds.begin(), seconds.end());
   const auto n = static_cast<double>(seconds.size());
   const double low = std::floor(n / 2 - 0.98 * std::sqrt(n)) - 1;

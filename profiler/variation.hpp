@@ -7,29 +7,29 @@
 
 namespace hipress::profiler {
 
-/// How much values vary that would be the same on a machine that is always as fast: logarithms of
-/// their ratios to the median of their group. Groups are of different things.
+/// Variation of times that would be equal on a machine of constant speed: logarithms of their
+/// ratios to the median of their group. Groups are measurements of different things.
 class Variation {
  public:
-  /// Positive times of one thing; a single one tells nothing.
+  /// Adds positive times of one thing; a single time is ignored.
   void add(const std::vector<double>& group_s);
-  /// The standard deviation of such a logarithm, by the interquartile range, which some disturbed
-  /// values leave alone; 0 without values.
+  /// Standard deviation of the logarithms, estimated by the interquartile range, which is robust
+  /// against some disturbed values; 0 without values.
   double deviation() const;
 
  private:
   std::vector<double> logarithms_;
 };
 
-/// What a profile's spread is told by, collected while it is measured.
+/// Variations that determine a profile's spread, collected while it is measured.
 struct Variations {
-  Variation passes;      ///< all tasks of a codec, from pass to pass
-  Variation runs;        ///< core time of the same transfers, by new threads each time
+  Variation passes;      ///< all tasks of a codec, between passes
+  Variation runs;        ///< core time of the same transfers, between runs with new threads
   Variation links;       ///< large messages
-  Variation iterations;  ///< of one run
+  Variation iterations;  ///< iterations of one run
 
-  /// The spread of the profile that was measured; of a part that was not measured anew, the base's.
-  /// Never less than some per cent, since few values can agree by luck.
+  /// The spread of the measured profile; for parts that were not measured anew, the base's. At
+  /// least 0.5 to 3 %, since few values can agree by chance.
   costs::Spread spread(const Options& options) const;
 };
 

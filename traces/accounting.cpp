@@ -13,7 +13,7 @@ namespace hipress::traces {
 namespace {
 
 constexpr double kRounded = 0.01, kRounded_s = 2e-6;
-constexpr double kUneven = 0.05;       // for a step whose passes differ
+constexpr double kUneven = 0.05;       // tolerance for steps with unequal passes
 constexpr double kBytesDiffer = 0.05;  // padding, and parameters too small to be sharded
 
 std::string text(double seconds) { return io::format_duration(seconds); }
@@ -66,7 +66,7 @@ std::string travels_as(const JobAccount& job, std::int64_t sent) {
       "the job already sends its gradients in {}{}: {} a step, and not the {} of its {} gradients. "
       "What it can gain is beyond that{}",
       is_half ? "half precision, " : "", job.sent_dtype, bytes(sent), bytes(*job.model_bytes),
-      job.dtype, is_half ? ": of the baselines of hipress-plan, ddp_fp16 sends as much" : "");
+      job.dtype, is_half ? ": baseline ddp_fp16 of hipress-plan sends as much" : "");
 }
 
 /// Reports a model that sends more or fewer bytes than the trace.
@@ -81,13 +81,14 @@ void check_bytes(const JobAccount& job, std::vector<std::string>& diagnostics) {
     return;
   }
   const bool more = of_model > of_trace;
-  diagnostics.push_back(fmt::format(
-      "the job sends {} in {}, and the model {}{}, {:.1f} times as {}{}", bytes(*sent),
-      job.steps.back().name, bytes(*job.model_bytes),
-      job.schedule.empty() ? "" : fmt::format(" with {}", job.schedule),
-      more ? of_model / of_trace : of_trace / of_model, more ? "much" : "little",
-      job.schedule.empty() ? ""
-                           : ": of the schedules, it is the nearest, and none does as the job"));
+  diagnostics.push_back(
+      fmt::format("the job sends {} in {}, and the model {}{}, {:.1f} times as {}{}", bytes(*sent),
+                  job.steps.back().name, bytes(*job.model_bytes),
+                  job.schedule.empty() ? "" : fmt::format(" with {}", job.schedule),
+                  more ? of_model / of_trace : of_trace / of_model, more ? "much" : "little",
+                  job.schedule.empty()
+                      ? ""
+                      : ": this is the most similar schedule, and none is the same as the job's"));
 }
 
 /// Reports ranks of the job that do not average gradients, or average them in groups of several

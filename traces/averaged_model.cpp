@@ -16,7 +16,7 @@
 namespace hipress::traces {
 namespace {
 
-/// Says which gradients the model leaves out, and why.
+/// Reports the gradients that the model leaves out, with the reason.
 void say_of_inputs(const TracedStep& step, std::vector<std::string>& diagnostics) {
   if (step.of_inputs.empty()) return;
   const std::size_t count = step.of_inputs.size();
@@ -35,14 +35,14 @@ void say_of_inputs(const TracedStep& step, std::vector<std::string>& diagnostics
                         what, kInputs, count == 1 ? "it" : "them"));
 }
 
-/// The step that has most to say.
+/// Step with the most parts.
 const TracedStep& fullest(const Imported& trace) {
   return *std::ranges::max_element(trace.steps, {}, [](const TracedStep& step) {
     return std::tuple(step.gradients.size(), step.other_all_reduces.size(), step.returned);
   });
 }
 
-/// The gradients if all have sizes, else the buckets, else what the options allow.
+/// Chooses gradients if all have sizes, else buckets, else what the options allow.
 const PartsRow& choose_parts(const Imported& trace, const TracedStep& step,
                              const ImportOptions& options, std::vector<std::string>& diagnostics) {
   if (total_of(step.gradients)) return kGradients;
@@ -56,15 +56,16 @@ const PartsRow& choose_parts(const Imported& trace, const TracedStep& step,
   }
   if (options.every_all_reduce && total_of(step.other_all_reduces)) {
     if (trace.sparse_operator.empty()) return kAllReduces;
-    throw io::Unmet(fmt::format(
-        "no model: {} makes a sparse gradient, and nothing says which all-reduce carries it; only "
-        "dense gradients are planned: trace the job with sparse=False in its embeddings",
-        trace.sparse_operator));
+    throw io::Unmet(
+        fmt::format("no model: {} makes a sparse gradient, and the trace does not tell which "
+                    "all-reduce carries it; only dense gradients are planned: trace the job with "
+                    "sparse=False in its embeddings",
+                    trace.sparse_operator));
   }
   refuse_sizes(trace, step);
 }
 
-/// Gradients with sizes and, if all are told, ready times.
+/// Model gradients of the parts, with sizes and, if all are known, ready times.
 void add_gradients(const Steps& steps, const PartsRow& row, models::Model& model, bool& has_times) {
   const auto& parts = steps.back()->*row.parts;
   for (std::size_t g = 0; g < parts.size(); ++g) {
@@ -104,7 +105,7 @@ void widen(const TracedStep& step, models::Model& model, std::vector<std::string
       count, model.gradients.size()));
 }
 
-/// Bytes of the collectives that carry gradients; empty if sizes or types are not told.
+/// Bytes of the collectives that carry gradients; empty if sizes or types are unknown.
 std::optional<std::int64_t> sent_bytes(const TracedStep& step) {
   std::int64_t bytes = 0;
   if (!total_of(step.carriers())) return std::nullopt;
@@ -152,22 +153,24 @@ JobAccount account_of(const Imported& trace, const Steps& steps, Parts parts,
   return job;
 }
 
-/// Says what is assumed of the types of gradients, and makes them those in which they are averaged.
+/// Reports assumed types of gradients, and sets the types in which they are averaged.
 void add_types(const TracedStep& last, const PartsRow& row, models::Model& model,
                std::vector<std::string>& of_model) {
   if (row.parts == kGradients.parts) widen(last, model, of_model);
   if (row.parts == kBuckets.parts && model.gradients.front().dtype != models::Dtype::kFloat32) {
     of_model.push_back(fmt::format(
-        "the types of gradients are not told: they travel in {}, and may be float32 that a hook "
-        "(fp16_compress_hook) sends in half precision; record with record_shapes=True",
+        "the trace does not tell the types of gradients: they travel in {}, and may be float32 "
+        "that a hook (fp16_compress_hook) sends in half precision; record with record_shapes=True",
         models::to_string(model.gradients.front().dtype)));
   }
   if (std::ranges::any_of(last.*row.parts, &TracedGradient::assumed)) {
-    of_model.emplace_back("types of all-reduces are not told, and taken for float32");
+    of_model.emplace_back(
+        "the trace does not tell the types of all-reduces, which are taken to be float32");
   }
 }
 
-/// Adds forward; without it or ready times, the model has no times. Returns true if it has.
+/// Adds the forward time. Without it or without ready times, the model has no times. True if it
+/// has.
 bool add_forward(const Steps& steps, bool has_times, models::Model& model,
                  std::vector<std::string>& of_model) {
   model.micro_steps = steps.back()->micro_steps;
@@ -187,7 +190,7 @@ bool add_forward(const Steps& steps, bool has_times, models::Model& model,
   return false;
 }
 
-/// Adds the optimizer, and what the traced steps were like.
+/// Adds the optimizer's time, and describes the traced steps.
 void add_rest(const Steps& steps, bool has_times, ImportedModel& imported,
               std::vector<std::string>& of_model) {
   models::Model& model = imported.model;
@@ -196,7 +199,7 @@ void add_rest(const Steps& steps, bool has_times, ImportedModel& imported,
     model.optimizer_s = rest.value_or(0);
     if (!rest) {
       of_model.emplace_back(
-          "the optimizer is not told: nothing says when the last gradient is averaged");
+          "the trace does not tell the optimizer's time, nor when the last gradient is averaged");
     }
   }
   check_time(model.forward_s + model.optimizer_s, "forward with the optimizer");
@@ -204,7 +207,7 @@ void add_rest(const Steps& steps, bool has_times, ImportedModel& imported,
   if (imported.traced) check_time(imported.traced->step_s, "a step");
 }
 
-/// Adds the collectives of a step: those of gradients, and all others.
+/// Adds up the collectives of a step: those of gradients, and all others.
 void add_collectives(const TracedStep& step, ImportedModel& imported) {
   imported.averages = step.averages;
   if (imported.averages.count == 0) {

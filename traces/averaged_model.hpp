@@ -7,8 +7,9 @@
 
 namespace hipress::traces {
 
-/// Makes the model of a job that averages gradients: of these, or of the buckets that carry them.
-/// `diagnostics` gets what the trace lacks, and `of_model` what is true of the model if it is made.
+/// Makes the model of a job that averages gradients, from its gradients or from the buckets that
+/// carry them. Appends gaps of the trace to `diagnostics`, and statements that hold only for a
+/// finished model to `of_model`.
 ImportedModel averaged_model(const Imported& trace, const std::string& name,
                              const ImportOptions& options, std::vector<std::string>& diagnostics,
                              std::vector<std::string>& of_model);

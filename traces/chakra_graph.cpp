@@ -30,8 +30,8 @@ using casync::Task;
 using casync::TaskId;
 using Numbers = std::vector<std::uint64_t>;
 
-constexpr char kVersion[] = "0.0.4";  // of Chakra's schema
-constexpr std::uint64_t kForm = 1;    // of our attributes
+constexpr char kVersion[] = "0.0.4";  // version of Chakra's schema
+constexpr std::uint64_t kForm = 1;    // version of our attributes
 constexpr std::uint32_t kMostNodes = 1u << 20;
 constexpr std::size_t kFactorNumbers = 7;
 
@@ -70,7 +70,7 @@ void add_texts(FieldWriter& to, std::uint32_t field, const char* name,
   add(to, field, name, [&](FieldWriter& out) { out.bytes(chakra::kTexts, list.message()); });
 }
 
-/// An attribute of ours, whichever value it has.
+/// Value of one of our attributes, of any type.
 struct Attribute {
   std::string_view name;
   std::uint64_t integer = 0;
@@ -114,7 +114,7 @@ Attribute read_attribute(std::string_view message) {
 
 // ---- writing
 
-/// What all files of an export say alike, so that files of two are not taken for one.
+/// Numbers that all files of an export share, so that files of two exports are not mixed up.
 Numbers shared_numbers(const ChakraGraph& what) {
   const casync::TaskGraph& graph = what.graph;
   return {kForm,
@@ -142,7 +142,7 @@ Numbers factor_numbers(const casync::TaskGraph& graph) {
   return all;
 }
 
-/// `rank` 0 has what is said once.
+/// Metadata of a file; that of rank 0 also holds the data of the whole graph.
 std::string metadata_of(const ChakraGraph& what, std::uint32_t rank) {
   FieldWriter metadata;
   const std::uint32_t field = chakra::kMetadataAttribute;
@@ -219,7 +219,7 @@ class RankWriter {
   }
 
  private:
-  /// What other readers of Chakra look for.
+  /// Attributes that other readers of Chakra expect.
   void add_standard(FieldWriter& node, TaskId id, const Task& task) const {
     const std::uint32_t field = chakra::kAttribute;
     add(node, field, "is_cpu_op", [](FieldWriter& out) { out.integer(chakra::kBoolean, 0); });
@@ -232,7 +232,7 @@ class RankWriter {
     const std::uint32_t peer = what_.graph.peer(task);
     add_integer(node, field, "comm_src", sends ? task.node : peer);
     add_integer(node, field, "comm_dst", sends ? peer : task.node);
-    // A message's two ends have one tag: its Send.
+    // Both ends of a message share a tag: the ID of its Send.
     add_integer(node, field, "comm_tag", sends ? id : before_[id].front());
   }
 
@@ -242,7 +242,7 @@ class RankWriter {
 
 // ---- reading
 
-/// What is read of one task before the graph can be built.
+/// Task as read from a file, before the graph is built.
 struct ReadTask {
   TaskId id = 0;
   bool is_there = false;
@@ -251,7 +251,7 @@ struct ReadTask {
   Picoseconds start{}, end{};
 };
 
-/// Collects the files of an export.
+/// Reads the files of an export.
 class GraphReader {
  public:
   explicit GraphReader(std::string folder) : folder_(std::move(folder)) {}
@@ -312,15 +312,15 @@ class GraphReader {
     if (rank == 0) {
       read_shared(shared);
     } else if (shared != shared_) {
-      throw io::InputError("it is of another export than hipress.0.et");
+      throw io::InputError("it belongs to another export than hipress.0.et");
     }
   }
 
   void read_shared(const Numbers& shared) {
     shared_ = shared;
     nodes_ = index(shared[1]);
-    if (nodes_ == 0 || nodes_ > kMostNodes) throw io::InputError("it says no number of nodes");
-    if (shared[2] == 0) throw io::InputError("it says no divisor");
+    if (nodes_ == 0 || nodes_ > kMostNodes) throw io::InputError("it has no number of nodes");
+    if (shared[2] == 0) throw io::InputError("it has no divisor");
     index(shared[2]);
     tasks_ = index(shared[3]);
     index(shared[4]);
@@ -381,7 +381,7 @@ class GraphReader {
     if (id >= tasks_) throw io::InputError("its task is not in the graph");
     if (!read.is_there) throw io::InputError("it lacks the attribute hipress_task");
     for (const std::uint64_t one : before) {
-      if (one >= id) throw io::InputError("it depends on what does not come before it");
+      if (one >= id) throw io::InputError("it depends on a task that does not come before it");
       read.before.push_back(index(one));
     }
     read.task.node = rank;

@@ -9,31 +9,31 @@
 
 namespace hipress::traces {
 
-/// A simulated graph as Chakra execution traces, and what its simulation depends on besides
-/// machines. Chakra's fields hold what they have room for: kinds of nodes, dependencies within a
-/// rank, bytes and peers of messages, whole microseconds. The attributes hipress_* hold the rest.
+/// A simulated graph for export as Chakra execution traces, with all that its simulation depends on
+/// besides machines. Chakra's own fields hold node kinds, dependencies within a rank, bytes and
+/// peers of messages, and whole microseconds; attributes named hipress_* hold the rest.
 struct ChakraGraph {
-  casync::TaskGraph graph;              ///< of all nodes, not folded
-  std::vector<std::string> names;       ///< per value of Task::gradient
-  std::vector<std::string> algorithms;  ///< per index Task::algorithm
-  std::string model, plan, profile;     ///< what it is of, for people
-  std::string network, transfer_order;  ///< as the command line names them
+  casync::TaskGraph graph;              ///< graph of all nodes, not folded
+  std::vector<std::string> names;       ///< names by Task::gradient
+  std::vector<std::string> algorithms;  ///< names by Task::algorithm
+  std::string model, plan, profile;     ///< names, for reports
+  std::string network, transfer_order;  ///< values of these options
   std::uint32_t gpus_per_node = 1;
-  Picoseconds iteration{};  ///< as it was simulated
-  Timeline timeline;        ///< likewise
+  Picoseconds iteration{};  ///< simulated iteration time
+  Timeline timeline;        ///< simulated times of the tasks
 };
 
-/// Writes FOLDER/hipress.{rank}.et, one file per node, and makes the folder if it is missing.
-/// Throws std::invalid_argument for a folded graph, or for a timeline of another graph, and
+/// Writes FOLDER/hipress.{rank}.et, one file per node, and creates the folder if it is missing.
+/// Throws std::invalid_argument for a folded graph or a timeline of another graph, and
 /// io::InputError if the folder cannot be written to.
 void write_chakra_graph(const std::string& folder, const ChakraGraph& what);
 
-/// Reads what write_chakra_graph() wrote: the same tasks, edges, times. io::InputError that names
-/// the file for one that is missing, damaged, of another export or not ours, and for a graph that
+/// Reads an export of write_chakra_graph(): the same tasks, edges and times. Throws io::InputError,
+/// with the file, if one is missing, damaged, from another export or not ours, and for a graph that
 /// casync::check() refuses.
 ChakraGraph read_chakra_graph(const std::string& folder);
 
-/// "DIR/hipress.3.et"
+/// Path of a rank's file: "DIR/hipress.3.et".
 std::string chakra_file(const std::string& folder, std::uint32_t rank);
 
 }  // namespace hipress::traces

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-/// Numbers of Chakra's messages: schema/protobuf/et_def.proto of mlcommons/chakra.
+/// Field numbers and values of Chakra's messages: schema/protobuf/et_def.proto of mlcommons/chakra.
 namespace hipress::traces::chakra {
 
 enum MetadataField : std::uint32_t { kVersion = 1, kMetadataAttribute = 2 };
@@ -30,7 +30,7 @@ enum AttributeField : std::uint32_t {
   kText = 29,
   kTexts = 30,
 };
-/// Of the messages that hold lists.
+/// Field of the values in list messages.
 inline constexpr std::uint32_t kListValues = 1;
 
 enum NodeType : std::uint64_t {
@@ -41,13 +41,13 @@ enum NodeType : std::uint64_t {
   kCollectiveNode = 7,
 };
 
-/// Values of the attribute comm_type, and the names of all values.
+/// Values of attribute comm_type, and names by value.
 inline constexpr std::uint64_t kAllReduceType = 0, kReduceScatterType = 7;
 inline constexpr std::string_view kCollectiveNames[] = {
     "all-reduce", "reduce",     "all-gather",     "gather",         "scatter",
     "broadcast",  "all-to-all", "reduce-scatter", "reduce-scatter", "barrier"};
 
-/// The attribute of GlobalMetadata that marks a graph of ours.
+/// Attribute of GlobalMetadata that marks our exports.
 inline constexpr char kOurGraph[] = "hipress_graph";
 
 }  // namespace hipress::traces::chakra

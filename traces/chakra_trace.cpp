@@ -1,4 +1,4 @@
-// Chakra's traces as its converter makes them of PyTorch's.
+// Reads Chakra traces as its converter writes them from PyTorch's.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 namespace hipress::traces {
 namespace {
 
-/// The attributes that are used.
+/// Attributes that are read.
 struct Attributes {
   bool is_cpu = false;
   std::optional<std::uint64_t> type, bytes;
@@ -33,12 +33,12 @@ void read_attribute(std::string_view message, Attributes& attributes) {
   if (name == "comm_size") attributes.bytes = value;
 }
 
-/// Thrown for metadata in place of a node: another trace begins.
+/// Thrown if metadata comes instead of a node: another trace begins.
 struct SecondTrace : io::InputError {
   SecondTrace() : io::InputError("another trace begins") {}
 };
 
-/// "Tensor(float)" of "['Tensor(float)', 'Int']".
+/// First type of a list: "Tensor(float)" of "['Tensor(float)', 'Int']".
 std::string first_type(std::string_view text) {
   const std::size_t open = text.find('\'');
   if (open == std::string_view::npos) return {};
@@ -59,7 +59,7 @@ void read_inputs(std::string_view message, TraceNode& node, InputShapes& shapes)
   }
 }
 
-/// Kind of communication that a node says it does; empty if none.
+/// Kind of communication by a node's attributes; empty for none.
 std::string_view communication_in(std::uint64_t type, const Attributes& attributes) {
   if (type == chakra::kSendNode) return "send";
   if (type == chakra::kReceiveNode) return "receive";
@@ -71,7 +71,7 @@ std::string_view communication_in(std::uint64_t type, const Attributes& attribut
 /// Totals over the nodes of a file.
 struct Counts {
   std::int64_t nodes = 0, collectives = 0, cpu_duplicates = 0;
-  bool all_typed = true;  ///< every node has a type of the schema
+  bool all_typed = true;  ///< true if every node has a type of the schema
 };
 
 void read_node(std::string_view message, NodeTrace& trace, Counts& counts) {
@@ -124,7 +124,7 @@ void read_node(std::string_view message, NodeTrace& trace, Counts& counts) {
   trace.add(node);
 }
 
-/// Refuses what is no GlobalMetadata, and a graph of ours.
+/// Requires a GlobalMetadata, and refuses our own exports.
 void check_metadata(std::string_view message, const std::string& file) {
   FieldReader fields(message);
   while (const auto field = fields.next()) {
@@ -171,8 +171,8 @@ Imported read_chakra_trace(ByteStream& bytes) {
       read_node(*message, trace, counts);
     } catch (const SecondTrace&) {
       messages.fail(
-          "begins another trace, as where the traces of several ranks are put into one file; give "
-          "one rank's file");
+          "begins another trace, as in a file that joins the traces of several ranks; give one "
+          "rank's file");
     } catch (const io::InputError& error) {
       messages.fail(fmt::format("is no node: {}; copy or export the file again", error.what()));
     }
@@ -188,7 +188,7 @@ Imported read_chakra_trace(ByteStream& bytes) {
   if (!imported) throw no_chakra("no node of it is PyTorch's");
   imported->format = "Chakra execution trace";
   imported->collectives = counts.collectives;
-  // Where all are the CPU's, they are no duplicates.
+  // Records of the CPU are duplicates only if the GPU has some, too.
   imported->cpu_duplicates = counts.cpu_duplicates < counts.collectives ? counts.cpu_duplicates : 0;
   return *imported;
 }

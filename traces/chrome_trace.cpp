@@ -1,10 +1,9 @@
-// The trace event format that chrome://tracing and Perfetto open: a process per timeline and node,
-// a thread per lane, a complete event ("X") per task, and a flow ("s" to "f") per message.
+// Writer of the trace event format of chrome://tracing and Perfetto: a process per timeline and
+// node, a thread per lane, a complete event ("X") per task, and a flow ("s" to "f") per message.
 //
-// A lane is a row of tasks that do not overlap. The compute stream, the codec stream and a port
-// that sends one message at a time each fill one lane; a port that shares its bandwidth among
-// several messages gets as many lanes as it has messages under way at once, since viewers drop what
-// overlaps.
+// A lane is a row of tasks that do not overlap, because viewers drop overlapping events. The
+// compute stream, the codec stream and a port that sends one message at a time fill one lane each.
+// A port that shares its bandwidth gets one lane per concurrent message.
 
 #include <fmt/format.h>
 
@@ -21,7 +20,7 @@
 namespace hipress::traces {
 namespace {
 
-/// The others are of a whole pass, or of several steps.
+/// False for kinds that cover a whole pass or several steps.
 bool is_of_gradient(const casync::Task& task) {
   return task.kind != casync::Kind::kForward && task.kind != casync::Kind::kSteps;
 }
@@ -30,15 +29,15 @@ using casync::Kind;
 using casync::Task;
 using casync::TaskGraph;
 using casync::TaskId;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-/// In the order in which viewers show them.
+/// Names of lanes, in the viewers' order.
 constexpr std::array<std::string_view, 7> kLaneNames{"compute", "codec",  "egress", "ingress",
                                                      "local",   "gather", "reduce"};
-/// Thread ids of one resource, so that its lanes stay together and no two resources share an id.
+/// Range of thread IDs per resource, which keeps its lanes together and apart from others.
 constexpr int kLanesPerResource = 1 << 20;
 
-/// Index into kLaneNames. Messages of shards are in the lanes of what they are part of.
+/// Index into kLaneNames. Messages of shards are in the lanes of their kind.
 std::size_t lane_of(const TaskGraph& graph, const Task& task) {
   const bool of_shard = task.kind == Kind::kSend && graph.first_parameters != UINT32_MAX;
   const std::string_view lane = !of_shard ? casync::row_of(task.kind).lane
@@ -48,22 +47,23 @@ std::size_t lane_of(const TaskGraph& graph, const Task& task) {
   return static_cast<std::size_t>(found - kLaneNames.begin());
 }
 
-double to_microseconds(Picoseconds time) { return static_cast<double>(time.count()) / 1e6; }
+double microseconds(Picoseconds time) { return static_cast<double>(time.count()) / 1e6; }
 
-/// The events of a trace, one a line.
+/// Writes the events of a trace, one per line.
 class EventWriter {
  public:
   explicit EventWriter(std::ostream& out) : out_(out) {
     out_ << R"({"displayTimeUnit":"ms","traceEvents":[)";
   }
-  void write(const Json& event) {
+  void write(const OrderedJson& event) {
     out_ << (first_ ? "\n" : ",\n") << event.dump();
     first_ = false;
   }
   void finish(const TraceSubject& subject) {
     out_ << "\n]";
     if (!subject.model.empty() || !subject.plan.empty()) {
-      out_ << R"(,"otherData":)" << Json{{"model", subject.model}, {"plan", subject.plan}}.dump();
+      out_ << R"(,"otherData":)"
+           << OrderedJson{{"model", subject.model}, {"plan", subject.plan}}.dump();
     }
     out_ << "}\n";
   }
@@ -73,10 +73,10 @@ class EventWriter {
   bool first_ = true;
 };
 
-/// Hands out the lanes of one resource to tasks that come in order of their start.
+/// Assigns the lanes of one resource to tasks in order of start.
 class Lanes {
  public:
-  /// The first lane that is free at `start`; it is then taken until `end`.
+  /// Takes the first lane that is free at `start` until `end`. Returns its index.
   int place(Picoseconds start, Picoseconds end) {
     auto lane = std::find_if(free_at_.begin(), free_at_.end(),
                              [start](Picoseconds free_at) { return free_at <= start; });
@@ -106,7 +106,7 @@ class TimelineWriter {
 
   void write() {
     const std::vector<TaskId> order = shown_by_start();
-    // Only when every task has its lane are the lanes to be named known.
+    // Lanes are named last, since only then is their number known.
     std::vector<int> thread(graph_.tasks());
     for (const TaskId id : order) thread[id] = place(id);
     for (std::uint32_t node = 0; node < graph_.nodes; ++node) write_names(node);
@@ -135,7 +135,7 @@ class TimelineWriter {
     return static_cast<int>(where) * kLanesPerResource + lane;
   }
 
-  /// Nodes are the outer order, so that the timelines of one node lie beside each other.
+  /// Nodes are the outer loop, so that the timelines of a node are adjacent.
   std::size_t process(std::uint32_t node) const { return 1 + node * count_ + index_; }
 
   void write_names(std::uint32_t node) {
@@ -180,11 +180,11 @@ class TimelineWriter {
     return fmt::format("{} {}[{}]", casync::to_string(task.kind), gradient, task.partition);
   }
 
-  Json arguments(TaskId id) const {
+  OrderedJson arguments(TaskId id) const {
     const Task& task = graph_[id];
-    Json arguments{{"task", id}};
+    OrderedJson arguments{{"task", id}};
     if (!timeline_.slowed.empty() && timeline_.slowed[id].count() > 0) {
-      arguments["slowed_us"] = to_microseconds(timeline_.slowed[id]);
+      arguments["slowed_us"] = microseconds(timeline_.slowed[id]);
     }
     if (!is_of_gradient(task)) return arguments;
     arguments["gradient"] = gradient_names_[task.gradient];
@@ -201,16 +201,16 @@ class TimelineWriter {
 
   void write_task(TaskId id, int thread) {
     const Task& task = graph_[id];
-    const double start = to_microseconds(timeline_.start[id]);
+    const double start = microseconds(timeline_.start[id]);
     events_.write({{"ph", "X"},
                    {"name", name(task)},
                    {"cat", casync::to_string(task.kind)},
                    {"pid", process(task.node)},
                    {"tid", thread},
                    {"ts", start},
-                   {"dur", to_microseconds(timeline_.end[id] - timeline_.start[id])},
+                   {"dur", microseconds(timeline_.end[id] - timeline_.start[id])},
                    {"args", arguments(id)}});
-    // An end of an arrow belongs to the slice written last on its thread.
+    // An arrow attaches to the slice written last on its thread.
     if (task.kind == Kind::kSend) {
       for (const TaskId next : casync::successors(graph_, id)) {
         if (graph_[next].kind == Kind::kRecv) write_flow("s", next, task.node, thread, start);
@@ -220,7 +220,7 @@ class TimelineWriter {
     }
   }
 
-  /// A flow is named by its Recv's task id; every timeline has its own range of ids.
+  /// Flow ID: task ID of the Recv, offset by timeline.
   void write_flow(const char* phase, TaskId recv, std::uint32_t node, int thread, double at) {
     const std::uint64_t flow = std::uint64_t{recv} * count_ + index_;
     events_.write({{"ph", phase},

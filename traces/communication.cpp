@@ -8,7 +8,7 @@
 namespace hipress::traces {
 namespace {
 
-/// Letters that a name holds. Of a word, no letter comes before them: "hcom", not "...shcom".
+/// Text that a kernel's name contains. Words must begin there: "hcom", not "...shcom".
 struct LibraryRow {
   std::string_view text;
   bool is_word;
@@ -28,10 +28,10 @@ constexpr LibraryRow kLibraries[] = {
 };
 
 struct CollectiveRow {
-  std::string_view text;  ///< without underscores
+  std::string_view text;  ///< text without underscores
   CollectiveKind collective;
 };
-/// In a collective's name, or in that of a kernel which says what it does.
+/// Kinds by text in the name of a collective, or of a kernel that names its collective.
 constexpr CollectiveRow kCollectives[] = {
     {"reducescatter", CollectiveKind::kReduceScatter},
     {"allreduce", CollectiveKind::kAllReduce},
@@ -41,8 +41,8 @@ constexpr CollectiveRow kCollectives[] = {
     {"sendrecv", CollectiveKind::kOther},
 };
 
-/// Kernels that compute, whatever else their names hold: Inductor names a kernel after the
-/// operators that it was fused from, also after the collectives before and behind it.
+/// Prefixes of kernels that compute. Inductor names a fused kernel after its operators, including
+/// the collectives before and after it.
 constexpr std::string_view kComputing[] = {"triton_", "at::native::"};
 
 bool is_upper(char letter) { return std::isupper(static_cast<unsigned char>(letter)) != 0; }
@@ -57,8 +57,8 @@ std::string folded(std::string_view name) {
   return text;
 }
 
-/// The name without return type, and without the arguments of templates and functions, which may
-/// hold any operator's name.
+/// Name without return type and without arguments of templates and functions, which may contain
+/// names of other operators.
 std::string own_name(std::string_view kernel) {
   constexpr std::string_view kVoid = "void ", kAnonymous = "(anonymous namespace)";
   if (kernel.starts_with(kVoid)) kernel.remove_prefix(kVoid.size());
@@ -77,10 +77,11 @@ std::string own_name(std::string_view kernel) {
   return name;
 }
 
-/// A collective's name as words of their own: "all_reduce", "ncclAllReduce", not "small_gather".
+/// Kind of the collective that a name contains as separate words: "all_reduce", "ncclAllReduce",
+/// not "small_gather". Empty if it contains no collective.
 std::optional<CollectiveKind> find_collective(std::string_view name) {
   std::string text;
-  std::vector<bool> begins;  // a word
+  std::vector<bool> begins;  // true where a word begins
   for (std::size_t at = 0; at < name.size(); ++at) {
     if (name[at] == '_') continue;
     const char before = at > 0 ? name[at - 1] : '_';
@@ -110,7 +111,7 @@ bool holds(const std::string& name, const LibraryRow& row) {
 }  // namespace
 
 CollectiveKind collective_named(std::string_view name) {
-  // No more letters than these: "reduce" is in the names of kernels that compute.
+  // Exact names only, since "reduce" is also in the names of kernels that compute.
   for (const std::string_view reduce :
        {"reduce", "_reduce_oop", "nccl:reduce", "nccl:_reduce_oop", "c10d::reduce_"}) {
     if (name == reduce) return CollectiveKind::kReduce;

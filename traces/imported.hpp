@@ -10,76 +10,73 @@
 #include "traces/sharded.hpp"
 #include "traces/tensors.hpp"
 
-/// What a trace of a training job that another tool recorded tells; docs/traces.md has the
-/// definitions.
+/// Contents of another tool's trace of a training job. Definitions: docs/traces.md.
 namespace hipress::traces {
 
-/// A gradient of one step, or a bucket of several that one collective carries.
+/// A gradient of one step, or a bucket of several gradients.
 struct TracedGradient {
-  std::int64_t elements = 0;        ///< 0: the trace does not tell
-  std::vector<std::int64_t> shape;  ///< none: the trace does not tell
-  std::string dtype;     ///< "float32", …; else as the trace writes it; empty: not told
-  bool assumed = false;  ///< the type is assumed: the trace tells bytes alone
+  std::int64_t elements = 0;        ///< 0: unknown
+  std::vector<std::int64_t> shape;  ///< empty: unknown or a scalar
+  std::string dtype;                ///< "float32", …; other types as in the trace; empty: unknown
+  bool assumed = false;             ///< true if the type is assumed, since the trace has only bytes
   std::optional<std::int64_t> ranks = {};  ///< size of a bucket's process group
-  std::optional<double> ready_s;           ///< after the start of backward
+  std::optional<double> ready_s;           ///< seconds after the start of backward
   std::optional<SparseSize> sparse = {};   ///< empty: the gradient is dense
 };
 
-/// Elements of all parts; empty if one does not tell, or there are none.
+/// Sum of elements; empty if one is unknown, if there are no parts, or above models::kMaxElements.
 std::optional<std::int64_t> total_of(const std::vector<TracedGradient>& parts);
 
-/// One iteration.
+/// One iteration of the job.
 struct TracedStep {
   std::string name = {};
   std::optional<double> length_s = {};
-  /// Before the start of backward: on the GPU from the first kernel that computes, else from the
-  /// start of the step. Of one micro-step.
+  /// Time from the first kernel that computes (without a GPU: from the start of the step) to the
+  /// start of backward, in one micro-step.
   std::optional<double> forward_s = {};
-  /// Forward and backward passes until gradients are synchronised.
+  /// Number of micro-steps: forward and backward passes per synchronisation.
   int micro_steps = 1;
-  // HTA's definitions, in the window of the step: the union of compute kernels, the union of
-  // communication kernels, the part of the latter that no compute kernel covers, and the time that
-  // no activity of the GPU covers.
+  // Definitions of HTA, within the step: the union of compute kernels; the union of communication
+  // kernels; the part of the latter without a compute kernel; the time without GPU activity.
   std::optional<double> compute_s = {};
   std::optional<double> communication_s = {};
   std::optional<double> exposed_communication_s = {};
   std::optional<double> idle_s = {};
   /// Part of exposed_communication_s that carries gradients or shards of them.
   std::optional<double> modelled_exposed_s = {};
-  /// Time of the optimizers' steps after backward, if the trace does not tell when gradients are
-  /// averaged.
+  /// Time of the optimizers' steps after backward, if the time of averaging is unknown.
   std::optional<double> optimizer_s = {};
-  int iterations = 1;  ///< in the profiler's step, of which this is one
-  /// Of AccumulateGrad, in the order in which they ran.
+  int iterations = 1;  ///< iterations per profiler step; this is one of them
+  /// Gradients that AccumulateGrad added, in order of execution.
   std::vector<TracedGradient> gradients = {};
   /// Gradients of inputs, and of parameters that no bucket carries.
   std::vector<TracedGradient> of_inputs = {};
   /// Gradients that torch.autograd.grad() returned: AccumulateGrad was reached and added nothing.
   std::int64_t returned = 0;
-  /// Of the all-reduces that AccumulateGrad launched.
+  /// Buckets: all-reduces that AccumulateGrad launched.
   std::vector<TracedGradient> buckets = {};
-  /// Those that nothing of backward launched: nothing says of what.
+  /// All-reduces that backward did not launch; their content is unknown.
   std::vector<TracedGradient> other_all_reduces = {};
-  /// Those of other_all_reduces after backward that carry the gradients, since they have as many
+  /// Those of other_all_reduces after backward that carry the gradients, by their number of
   /// elements.
   std::vector<TracedGradient> late_buckets = {};
-  std::string travels = {};  ///< other collective that AccumulateGrad launched
-  /// Matrix products in AccumulateGrad, as hooks make them for factors of low rank.
+  std::string travels = {};  ///< name of another collective that AccumulateGrad launched
+  /// True if AccumulateGrad launches matrix products, as hooks do for low-rank factors.
   bool factorises = false;
-  KindTotal averages = {}, other = {};  ///< all-reduces of gradients, and the other collectives
-  /// Collectives after backward that carry no gradients: their elements, and the kind of the
-  /// largest.
+  KindTotal averages = {}, other = {};  ///< all-reduces of gradients; other collectives
+  /// Collectives after backward that carry no gradients: sum of elements, name of the largest.
   std::int64_t behind_elements = 0;
   std::string behind = {};
-  /// Sentence that says why its gradients are not told; empty if they are, or if it has none.
+  /// Reason why its gradients are unknown, as a sentence; empty if they are known, or if there are
+  /// no gradients.
   std::string no_gradients = {};
   std::int64_t reduce_scatters = 0;
-  std::int64_t gathered_elements = 0;  ///< what comes out of all-gathers; 0: not told, or none
-  std::int64_t collectives = 0;        ///< all together
-  /// Of a step that reduces to shards.
+  std::int64_t gathered_elements = 0;  ///< output of all-gathers; 0: none or unknown
+  std::int64_t collectives = 0;        ///< number of all collectives
+  /// Set if the step reduces to shards.
   std::optional<ShardedStep> sharded = {};
 
-  /// Elements of the buckets; empty if one of them does not tell, or carries a sparse gradient.
+  /// Elements of the buckets; empty if one is unknown or a gradient is sparse.
   std::optional<std::int64_t> collective_elements() const;
   /// Collectives that carry the gradients.
   const std::vector<TracedGradient>& carriers() const {
@@ -87,46 +84,46 @@ struct TracedStep {
   }
 };
 
-/// Whether these have the same sizes and shapes in the same order.
+/// True if both have the same sizes and shapes in the same order.
 bool same_layout(const std::vector<TracedGradient>& a, const std::vector<TracedGradient>& b);
 
 /// Collectives or messages of one kind in a whole trace.
 struct HeldCollectives {
   std::string kind;  ///< "all-gather"
   std::int64_t count = 0;
-  std::int64_t bytes = 0;  ///< together; 0: not told
+  std::int64_t bytes = 0;  ///< total; 0: unknown
 };
 
 struct Imported {
   /// "PyTorch profiler", "PyTorch execution trace", "Chakra execution trace"
   std::string format = {};
   std::vector<TracedStep> steps = {};
-  /// Whether `steps` are iterations; else the one there is stands for the whole trace.
+  /// True if `steps` are iterations; else a single one stands for the whole trace.
   bool has_steps = true;
   std::optional<std::int64_t> world_size = {};
-  std::string hardware = {};  ///< empty: not told
-  /// Of all kernels of the trace; none: it has none that compute, or no times of them.
+  std::string hardware = {};  ///< empty: unknown
+  /// Compute classes of all kernels; empty if no kernel computes or has a time.
   std::optional<TracedMix> mix = {};
-  /// Sentences: what this trace does not tell, and the remedy.
+  /// Sentences on what the trace lacks, each with its remedy.
   std::vector<std::string> not_told = {};
-  std::vector<std::string> assumed = {};  ///< sentences about what the reader took it for
-  std::string problem = {};               ///< why no model can be made; empty: none known
-  std::int64_t events = 0;                ///< events or nodes
+  std::vector<std::string> assumed = {};  ///< sentences on assumptions of the reader
+  std::string problem = {};               ///< reason why no model can be made; empty: none known
+  std::int64_t events = 0;                ///< number of events or nodes
 
-  /// Adds a sentence to not_told, once, and of what is said of step after step the first few.
+  /// Adds a sentence to not_told unless it is there. After eight, only "and more of the same" is
+  /// added.
   void tell(std::string sentence);
   bool has_times() const { return !steps.empty() && steps.front().length_s.has_value(); }
-  // Of Chakra traces.
-  std::int64_t collectives = 0;     ///< nodes of collectives
-  std::int64_t cpu_duplicates = 0;  ///< of these, those of the CPU
-  // Only for execution traces, PyTorch's and Chakra's.
+  // Chakra traces only.
+  std::int64_t collectives = 0;     ///< number of collectives' nodes
+  std::int64_t cpu_duplicates = 0;  ///< CPU's records of collectives that the GPU has, too
+  // Execution traces only, PyTorch's and Chakra's.
   std::vector<HeldCollectives> held = {};
-  bool is_generated = false;         ///< a generator of workloads made it: no PyTorch operator
-  std::string sparse_operator = {};  ///< makes a sparse gradient; empty: none does
+  bool is_generated = false;  ///< true if a workload generator made it: it has no PyTorch operator
+  std::string sparse_operator = {};  ///< operator that makes a sparse gradient; empty: none
 };
 
-/// What of a trace's text is kept, so that memory does not grow with it: its beginning, made
-/// printable (io/utf8.hpp).
+/// Beginning of a trace's text, made printable (io/utf8.hpp), so that memory stays bounded.
 std::string short_text(std::string_view text);
 
 }  // namespace hipress::traces

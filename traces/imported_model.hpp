@@ -11,27 +11,27 @@
 #include "traces/imported.hpp"
 #include "traces/sharded.hpp"
 
-/// The model of the job that a trace is of.
+/// Model of a traced job.
 namespace hipress::traces {
 
-/// A model, and where it comes from.
+/// A model, and quantities of the trace behind it.
 struct ImportedModel {
   models::Model model;
-  std::optional<models::Traced> traced;  ///< none: the trace has no times
-  /// Medians over steps; none: the job is not sharded.
+  std::optional<models::Traced> traced;  ///< empty: the trace has no times
+  /// Sharding, with medians over steps; empty if the job is not sharded.
   std::optional<Sharding> sharding = {};
-  JobAccount account = {};  ///< account of the steps behind the medians
-  /// Collectives of gradients, and all others, in a step of a job that is not sharded.
+  JobAccount account = {};  ///< quantities for check_accounts()
+  /// Totals per step of a job that is not sharded: collectives of gradients, and all others.
   KindTotal averages = {}, other = {};
 };
 
-/// What a person who knows the job adds to its trace.
+/// Knowledge of the user about the job.
 struct ImportOptions {
-  /// Every all-reduce carries gradients; for traces that do not tell which do.
+  /// True if every all-reduce carries gradients, for traces that do not tell.
   bool every_all_reduce = false;
 };
 
-/// Writes a model YAML (docs/models.md) that models::read_model() and models::read_traced() read.
+/// Writes a model YAML (docs/models.md) for models::read_model() and models::read_traced().
 void write_model_yaml(std::ostream& out, const ImportedModel& imported);
 
 }  // namespace hipress::traces

@@ -5,19 +5,19 @@
 
 namespace hipress::traces {
 
-/// A time from `begin` up to `end`, in nanoseconds.
+/// Half-open time interval, in nanoseconds.
 struct Interval {
   std::int64_t begin = 0, end = 0;
 };
 
-/// Times as intervals that are sorted and do not touch each other.
+/// Set of times: sorted, disjoint intervals.
 class TimeSet {
  public:
   TimeSet() = default;
-  /// Of intervals in any order, which may overlap; those of no length are left out.
+  /// Union of intervals in any order; empty ones are left out.
   explicit TimeSet(std::vector<Interval> intervals);
   std::int64_t length() const;
-  /// What lies in the window.
+  /// Intersection with a window.
   TimeSet within(const Interval& window) const;
   const std::vector<Interval>& intervals() const { return intervals_; }
 
@@ -29,13 +29,13 @@ inline double to_seconds(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) * 1e-9;
 }
 
-/// Of at least one time.
+/// Median; `times` must not be empty.
 double median(std::vector<double> times);
 
-/// The times in one or the other.
+/// Union of two sets.
 TimeSet both(const TimeSet& a, const TimeSet& b);
 
-/// The length of what is in `a` and not in `b`.
+/// Length of `a` without `b`, in nanoseconds.
 std::int64_t length_outside(const TimeSet& a, const TimeSet& b);
 
 }  // namespace hipress::traces

@@ -45,8 +45,8 @@ bool is_all_reduce(const HeldCollectives& one) {
                 "gradients, lines name,elements, as `input`"));
 }
 
-/// Whether a step gathers all parameters, as ZeRO-1 and -2 do behind their optimizers; of DDP's
-/// gradients some may then be reduced behind backward.
+/// True if a step gathers all parameters, as ZeRO-1 and -2 do after the optimizer. Some of DDP's
+/// gradients may then be reduced after backward.
 bool gathers_parameters(const TracedStep& step) {
   const auto elements = std::max(total_of(step.gradients), step.collective_elements());
   if (!elements || step.gathered_elements == 0) return false;
@@ -54,7 +54,7 @@ bool gathers_parameters(const TracedStep& step) {
   return std::abs(static_cast<double>(step.gathered_elements) - all) <= kSmall * all;
 }
 
-/// Explains why buckets with `elements` elements have fewer than the gradients that they carry.
+/// Reason why buckets have fewer elements (`elements`) than the gradients that they carry.
 std::string why_fewer(const TracedStep& step, std::int64_t elements) {
   const char* const remedy =
       ": the job sends factors of low rank; trace it without that hook for a model of its "
@@ -110,16 +110,17 @@ void refuse_sparse(const TracedStep& step) {
         "PyTorch 2 on with NCCL)",
         step.gradients.size(), step.name, step.buckets.size()));
   }
-  if (!step.no_gradients.empty()) throw io::Unmet("no model: not told are " + step.no_gradients);
+  if (!step.no_gradients.empty())
+    throw io::Unmet("no model: the trace does not tell " + step.no_gradients);
   if (!step.other_all_reduces.empty()) {
     if (total_of(step.other_all_reduces)) {
-      throw io::Unmet(fmt::format(
-          "no model: {} has no AccumulateGrad, so nothing says which of its {} all-reduces carry "
-          "gradients; if all of them do, say `every_all_reduce`",
-          step.name, step.other_all_reduces.size()));
+      throw io::Unmet(
+          fmt::format("no model: {} has no AccumulateGrad, so the trace does not tell which of its "
+                      "{} all-reduces carry gradients; if all of them do, give `every_all_reduce`",
+                      step.name, step.other_all_reduces.size()));
     }
     throw io::Unmet(fmt::format(
-        "no model: {} has no AccumulateGrad, and of its {} all-reduces not all have sizes",
+        "no model: {} has no AccumulateGrad, and not all of its {} all-reduces have sizes",
         step.name, step.other_all_reduces.size()));
   }
   if (step.returned > 0) {
@@ -131,12 +132,12 @@ void refuse_sparse(const TracedStep& step) {
   if (trace.is_generated) refuse_generated(trace);
   throw io::Unmet(fmt::format(
       "no model: none of the {} steps has an AccumulateGrad or an all-reduce ({} events, {}), so "
-      "nothing says what the gradients are: {}",
+      "the trace does not tell the gradients: {}",
       trace.steps.size(), trace.events,
       trace.held.empty() ? fmt::format("{} collectives in {}", step.collectives, step.name)
                          : described(trace.held),
       trace.has_times() ? "trace backward, on the CPU too (ProfilerActivity.CPU)"
-                        : "record all of a training step, its backward pass, too"));
+                        : "record a whole training step, its backward pass, too"));
 }
 
 void check_communication(const Imported& trace, const TracedStep& last,
@@ -170,7 +171,7 @@ void check_communication(const Imported& trace, const TracedStep& last,
     throw io::Unmet(fmt::format(
         "no model: no gradient of {} starts an all-reduce, and no all-reduces behind backward have "
         "its {} elements, but {} elements travel there, most of them by {}: gradients are averaged "
-        "otherwise (ZeRO by reductions or all-to-alls, 1-bit optimizers)",
+        "in another way (ZeRO by reductions or all-to-alls, 1-bit optimizers)",
         last.name, *elements, last.behind_elements, io::quote(last.behind)));
   }
   if (last.collectives == 0) {
@@ -209,10 +210,8 @@ void say_left_out(const Imported& trace, std::vector<std::string>& diagnostics) 
   std::vector<HeldCollectives> others = trace.held;
   std::erase_if(others, is_all_reduce);
   if (others.empty()) return;
-  diagnostics.push_back(
-      fmt::format("the model leaves out what the job communicates besides "
-                  "all-reduces: {}",
-                  described(others)));
+  diagnostics.push_back(fmt::format(
+      "the model leaves out the job's communication besides all-reduces: {}", described(others)));
 }
 
 }  // namespace hipress::traces

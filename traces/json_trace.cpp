@@ -22,8 +22,8 @@ constexpr std::size_t kDeepest = 64;
 constexpr std::size_t kStep = std::size_t{64} << 10;
 constexpr std::int64_t kLongestValue = std::int64_t{16} << 20;  // bytes
 
-/// The characters of a stream, for the parser. It counts what goes by between two values, since the
-/// parser keeps all of it.
+/// Characters of a stream, for the parser. Limits the bytes between two values, because the parser
+/// keeps a whole value in memory.
 class Characters {
  public:
   explicit Characters(ByteStream& bytes) : bytes_(bytes) { refill(); }
@@ -54,10 +54,10 @@ class Characters {
   const char* at_ = nullptr;
   const char* end_ = nullptr;
   std::int64_t read_ = 0;
-  std::int64_t value_began_ = 0;  // about where: bytes read when the last one ended
+  std::int64_t value_began_ = 0;  // bytes read when the last value ended
 };
 
-/// What the parser takes: two of them, of which the one without characters is the end.
+/// Input iterator for the parser; a default-constructed one is the end.
 class CharacterIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -85,25 +85,25 @@ class CharacterIterator {
   Characters* characters_ = nullptr;
 };
 
-/// Where in a trace the parser is.
+/// Position of the parser in a trace.
 enum class Place : std::uint8_t {
   kOutside,
-  kTop,     ///< the object around everything
+  kTop,     ///< the outermost object
   kEvents,  ///< the array of events
   kEvent,
-  kArguments,  ///< of an event
-  kShapes,     ///< in the shapes of an event's or a node's inputs
+  kArguments,  ///< arguments of an event
+  kShapes,     ///< shapes of the inputs of an event or node
   kTypes,
   kNodes,  ///< the array of nodes
   kNode,
-  kInputs,  ///< of a node, in newer schemas
+  kInputs,  ///< inputs of a node, in newer schemas
   kDevices,
   kDevice,
   kDistributed,
   kElsewhere,
 };
 
-/// The key that comes before a value, if it is one that is used.
+/// Key of the next value, if it is used.
 enum class Key : std::uint8_t {
   kOther,
   kPhase,
@@ -200,7 +200,7 @@ Key key_of(Place place, std::string_view text) {
   return Key::kOther;
 }
 
-/// 64-bit FNV-1a, from a start of one's own.
+/// 64-bit FNV-1a with a seed.
 std::uint64_t mixed(std::uint64_t start, std::string_view bytes) {
   std::uint64_t hash = start ^ 0xcbf29ce484222325u;
   for (const char byte : bytes) {
@@ -209,7 +209,7 @@ std::uint64_t mixed(std::uint64_t start, std::string_view bytes) {
   return hash;
 }
 
-/// Follows the parser, and fills one event or node at a time.
+/// Parser callbacks that fill one event or node at a time.
 class Reader : public nlohmann::json_sax<Json> {
  public:
   Reader(ByteStream& bytes, Characters& characters,
@@ -302,8 +302,8 @@ class Reader : public nlohmann::json_sax<Json> {
     if (stack_.empty() && (header_.has_events || header_.has_nodes)) {
       throw io::InputError(
           bytes_.name(), line,
-          fmt::format("holds more than one JSON document, as where the traces of several ranks are "
-                      "put into one file; the second begins at about byte {}. Give one rank's file",
+          fmt::format("holds more than one JSON document, as a file that joins the traces of "
+                      "several ranks; the second begins at about byte {}. Give one rank's file",
                       position));
     }
     if (std::strstr(error.what(), "unexpected '{'; expected end of input") != nullptr) {
@@ -329,7 +329,7 @@ class Reader : public nlohmann::json_sax<Json> {
   bool is_time() const {
     return place() == Place::kEvent && (key_ == Key::kStart || key_ == Key::kLength);
   }
-  /// What takes no more of the parser's memory.
+  /// Ends a value, whose memory the parser frees.
   bool ended() {
     characters_.value_ended();
     return true;
@@ -373,7 +373,7 @@ class Reader : public nlohmann::json_sax<Json> {
         argument(value);
         break;
       case Place::kShapes:
-        // One more than a shape can have is enough to see that it is none.
+        // One dimension too many is enough to detect an invalid shape.
         if (shape_is_open_ && shape().size() <= models::kMaxDimensions) shape().push_back(value);
         add_dimension(value);
         break;
@@ -425,7 +425,7 @@ class Reader : public nlohmann::json_sax<Json> {
   }
 
   void add_thread(std::string_view text) {
-    // In whichever order the two come.
+    // A sum, since the two come in any order.
     const std::uint64_t part = mixed(key_ == Key::kProcess ? 1 : 2, text);
     event_.thread += part;
     if (key_ == Key::kProcess) event_.process = part;
@@ -464,7 +464,7 @@ class Reader : public nlohmann::json_sax<Json> {
     return argument_ == 0 ? &shapes.first : &shapes.second;
   }
 
-  /// A list inside that of all arguments is an argument; inside of that, a tensor of several.
+  /// Starts an argument, or a tensor of an argument that is a list.
   void start_input() {
     if (place() != Place::kShapes) {
       (in_node_ ? node_.shapes : event_.shapes).clear();
@@ -476,7 +476,7 @@ class Reader : public nlohmann::json_sax<Json> {
     input_is_open_ = false;
   }
 
-  /// A list's first number makes it a tensor.
+  /// Adds a dimension; the first number of a list starts a tensor.
   void add_dimension(std::int64_t value) {
     InputShapes::Shapes* const shapes = argument_ >= 0 ? argument_shapes() : nullptr;
     if (shapes == nullptr) return;
@@ -488,7 +488,7 @@ class Reader : public nlohmann::json_sax<Json> {
     if (shapes->back().size() <= models::kMaxDimensions) shapes->back().push_back(value);
   }
 
-  /// Of the lists inside each other, the first that holds numbers is the first input's shape.
+  /// Starts the shape of the first input: the first innermost list that has numbers.
   void start_shape() {
     if (place() != Place::kShapes) {
       shape_is_known_ = false;
@@ -500,7 +500,7 @@ class Reader : public nlohmann::json_sax<Json> {
     (in_node_ ? node_.has_input_shape : event_.has_input_shape) = true;
   }
 
-  /// What the object or array that begins here holds.
+  /// Position inside of the object or array that begins here.
   Place inner(bool array) {
     switch (place()) {
       case Place::kOutside:
@@ -516,7 +516,7 @@ class Reader : public nlohmann::json_sax<Json> {
       case Place::kEvent:
         if (array && (key_ == Key::kEvents || key_ == Key::kNodes)) refuse_list();
         return !array && key_ == Key::kArguments ? Place::kArguments : Place::kElsewhere;
-      case Place::kDistributed:  // of several ranks
+      case Place::kDistributed:  // information on several ranks
         return array ? Place::kElsewhere : Place::kDistributed;
       case Place::kNode:
         if (!array && key_ == Key::kInputs) return Place::kInputs;
@@ -545,7 +545,7 @@ class Reader : public nlohmann::json_sax<Json> {
 
   [[noreturn]] void refuse_list() const {
     throw io::InputError(bytes_.name(), 0,
-                         fmt::format("is a list of several traces, by what stands before byte {}; "
+                         fmt::format("is a list of several traces, by the text before byte {}; "
                                      "give one rank's trace as a file of its own",
                                      characters_.position()));
   }
@@ -598,12 +598,12 @@ class Reader : public nlohmann::json_sax<Json> {
   ExecutionNode node_;
   bool in_node_ = false;
   bool has_start_ = false, has_length_ = false;
-  bool shape_is_open_ = false;   // the numbers that come are those of the first input
-  bool shape_is_known_ = false;  // and they have come
+  bool shape_is_open_ = false;   // numbers belong to the first input
+  bool shape_is_known_ = false;  // the first input has ended
   int inputs_seen_ = 0;
-  std::size_t shapes_depth_ = 0;  // of the list of all arguments
-  int argument_ = -1;             // that the list which is open belongs to
-  bool input_is_open_ = false;    // the numbers that come are those of its last tensor
+  std::size_t shapes_depth_ = 0;  // depth of the list of all arguments
+  int argument_ = -1;             // argument of the open list
+  bool input_is_open_ = false;    // numbers belong to its last tensor
 };
 
 }  // namespace
@@ -666,7 +666,7 @@ std::optional<std::int64_t> nanoseconds(std::string_view microseconds) {
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value);
   if (error != std::errc() || stop != end || value < 0) return std::nullopt;
-  // Sums and differences must fit. Of time since 1970 this is the year 2043.
+  // Limit so that sums and differences fit; since 1970 it is the year 2043.
   constexpr std::int64_t kLargest = INT64_MAX / 4;
   if (value > kLargest) return std::nullopt;
   return negative ? -value : value;

@@ -12,39 +12,39 @@
 
 namespace hipress::traces {
 
-/// The shapes of an operator's tensors, of those in lists too.
+/// Shapes of an operator's tensors, including those in lists.
 struct InputShapes {
   using Shapes = std::vector<std::vector<std::int64_t>>;
-  /// Of the first argument and the second; of more than kMost the first.
+  /// Shapes of the first and the second argument; the first kMost of each.
   Shapes first, second;
   static constexpr std::size_t kMost = 4096;
 
   void clear();
 };
 
-/// An event of PyTorch's profiler, with those of its fields that are used.
+/// Event of PyTorch's profiler: the fields that are used.
 struct ProfilerEvent {
   std::string phase, category, name;
-  std::int64_t start_ns = 0, length_ns = 0;  ///< of phase "X"
+  std::int64_t start_ns = 0, length_ns = 0;  ///< time of a complete event (phase "X")
   bool has_times = false;
-  std::uint64_t process = 0, thread = 0;  ///< of pid; of pid and tid
-  // Of "args".
+  std::uint64_t process = 0, thread = 0;  ///< hash of pid; hash of pid and tid
+  // From "args":
   std::optional<std::int64_t> correlation, in_elements, out_elements, group_size;
   std::optional<std::int64_t> device;
   std::string collective, dtype, group, input_type;
-  std::string label;                      ///< of a process, in the event that names it
-  std::vector<std::int64_t> input_shape;  ///< of the first input
+  std::string label;                      ///< name of a process, in metadata events
+  std::vector<std::int64_t> input_shape;  ///< shape of the first input
   bool has_input_shape = false;
   InputShapes shapes;
 
   void clear();
 };
 
-/// A node of PyTorch's execution trace, likewise.
+/// Node of PyTorch's execution trace: the fields that are used.
 struct ExecutionNode {
   std::string name;
   std::int64_t id = -1, parent = -1;
-  std::vector<std::int64_t> input_shape;  ///< of the first input
+  std::vector<std::int64_t> input_shape;  ///< shape of the first input
   bool has_input_shape = false;
   InputShapes shapes;
   std::string input_type;  ///< "Tensor(float)"
@@ -52,33 +52,32 @@ struct ExecutionNode {
   void clear();
 };
 
-/// What to give where a file is Chakra's JSON.
+/// Remedy for a file of Chakra's JSON.
 inline constexpr std::string_view kInsteadOfChakra =
     "the .et file that it was made of, or PyTorch's own trace";
 
-/// What else the object around the events says.
+/// Fields of the object around the events.
 struct TraceHeader {
   bool has_events = false, has_nodes = false;
-  /// The array of events, which is all that the file holds, has no closing bracket. Chrome's format
-  /// allows that, and Horovod never writes it.
+  /// True if the file is an array of events without closing bracket. Chrome's format allows that,
+  /// and Horovod never writes it.
   bool is_open = false;
-  bool is_of_chakra = false;  ///< has keys of Chakra's JSON, which is another than PyTorch's
+  bool is_of_chakra = false;  ///< true if it has keys of Chakra's JSON
   std::optional<std::int64_t> world_size;
-  std::set<std::int64_t> ranks;  ///< that say to have recorded it; of more than two, two
-  std::string device;            ///< of the first device
+  std::set<std::int64_t> ranks;  ///< ranks that recorded it; at most two are kept
+  std::string device;            ///< name of the first device
 };
 
-/// Reads a JSON trace in one pass and hands out its events or nodes one by one; memory is bounded,
-/// whatever the file holds. io::InputError with file and line for JSON that is malformed or ends
-/// too early, several documents, lists of traces, values of more than 16 MiB, nesting of more than
-/// 64 levels, events whose times are not numbers, and events that `on_event` throws io::InputError
-/// for.
+/// Reads a JSON trace in one pass, in bounded memory, and passes each event or node to a callback.
+/// Throws io::InputError, with file and line, for malformed or truncated JSON, several documents,
+/// lists of traces, values of more than 16 MiB, more than 64 levels, times that are not numbers,
+/// and events that `on_event` refuses by io::InputError.
 TraceHeader read_json_trace(ByteStream& bytes,
                             const std::function<void(const ProfilerEvent&)>& on_event,
                             const std::function<void(const ExecutionNode&)>& on_node);
 
-/// Nanoseconds of a decimal number of microseconds, such as "4458676522690.655"; what is finer is
-/// cut off. None for what is no such number, or does not fit.
+/// Nanoseconds of a decimal number of microseconds, such as "4458676522690.655", rounded down;
+/// empty if it is no such number or out of range.
 std::optional<std::int64_t> nanoseconds(std::string_view microseconds);
 
 }  // namespace hipress::traces

@@ -12,14 +12,14 @@ namespace {
 using enum models::ComputeClass;
 
 struct KernelRow {
-  std::string_view text;  ///< in lower case
+  std::string_view text;  ///< text in lower case
   models::ComputeClass what;
 };
 
-/// The first row whose text a name holds decides. What says how a kernel works comes before what
-/// says what for: the arguments of a template may name any operator.
+/// Rows in order of priority; the first whose text the name contains decides. Rows for how a kernel
+/// works precede those for its purpose, since template arguments may name any operator.
 constexpr KernelRow kKernels[] = {
-    {"splitk", kGemm},  // the sum of a product's parts
+    {"splitk", kGemm},  // reduction of a split product
     {"triton_poi", kElementwise},
     {"triton_tem", kGemm},
     {"elementwise_kernel", kElementwise},
@@ -52,7 +52,7 @@ constexpr KernelRow kKernels[] = {
     {"miopenbatchnorm", kNorm},
 
     {"cutlass", kGemm},
-    {"fbgemm_gpu", kElementwise},  // the namespace of operators on tables and ragged tensors
+    {"fbgemm_gpu", kElementwise},  // operators on embedding tables and ragged tensors
     {"gemm", kGemm},
     {"gemv", kGemm},
     {"xmma", kGemm},
@@ -62,7 +62,7 @@ constexpr KernelRow kKernels[] = {
     {"cask", kGemm},
     {"scudnn", kGemm},
     {"winograd", kGemm},
-    {"fft2d", kGemm},  // convolutions by cuDNN
+    {"fft2d", kGemm},  // cuDNN's convolutions
     {"wgrad", kGemm},
     {"dgrad", kGemm},
     {"fprop", kGemm},
@@ -140,7 +140,7 @@ void KernelTimes::add(std::string_view name, std::int64_t length_ns) {
 }
 
 std::optional<TracedMix> KernelTimes::mix() const {
-  // In double precision, where the sum of impossible lengths cannot overflow.
+  // In double precision, in which sums of absurd lengths cannot overflow.
   const double recognised = std::accumulate(ns_.begin(), ns_.end(), 0.0);
   const double all = recognised + static_cast<double>(unrecognised_ns_);
   const bool took_time = all > 0;

@@ -12,28 +12,28 @@
 
 namespace hipress::traces {
 
-/// What a kernel of that name computes, by what libraries call theirs: cuBLAS, cuDNN, CUTLASS,
-/// PyTorch, Inductor, Tensile. None: the name says nothing. Case does not matter.
+/// Compute class by a kernel's name, as cuBLAS, cuDNN, CUTLASS, PyTorch, Inductor and Tensile name
+/// theirs; empty if unrecognised. Case-insensitive.
 std::optional<models::ComputeClass> class_of_kernel(std::string_view name);
 
-/// What a trace's kernels say of the model's computation.
+/// Compute classes of a trace's kernels.
 struct TracedMix {
-  models::Mix mix = {};                   ///< of the time of kernels whose names say a class
-  double unrecognised = 0;                ///< share of the time of all kernels that compute
-  std::string longest_unrecognised = {};  ///< name of the kernel that took most of that
+  models::Mix mix = {};                   ///< shares of the time of recognised kernels
+  double unrecognised = 0;                ///< share of the time of all computing kernels
+  std::string longest_unrecognised = {};  ///< name of the longest unrecognised kernel
 };
 
-/// Sums up the times of kernels that compute.
+/// Adds up times of computing kernels.
 class KernelTimes {
  public:
   void add(std::string_view name, std::int64_t length_ns);
-  /// None: there were no kernels, or they took no time.
+  /// Mix of all times; empty if there is no time.
   std::optional<TracedMix> mix() const;
 
  private:
   std::array<std::int64_t, models::kComputeClasses> ns_ = {};
   std::int64_t unrecognised_ns_ = 0;
-  /// By name, as many as are worth remembering: most kernels run over and over.
+  /// Cache of classes by name, of bounded size: most kernels recur.
   std::unordered_map<std::string, std::optional<models::ComputeClass>> known_;
   std::unordered_map<std::string, std::int64_t> unrecognised_;
 };

@@ -7,8 +7,8 @@
 
 namespace hipress::traces {
 
-/// The rank of PowerSGD's factors, if gradients of these shapes make it send so many elements: what
-/// it leaves as it is, with P or with P and Q. 0: so many as it leaves, beside factors of any rank.
+/// Rank of PowerSGD with which gradients of these shapes send `elements` elements: the uncompressed
+/// ones with P, or with P and Q. 0: the uncompressed ones alone. Empty: no rank fits.
 std::optional<std::int64_t> powersgd_rank(std::span<const std::vector<std::int64_t>> shapes,
                                           std::int64_t elements);
 

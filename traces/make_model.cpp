@@ -9,12 +9,12 @@ namespace hipress::traces {
 ImportedModel model_of(const Imported& trace, const std::string& name, const ImportOptions& options,
                        std::vector<std::string>& diagnostics) {
   if (!trace.has_steps || trace.steps.empty()) {
-    throw io::Unmet("no model: the trace does not tell where its steps begin");
+    throw io::Unmet("no model: the trace does not tell the start of its steps");
   }
   if (!trace.problem.empty()) throw io::Unmet("no model: " + trace.problem);
   diagnostics.insert(diagnostics.end(), trace.assumed.begin(), trace.assumed.end());
   const std::vector<NamedSharding> shardings = shardings_of(trace);
-  std::vector<std::string> of_model;  // is said of a model that is made
+  std::vector<std::string> of_model;  // reported only if a model is made
   ImportedModel made = shardings.empty()
                            ? averaged_model(trace, name, options, diagnostics, of_model)
                            : sharded_model(trace, shardings, name, diagnostics, of_model);

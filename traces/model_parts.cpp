@@ -117,8 +117,8 @@ void add_mix(const Imported& trace, models::Model& model, std::vector<std::strin
   if (missing <= kTooMuch) model.mix = models::rounded(trace.mix->mix, kDigits);
   if (missing < kWorthSaying) return;
   diagnostics.push_back(fmt::format(
-      "kernels of {:.1f} % of the computation's time have names that say no class, most of it {}: "
-      "{}",
+      "kernels of {:.1f} % of the computation's time have names without a known class, most of it "
+      "{}: {}",
       100 * missing, io::quote(trace.mix->longest_unrecognised),
       model.mix ? "the mix leaves them out"
                 : "the model has no mix; add one by hand (mix: {gemm: 0.6, elementwise: 0.4})"));

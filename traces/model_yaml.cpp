@@ -9,11 +9,11 @@
 namespace hipress::traces {
 namespace {
 
-constexpr int kDigits = 9;  // of times: finer than the trace's nanoseconds
+constexpr int kDigits = 9;  // digits of times, finer than the trace's nanoseconds
 
 std::string time_of(double seconds) { return io::format_duration(seconds, kDigits); }
 
-/// In single quotation marks, where YAML takes everything as it is but these.
+/// Text in single quotation marks, in which YAML escapes only these.
 std::string quoted(const std::string& text) {
   std::string inside;
   for (const char one : text) inside += one == '\'' ? std::string("''") : std::string(1, one);
@@ -38,6 +38,7 @@ void write_model_yaml(std::ostream& out, const ImportedModel& imported) {
   const models::Model& model = imported.model;
   out << "name: " << quoted(model.name) << "\nsource: " << quoted(model.source) << '\n';
   const bool has_times = models::backward_s(model) > 0;
+  if (model.batch > 0) out << "batch: " << model.batch << '\n';
   if (!model.unit.empty()) out << "unit: " << quoted(model.unit) << '\n';
   if (model.positions > 0) out << fmt::format("positions: {:.0f}\n", model.positions);
   if (model.forward_s > 0) out << "forward: " << time_of(model.forward_s) << '\n';
@@ -47,7 +48,7 @@ void write_model_yaml(std::ostream& out, const ImportedModel& imported) {
   if (imported.traced) write_traced(out, *imported.traced);
   out << "gradients:\n";
   for (const models::Gradient& gradient : model.gradients) {
-    // Only names of layers come from the trace.
+    // Names of layers are the only text from the trace.
     const bool has_layer = !gradient.layer.empty();
     out << fmt::format("- {{name: {}, elements: {}",
                        has_layer ? quoted(gradient.name) : gradient.name, gradient.elements);

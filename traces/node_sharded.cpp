@@ -1,22 +1,18 @@
-// What NodeTrace's nodes tell of jobs that keep shards of their parameters.
+// NodeTrace for jobs that shard their parameters.
 
 #include <algorithm>
 #include <utility>
 
 #include "models/model.hpp"
+#include "traces/autograd_names.hpp"
 #include "traces/node_trace.hpp"
 #include "traces/sharded_ranges.hpp"
 #include "traces/tensors.hpp"
 
 namespace hipress::traces {
-namespace {
+namespace {}  // namespace
 
-constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
-constexpr int kDeepestCall = 256;
-
-}  // namespace
-
-/// Keeps what sharded jobs need of a node.
+/// Keeps collectives, copies and FSDP's ranges.
 void NodeTrace::keep_sharded(const TraceNode& node, std::string_view name) {
   const auto range = range_of_fsdp(name);
   if (range) ranges_.emplace(node.id, *range);
@@ -45,7 +41,7 @@ void NodeTrace::keep_sharded(const TraceNode& node, std::string_view name) {
   started_.push_back({.id = node.id, .what = std::move(what)});
 }
 
-/// Fills in which layer's it is, and the function of backward around it.
+/// Sets the layer and the function of backward around the start.
 void NodeTrace::find_callers(Start& start) const {
   auto at = links_.find(start.id);
   for (int depth = 0; at != links_.end() && depth < kDeepestCall; ++depth) {
@@ -59,7 +55,7 @@ void NodeTrace::find_callers(Start& start) const {
   }
 }
 
-/// The collectives of the nodes from one id up to another; none: nothing is reduced to shards.
+/// Collectives of the nodes in a range of IDs; empty if nothing is reduced to shards.
 std::optional<ShardedStep> NodeTrace::sharded_between(std::int64_t first, std::int64_t end) const {
   ShardedStep step;
   std::vector<std::vector<std::int64_t>> copied;
@@ -75,7 +71,7 @@ std::optional<ShardedStep> NodeTrace::sharded_between(std::int64_t first, std::i
     find_callers(start);
     StepCollective& what = start.what;
     const bool begun = backward != evaluations_.end() && *backward < start.id;
-    // What is gathered behind a reduction and outside of backward is of the next pass.
+    // A gather after a reduction and outside of backward belongs to the next pass.
     const bool of_next = what.kind == CollectiveKind::kAllGather && what.evaluation < 0 && reduced;
     if (of_next) {
       ++pass;

@@ -8,17 +8,14 @@
 #include "io/error.hpp"
 #include "models/model.hpp"
 #include "models/shape.hpp"
+#include "traces/autograd_names.hpp"
 #include "traces/communication.hpp"
 #include "traces/tensors.hpp"
 
 namespace hipress::traces {
 namespace {
 
-constexpr std::string_view kAccumulate = "torch::autograd::AccumulateGrad";
-constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
-constexpr int kDeepestCall = 256;
-
-/// Chakra's converter numbers the calls of one name: "c10d::allreduce_(1)".
+/// Name without the call number that Chakra's converter appends: "c10d::allreduce_(1)".
 std::string_view without_number(std::string_view name) {
   if (!name.ends_with(')')) return name;
   const std::size_t open = name.rfind('(');
@@ -71,7 +68,7 @@ void NodeTrace::add(const TraceNode& node) {
   TracedGradient& gradient = kept.gradient;
   gradient.dtype = dtype_of(short_text(node.dtype));
   const std::int64_t bytes_each = bytes_of_type(gradient.dtype);
-  // A parameter without dimensions has a type; what has none is no tensor, and no gradient.
+  // A scalar parameter has a type. A node without one has no tensor, and so no gradient.
   const bool no_dimensions = node.has_shape && node.shape.empty();
   if (kept.role == Role::kAccumulate && no_dimensions && bytes_each == 0) return;
   gradient.elements = no_dimensions && bytes_each > 0 ? 1 : elements_or_none(node.shape);
@@ -97,8 +94,7 @@ void NodeTrace::keep_communication(const TraceNode& node, std::string_view name)
   part.bytes += std::min(node.bytes, INT64_MAX - part.bytes);
 }
 
-/// Collectives of the trace. If the GPU's records exist, they are used alone: the CPU's repeat
-/// them.
+/// Collectives of the trace: the GPU's records if there are some, since the CPU's repeat them.
 std::vector<HeldCollectives> NodeTrace::held() const {
   const bool has_nodes = !held_.empty();
   const auto& all = has_nodes ? held_ : called_;
@@ -123,7 +119,7 @@ void NodeTrace::keep_sparse(const TraceNode& node, std::string_view name) {
 /// Sizes of the sparse gradients, by the id of their AccumulateGrad.
 std::map<std::int64_t, SparseSize> NodeTrace::sparse_gradients() const {
   std::map<std::int64_t, SparseSize> found;
-  SparseSize made;  // the last known size
+  SparseSize made;  // last known size
   for (const auto& [id, size] : sparse_) {
     if (size.values > 0) made = size;
     auto at = links_.find(id);
@@ -148,7 +144,7 @@ void NodeTrace::check_ranks() {
   ranks_.require_one();
 }
 
-/// The nearest node of that role that called a node, directly or not; -1: none did.
+/// ID of the nearest direct or indirect caller with that role; -1 if there is no such caller.
 std::int64_t NodeTrace::caller(std::int64_t id, Role role) const {
   auto at = links_.find(id);
   for (int depth = 0; at != links_.end() && depth < kDeepestCall; ++depth) {
@@ -158,7 +154,7 @@ std::int64_t NodeTrace::caller(std::int64_t id, Role role) const {
   return -1;
 }
 
-/// Reads what each step of an optimizer updates.
+/// Collects the updates of each optimizer step.
 void NodeTrace::find_updates() {
   std::map<std::int64_t, std::vector<Update>> steps;
   for (auto& [id, update] : in_place_) {
@@ -169,10 +165,10 @@ void NodeTrace::find_updates() {
   in_place_ = {};
 }
 
-/// `bucket`: the role of nodes that stand for buckets.
+/// Adds a node to a step. `bucket` is the role of bucket nodes.
 void NodeTrace::add_to_step(const Kept& kept, Role bucket, TracedStep& step) const {
   if (kept.role == Role::kEvaluate) {
-    ++step.returned;  // unless it accumulates
+    ++step.returned;  // compensated below if it accumulates
   } else if (kept.role == Role::kAccumulate) {
     step.gradients.push_back(kept.gradient);
     step.returned -= is_below(kept.id, Role::kEvaluate) ? 1 : 0;
@@ -191,7 +187,7 @@ bool NodeTrace::has(Role role) const {
   return std::ranges::any_of(kept_, [role](const Kept& one) { return one.role == role; });
 }
 
-/// Where the GPU's are recorded, the CPU's are the same once more.
+/// Role of bucket nodes: records of the GPU if they exist, since the CPU's repeat them.
 NodeTrace::Role NodeTrace::role_of_buckets() const {
   for (const Role role : {Role::kKernel, Role::kAllReduce}) {
     if (has(role)) return role;
@@ -199,8 +195,8 @@ NodeTrace::Role NodeTrace::role_of_buckets() const {
   return Role::kCpuKernel;
 }
 
-/// What comes before the first step is a part of one that was cut off; where steps hold no
-/// gradients, it is all that there is.
+/// Splits the nodes into steps. Nodes before the first step belong to a truncated one, which is
+/// used only if steps have no gradients.
 void NodeTrace::add_steps(Imported& imported) const {
   const Role bucket = role_of_buckets();
   std::vector<TracedStep> steps = {{.name = "trace"}};
@@ -243,8 +239,8 @@ std::optional<Imported> NodeTrace::finish() {
   imported.has_steps = has(Role::kStep) || optimizer_steps_ <= 1;
   if (!imported.has_steps) {
     imported.not_told.push_back(
-        fmt::format("where its steps begin: it has {} steps of an optimizer and no "
-                    "ProfilerStep; record one iteration",
+        fmt::format("the start of its steps: it has {} steps of an optimizer and no ProfilerStep; "
+                    "record one iteration",
                     optimizer_steps_));
   }
   add_steps(imported);
@@ -278,7 +274,7 @@ std::vector<std::int64_t> first_shape(std::string_view text) {
 InputShapes input_shapes(std::string_view text) {
   InputShapes shapes;
   int depth = 0, argument = -1;
-  bool is_open = false;  // numbers that come are of the last tensor
+  bool is_open = false;  // numbers belong to the last tensor
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char one = text[at];
     if (one == '[' || one == ']') {

@@ -19,31 +19,30 @@
 
 namespace hipress::traces {
 
-/// A node of an execution trace, PyTorch's or Chakra's, as far as gradients need it.
+/// Node of an execution trace, PyTorch's or Chakra's: the fields that gradients need.
 struct TraceNode {
   std::int64_t id = 0;
-  std::int64_t parent = -1;  ///< that it was called by
+  std::int64_t parent = -1;  ///< ID of the caller
   std::string_view name;
-  std::vector<std::int64_t> shape = {};  ///< of the first input
-  bool has_shape = false;                ///< else it is not told
+  std::vector<std::int64_t> shape = {};  ///< shape of the first input
+  bool has_shape = false;                ///< false: unknown
   std::string dtype = {};
-  /// An all-reduce that moves so many bytes, by what the node says of itself.
+  /// Size of an all-reduce by the node's attributes, bytes; empty for other nodes.
   std::optional<std::int64_t> all_reduce_bytes = {};
-  bool is_cpu = false;  ///< of these: the CPU's record
+  bool is_cpu = false;  ///< true for the CPU's record of a collective
   bool is_reduce_scatter = false;
-  /// Kind of communication by the node's attributes, such as "all-gather", and its bytes.
+  /// Communication by the node's attributes: kind, such as "all-gather", and bytes.
   std::string_view communication = {};
   std::int64_t bytes = 0;
-  const InputShapes* shapes = nullptr;  ///< of all inputs; null: not told
+  const InputShapes* shapes = nullptr;  ///< shapes of the inputs; null: unknown
 };
 
-/// Makes steps out of execution traces' nodes, which have sizes but no times, and come in any
-/// order.
+/// Builds steps from the nodes of an execution trace, which have sizes but no times, in any order.
 class NodeTrace {
  public:
   void add(const TraceNode& node);
-  /// Returns sizes of gradients and buckets; to be called once. Empty if no node is PyTorch's and
-  /// none has attributes of communication. Throws io::InputError, without the file's name, for the
+  /// Returns steps with sizes of gradients and buckets. Call it once. Empty if no node is PyTorch's
+  /// and none has attributes of communication. Throws io::InputError, without the file's name, for
   /// traces of several ranks.
   std::optional<Imported> finish();
 
@@ -52,20 +51,20 @@ class NodeTrace {
     kOther,
     kAccumulate,
     kEvaluate,
-    kAllReduce,  ///< an operator
-    kKernel,     ///< an all-reduce by what it says of itself, on the GPU
-    kCpuKernel,  ///< on the CPU
+    kAllReduce,  ///< c10d's operator
+    kKernel,     ///< all-reduce by its attributes, on the GPU
+    kCpuKernel,  ///< all-reduce by its attributes, on the CPU
     kReduceScatter,
-    kOptimizer,  ///< a step of one
+    kOptimizer,  ///< step of an optimizer
     kStep
   };
   struct Kept {
     std::int64_t id = 0;
     Role role = Role::kOther;
     TracedGradient gradient = {};
-    std::string name = {};  ///< of a step
+    std::string name = {};  ///< name of a step
   };
-  /// Collectives of one kind in the CPU's records and in the GPU's.
+  /// Collectives of one kind in records of the CPU and of the GPU.
   struct Held {
     HeldCollectives cpu, gpu;
   };
@@ -104,26 +103,26 @@ class NodeTrace {
   std::int64_t optimizer_steps_ = 0;
   bool is_of_pytorch_ = false;
   std::unordered_map<std::int64_t, FsdpRange> ranges_;
-  std::set<std::int64_t> evaluations_;                       // functions of backward
-  std::vector<Start> started_;                               // sorted by finish()
-  std::map<std::string, Held> held_, called_;                // of nodes; of c10d's operators
+  std::set<std::int64_t> evaluations_;         // functions of backward
+  std::vector<Start> started_;                 // sorted by finish()
+  std::map<std::string, Held> held_, called_;  // by nodes' attributes; by c10d's operators
   std::vector<std::pair<std::int64_t, SparseSize>> sparse_;  // operators of sparse tensors
-  std::string sparse_operator_;                              // makes a sparse gradient
-  std::vector<std::pair<std::int64_t, Update>> in_place_;    // operators
+  std::string sparse_operator_;                            // operator that makes a sparse gradient
+  std::vector<std::pair<std::int64_t, Update>> in_place_;  // operators
   UpdatedTensors updated_;
   RankEvidence ranks_;
-  std::int64_t roots_ = 0;  // nodes of processes
+  std::int64_t roots_ = 0;  // number of process nodes
 };
 
-/// The numbers of the first innermost list in "[[[2049000], []], []]", which is how Python writes
-/// shapes; none for any other text.
+/// Numbers of the first innermost list in Python's text of shapes, "[[[2049000], []], []]"; empty
+/// for other text.
 std::vector<std::int64_t> first_shape(std::string_view text);
 
-/// All that such a text holds.
+/// All shapes in such a text.
 InputShapes input_shapes(std::string_view text);
 
-/// Chakra's messages: GlobalMetadata, then Nodes (et_def.proto of mlcommons/chakra). io::InputError
-/// for what is neither, and for a graph of hipress-sim.
+/// Reads Chakra's messages: GlobalMetadata, then Nodes (et_def.proto of mlcommons/chakra). Throws
+/// io::InputError for other bytes, and for exports of hipress-sim.
 Imported read_chakra_trace(ByteStream& bytes);
 
 }  // namespace hipress::traces

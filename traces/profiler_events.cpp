@@ -1,4 +1,4 @@
-// What ProfilerTrace keeps of each event.
+// ProfilerTrace: selection of events.
 
 #include <fmt/format.h>
 
@@ -12,6 +12,7 @@
 #include "io/error.hpp"
 #include "io/quantity.hpp"
 #include "models/model.hpp"
+#include "traces/autograd_names.hpp"
 #include "traces/profiler_trace.hpp"
 #include "traces/sharded_ranges.hpp"
 #include "traces/tensors.hpp"
@@ -19,9 +20,7 @@
 namespace hipress::traces {
 namespace {
 
-constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
-constexpr std::string_view kAccumulate = "torch::autograd::AccumulateGrad";
-constexpr std::string_view kStep = "ProfilerStep#";
+constexpr std::string_view kProfilerStep = "ProfilerStep#";
 constexpr std::string_view kAllReduce = "allreduce";
 constexpr std::string_view kC10d = "c10d::";
 constexpr std::string_view kParameters = "record_param_comms";
@@ -30,7 +29,7 @@ constexpr std::string_view kSubmit = "hipress::submit(";
 constexpr std::string_view kWait = "hipress::wait(";
 constexpr std::string_view kGloo = "gloo:";
 
-/// Ranges that libraries of GPUs' collectives open around a launch.
+/// Ranges that collective libraries of GPUs open around a launch.
 constexpr std::string_view kOfGpus[] = {"nccl:", "xccl:", "ucc:", "hccl:"};
 
 bool is_of_gpus(std::string_view name) {
@@ -42,8 +41,7 @@ bool is_of_gpus(std::string_view name) {
 constexpr std::string_view kProducts[] = {"aten::mm", "aten::bmm", "aten::matmul",
                                           "aten::linalg_qr"};
 
-/// What an event is, by its category; older profilers write other names, and those without Kineto
-/// none.
+/// Kind of an event by its category. Older profilers write other names, those without Kineto none.
 enum class Category : std::uint8_t { kOperator, kKernel, kMemory, kCall, kOther };
 struct CategoryRow {
   std::string_view text;
@@ -67,12 +65,12 @@ Category category_of(std::string_view text) {
   for (const CategoryRow& row : kCategories) {
     if (row.text == text) return row.category;
   }
-  // Of any vendor: cuda_runtime, cuda_driver, hip_runtime, xpu_runtime, privateuse1_runtime …
+  // Any vendor's: cuda_runtime, cuda_driver, hip_runtime, xpu_runtime, privateuse1_runtime …
   const bool is_call = text.ends_with("_runtime") || text.ends_with("_driver");
   return is_call ? Category::kCall : Category::kOther;
 }
 
-/// Categories that are neither of the CPU's operators nor of a device.
+/// Categories that are neither CPU operators nor device activities.
 constexpr std::string_view kBeside[] = {"python_function",
                                         "gpu_user_annotation",
                                         "overhead",
@@ -86,8 +84,7 @@ constexpr std::string_view kBeside[] = {"python_function",
                                         "external_correlation",
                                         "cpu_instant_event"};
 
-/// What follows `key` and = in a range's name, up to the next comma or bracket; empty if it is not
-/// there.
+/// Value of `key` in a range's name ("key=value"), up to a comma or bracket; empty if missing.
 std::string_view value_in(std::string_view range, std::string_view key) {
   const std::size_t at = range.find(fmt::format("{}=", key));
   if (at == std::string_view::npos) return {};
@@ -95,7 +92,7 @@ std::string_view value_in(std::string_view range, std::string_view key) {
   return rest.substr(0, rest.find_first_of(",)"));
 }
 
-/// 0 for what is no number.
+/// Number of `key`; 0 if it is missing or no number.
 std::int64_t number_in(std::string_view range, std::string_view key) {
   const std::string_view text = value_in(range, key);
   std::int64_t number = 0;
@@ -108,7 +105,7 @@ std::int64_t number_in(std::string_view range, std::string_view key) {
 void ProfilerTrace::add(const ProfilerEvent& event) {
   ++events_;
   if (event.phase != "X" || !event.has_times) return;
-  bool lasts = false;  // its length is used
+  bool lasts = false;  // true if its length is used
   switch (category_of(event.category)) {
     case Category::kKernel:
     case Category::kMemory:
@@ -149,10 +146,10 @@ ProfilerTrace::Collective ProfilerTrace::collective_in(const ProfilerEvent& even
                   .out_elements = event.out_elements.value_or(0),
                   .group_size = event.group_size,
                   .group = short_text(event.group)};
-  // Older profilers' kernels say it by their names, as operators do.
+  // Kernels of older profilers have it in their names, as operators do.
   if (what.name.empty() && event.name != kParameters) what.name = short_text(event.name);
   if (what.has_size() || event.shapes.first.empty()) return what;
-  // Of two tensors, or lists of them, the first is what comes out.
+  // The first of two tensors or lists is the output.
   const bool has_two = !event.shapes.second.empty();
   what.elements = elements_of_all(has_two ? event.shapes.second : event.shapes.first);
   if (has_two) what.out_elements = elements_of_all(event.shapes.first);
@@ -160,7 +157,7 @@ ProfilerTrace::Collective ProfilerTrace::collective_in(const ProfilerEvent& even
   return what;
 }
 
-/// The bucket of a range of python/hipress/_ddp.py, as "hipress::submit(bucket=0, bytes=1024,
+/// Bucket of a range of python/hipress/_ddp.py: "hipress::submit(bucket=0, bytes=1024,
 /// dtype=float32, ranks=2)".
 ProfilerTrace::Collective ProfilerTrace::bucket_in(std::string_view range) {
   Collective what{.name = std::string(kAllReduce), .dtype = short_text(value_in(range, "dtype"))};
@@ -175,7 +172,8 @@ ProfilerTrace::Collective ProfilerTrace::bucket_in(std::string_view range) {
   return what;
 }
 
-/// What an all-reduce carries. An operator's list of tensors has a size and no type.
+/// Gradient or bucket that an all-reduce carries. A list of tensors has a size but no type, which
+/// is then assumed to be float32.
 TracedGradient ProfilerTrace::traced_of(const Collective& what) {
   TracedGradient traced;
   traced.elements = std::max<std::int64_t>(0, what.elements);
@@ -189,7 +187,7 @@ TracedGradient ProfilerTrace::traced_of(const Collective& what) {
 void ProfilerTrace::add_activity(const ProfilerEvent& event) {
   is_of_pytorch_ = true;
   const bool is_kernel = category_of(event.category) == Category::kKernel;
-  // What an event says of itself comes first.
+  // The event's own fields precede its name.
   const bool communicates =
       is_kernel && (!event.collective.empty() || communication_of(event.name));
   Activity activity{.time = {event.start_ns, event.start_ns + event.length_ns},
@@ -205,7 +203,7 @@ void ProfilerTrace::add_activity(const ProfilerEvent& event) {
   activities_.push_back(activity);
 }
 
-/// Whether the event is a range of FSDP's hooks.
+/// Keeps a range of FSDP's hooks; true if the event is one.
 bool ProfilerTrace::add_range_of_fsdp(const ProfilerEvent& event) {
   auto range = range_of_fsdp(event.name);
   if (!range) return false;
@@ -217,8 +215,8 @@ bool ProfilerTrace::add_range_of_fsdp(const ProfilerEvent& event) {
   return true;
 }
 
-/// Keeps events that tell forward from backward, updates, products, copies, and uses of sparse
-/// tensors.
+/// Keeps operators that separate forward from backward, and updates, products, copies and uses of
+/// sparse tensors.
 void ProfilerTrace::add_tensor_operator(const ProfilerEvent& event) {
   forward_.push_back({event.thread, event.start_ns});
   if (is_in_place(event.name) && !event.shapes.first.empty()) {
@@ -238,7 +236,7 @@ bool ProfilerTrace::add_operator(const ProfilerEvent& event) {
   const std::string_view name = event.name;
   const Operator plain{.time = {event.start_ns, event.start_ns + event.length_ns},
                        .thread = event.thread};
-  if (name.starts_with(kStep)) {
+  if (name.starts_with(kProfilerStep)) {
     steps_.push_back({short_text(event.name), plain.time, plain.thread});
     ranks_.add_step(steps_.back().name);
   } else if (name.starts_with(kOptimizerStep)) {

@@ -1,5 +1,4 @@
-// The backward passes of ProfilerTrace's steps: their gradients and buckets, and what they
-// communicate.
+// ProfilerTrace: backward passes, with their gradients, buckets and other communication.
 
 #include <fmt/format.h>
 
@@ -32,7 +31,7 @@ std::int64_t bytes_of(const std::string& dtype, std::int64_t elements) {
   return elements * (each > 0 ? each : bytes_of_type("float32"));
 }
 
-bool is_near(std::int64_t a, std::int64_t b) {
+bool is_near_size(std::int64_t a, std::int64_t b) {
   constexpr double kPadding = 0.01;
   const auto more = static_cast<double>(std::max(a, b));
   return std::abs(static_cast<double>(a - b)) <= kPadding * more;
@@ -40,7 +39,8 @@ bool is_near(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-/// When backward begins: on the GPU with the first activity that it launches.
+/// Start of backward, in ns: of its first function on the CPU, or of the first activity that it
+/// launches on the GPU. Empty if unknown.
 std::optional<std::int64_t> ProfilerTrace::backward_start(const Interval& window,
                                                           std::uint64_t thread) const {
   const auto since = std::ranges::lower_bound(backwards_, window.begin, {},
@@ -57,7 +57,7 @@ std::optional<std::int64_t> ProfilerTrace::backward_start(const Interval& window
   return std::nullopt;
 }
 
-/// Whether an AccumulateGrad's evaluation launches anything.
+/// True if an AccumulateGrad's evaluation launches anything.
 bool ProfilerTrace::launches(const Operator& accumulate) const {
   const auto at =
       std::ranges::lower_bound(launches_, std::pair(accumulate.thread, accumulate.time.begin));
@@ -65,7 +65,7 @@ bool ProfilerTrace::launches(const Operator& accumulate) const {
          at->second <= accumulate.time.end;
 }
 
-/// The AccumulateGrad that an evaluation holds; null if there is none.
+/// AccumulateGrad within an evaluation; null if there is no such operator.
 const ProfilerTrace::Operator* ProfilerTrace::inside(const Operator& outer) const {
   const auto at = std::ranges::lower_bound(
       innermost_, std::pair(outer.thread, outer.time.begin), {},
@@ -83,7 +83,7 @@ std::optional<SparseSize> ProfilerTrace::sparse_in(const Operator& accumulate) c
   const auto end = std::ranges::upper_bound(
       first, sparse_.end(), std::pair(accumulate.thread, accumulate.time.end), {}, place);
   if (first == end) return std::nullopt;
-  // A gradient that is added to another was made a little before.
+  // The sparse tensor was made shortly before.
   constexpr int kMost = 32;
   int looked = 0;
   for (auto at = end; at != sparse_.begin() && looked < kMost; ++looked) {
@@ -94,7 +94,7 @@ std::optional<SparseSize> ProfilerTrace::sparse_in(const Operator& accumulate) c
   return SparseSize();
 }
 
-/// What an AccumulateGrad communicates, in the order in which it is launched.
+/// Collectives that an AccumulateGrad launches, in order.
 std::vector<const ProfilerTrace::Collective*> ProfilerTrace::collectives_of(
     const Operator& accumulate) const {
   std::vector<const Collective*> found;
@@ -120,7 +120,8 @@ std::vector<const ProfilerTrace::Collective*> ProfilerTrace::collectives_of(
   return found;
 }
 
-/// The AccumulateGrads of a step that add a gradient, all on one thread; none if that cannot be.
+/// AccumulateGrads of a step that add a gradient, all on one thread. Otherwise empty, with the
+/// reason in `step`.
 std::vector<const ProfilerTrace::Operator*> ProfilerTrace::gradients_of(const Window& window,
                                                                         TracedStep& step,
                                                                         Imported& imported) const {
@@ -138,7 +139,7 @@ std::vector<const ProfilerTrace::Operator*> ProfilerTrace::gradients_of(const Wi
   if (threads.size() <= 1) return found;
   const auto most =
       std::ranges::max_element(threads, {}, [](const auto& thread) { return thread.second; });
-  // Parameters without a gradient, where no shapes are recorded: nothing is launched for them.
+  // Without recorded shapes, parameters without gradient are those for which nothing is launched.
   const std::size_t others = found.size() - most->second;
   if (has_gpu()) {
     std::erase_if(
@@ -160,7 +161,7 @@ std::vector<const ProfilerTrace::Operator*> ProfilerTrace::gradients_of(const Wi
   return {};
 }
 
-/// Whether operators of forward begin in that time.
+/// True if operators of forward begin in that time.
 bool ProfilerTrace::goes_forward(const Interval& between, std::uint64_t thread) const {
   const auto at =
       std::ranges::lower_bound(forward_, std::pair(thread, between.begin), {},
@@ -183,14 +184,14 @@ std::vector<ProfilerTrace::Pass> ProfilerTrace::passes_of(
   return passes;
 }
 
-/// Whether an optimizer steps after one pass and before the other.
+/// True if an optimizer steps between two passes.
 bool ProfilerTrace::steps_between(const Pass& pass, const Pass& next) const {
   const auto at = std::ranges::lower_bound(optimizer_steps_, pass.accumulates.back()->time.begin,
                                            {}, &Interval::begin);
   return at != optimizer_steps_.end() && at->begin < next.accumulates.front()->time.begin;
 }
 
-/// When steps of optimizers that begin in that time have ended, or when it begins.
+/// End of the optimizer steps that begin in that time, or its begin if there are none.
 std::int64_t ProfilerTrace::after_optimizers(const Interval& time) const {
   std::int64_t end_ns = time.begin;
   auto at = std::ranges::lower_bound(optimizer_steps_, time.begin, {}, &Interval::begin);
@@ -200,7 +201,7 @@ std::int64_t ProfilerTrace::after_optimizers(const Interval& time) const {
   return end_ns;
 }
 
-/// Reads the gradients and buckets of a pass, and its times.
+/// Sets the gradients, buckets and times of a pass.
 void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
   const std::uint64_t thread = pass.accumulates.front()->thread;
   const auto backward_ns = backward_start({pass.since_ns, window.time.end}, thread);
@@ -213,7 +214,7 @@ void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
     pass.forward_s = to_seconds(*backward_ns - pass.since_ns);
   }
   auto launched = std::ranges::lower_bound(activities_, pass.since_ns, {}, &Activity::launch_ns);
-  std::int64_t last_ns = INT64_MIN;  // the end of what this thread has launched, but collectives
+  std::int64_t last_ns = INT64_MIN;  // end of this thread's activities so far, without collectives
   std::optional<double> last_ready_s;
   for (const Operator* at : pass.accumulates) {
     std::int64_t own_ns = INT64_MIN;
@@ -223,11 +224,11 @@ void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
       if (launched->launch_ns >= at->time.begin) own_ns = std::max(own_ns, launched->time.end);
     }
     const Operator* const inner = inside(*at);
-    // Where it launches nothing, the gradient is what the thread has launched before it.
+    // If it launches nothing, the gradient is the output of the thread's previous activity.
     std::int64_t ready_ns = own_ns == INT64_MIN ? last_ns : own_ns;
     if (!has_gpu()) {
       ready_ns = inner != nullptr ? inner->time.end : at->time.end;
-      // Hooks of buckets before it are no computation.
+      // Earlier bucket hooks are no computation.
       if (backward_ns) ready_ns -= hooks_before(ready_ns, *backward_ns);
     }
     TracedGradient gradient;
@@ -256,7 +257,7 @@ void ProfilerTrace::read_pass(const Window& window, Pass& pass) const {
   take_out_inputs(pass);
 }
 
-/// Moves the gradients that are no parameters' out of a pass.
+/// Moves gradients of inputs out of `gradients`.
 void ProfilerTrace::take_out_inputs(Pass& pass) const {
   const std::vector<std::size_t> places =
       updated_.of_inputs(pass.gradients, total_of(pass.buckets));
@@ -298,8 +299,8 @@ void ProfilerTrace::share_out(TracedStep& step, int iterations) {
   }
 }
 
-/// Where all passes have the same gradients, they are micro-steps, or iterations if an optimizer
-/// steps between them: keeps the last that is synchronised.
+/// If all passes have the same gradients, they are micro-steps, or iterations if an optimizer steps
+/// between them. Keeps the last synchronised one.
 void ProfilerTrace::keep_last_iteration(const std::string& name, std::vector<Pass>& passes,
                                         TracedStep& step, Imported& imported) const {
   const Pass& last = passes.back();
@@ -313,8 +314,7 @@ void ProfilerTrace::keep_last_iteration(const std::string& name, std::vector<Pas
     say_in_turn(name, passes, imported);
     return;
   }
-  // The passes that gradients are synchronised after: before a step of the optimizer, or those that
-  // communicate.
+  // Count passes that end in a synchronisation: before an optimizer's step, or with communication.
   std::size_t synchronised = 1;
   for (std::size_t i = 0; i + 1 < count; ++i) {
     const bool ends = steps_between(passes[i], passes[i + 1]) || !passes[i].buckets.empty();
@@ -349,11 +349,11 @@ void ProfilerTrace::keep_last_iteration(const std::string& name, std::vector<Pas
   passes.erase(passes.begin(), passes.end() - 1);
 }
 
-/// Sets the ready times of the last pass to medians over all passes. The last pass is kept since it
-/// alone has the hooks of buckets.
+/// Sets the last pass's ready times to medians over all passes. The last one is kept because only
+/// it has bucket hooks.
 void ProfilerTrace::take_medians(std::vector<Pass>& passes) {
   Pass& last = passes.back();
-  std::vector<std::optional<double>> latest;  // of all gradients up to this one
+  std::vector<std::optional<double>> latest;  // running maximum over gradients
   for (std::size_t g = 0; g < last.gradients.size(); ++g) {
     std::vector<double> times;
     for (const Pass& pass : passes) {
@@ -378,7 +378,7 @@ void ProfilerTrace::add_gradients(const Window& window, TracedStep& step,
   for (Pass& pass : passes) read_pass(window, pass);
   keep_last_iteration(window.name, passes, step, imported);
   if (passes.size() > 1) {
-    // Passes of different gradients are one: their times count from where the first goes backward.
+    // Passes with different gradients form one pass, whose times count from the start of the first.
     Pass all = {.accumulates = accumulates, .since_ns = window.time.begin};
     read_pass(window, all);
     passes = {std::move(all)};
@@ -392,7 +392,7 @@ void ProfilerTrace::add_gradients(const Window& window, TracedStep& step,
   step.factorises = product != products_.end() && product->ns < window.time.end;
 }
 
-/// The AccumulateGrad around a call; null if there is none.
+/// AccumulateGrad around a call; null if there is no such operator.
 const ProfilerTrace::Operator* ProfilerTrace::accumulate_around(std::uint64_t thread,
                                                                 std::int64_t ns) const {
   constexpr int kLooked = 16;
@@ -405,7 +405,7 @@ const ProfilerTrace::Operator* ProfilerTrace::accumulate_around(std::uint64_t th
   return nullptr;
 }
 
-/// Adds the communication of a step besides its buckets. Returns the part that carries gradients.
+/// Adds a step's communication besides buckets. Returns the part that carries gradients.
 ProfilerTrace::Carried ProfilerTrace::add_collectives(const Window& window,
                                                       TracedStep& step) const {
   const auto by_start = [](const Operator& one) { return one.time.begin; };
@@ -445,8 +445,8 @@ ProfilerTrace::Carried ProfilerTrace::add_collectives(const Window& window,
   return carried;
 }
 
-/// Adds the all-reduces of a group after backward that have as many elements as the gradients: they
-/// carry them.
+/// Adds late buckets: all-reduces of one group after backward with as many elements as the
+/// gradients.
 void ProfilerTrace::add_late_buckets(const std::vector<Started>& behind, TracedStep& step,
                                      Carried& carried) const {
   std::map<std::string, std::vector<const Started*>> groups;
@@ -463,8 +463,8 @@ void ProfilerTrace::add_late_buckets(const std::vector<Started>& behind, TracedS
     for (const Started* one : members) {
       sum += std::min(models::kMaxElements - sum, std::max<std::int64_t>(0, one->what.elements));
     }
-    // All-reduces without sizes may carry them.
-    if (!told || (elements > 0 && is_near(sum, elements))) {
+    // All-reduces of unknown size may carry them.
+    if (!told || (elements > 0 && is_near_size(sum, elements))) {
       found.insert(found.end(), members.begin(), members.end());
     }
   }
@@ -482,14 +482,13 @@ void ProfilerTrace::add_late_buckets(const std::vector<Started>& behind, TracedS
   }
 }
 
-/// Adds the part of exposed communication that carries gradients, or shards of them.
+/// Adds the exposed communication of gradients or shards.
 void ProfilerTrace::add_exposed(const Interval& window, const Carried& carried,
                                 TracedStep& step) const {
   std::vector<Interval> times = carried.times;
   const auto sharding = step.sharded ? sharding_of(*step.sharded) : std::nullopt;
   if (sharding) times = sharding->times;
-  // For shards, and for collectives after backward, the times are those of the last iteration
-  // alone.
+  // Times of shards, and of collectives after backward, are those of the last iteration only.
   const int iterations = sharding || step.buckets.empty() ? 1 : step.iterations;
   if (!waits_.empty()) {
     for (const Interval& hook : times_of_hooks()) times.push_back(hook);
@@ -511,7 +510,7 @@ void ProfilerTrace::add_exposed(const Interval& window, const Carried& carried,
   } else if (step.averages.count == 0 && step.collectives == 0) {
     step.modelled_exposed_s = 0;
   } else if (!own.intervals().empty() && carried.ready_ns != INT64_MIN) {
-    // Backward ends when the last is done.
+    // Backward ends with the last gradient.
     step.modelled_exposed_s =
         to_seconds(std::max<std::int64_t>(0, own.intervals().back().end - carried.ready_ns));
   } else if (const auto found = optimizer_s({carried.last_ns, window.end}); found > 0) {

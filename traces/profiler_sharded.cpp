@@ -1,5 +1,5 @@
-// What ProfilerTrace's steps do where parameters are sharded: their collectives in the order in
-// which the CPU starts them, and computation without what it waits for them.
+// ProfilerTrace for sharded parameters: collectives in the order in which the CPU starts them, and
+// computation times without waits for them.
 
 #include <fmt/format.h>
 
@@ -15,13 +15,13 @@
 namespace hipress::traces {
 namespace {
 
-// Operators of forward between two functions of backward: more begin another pass. The engine
-// itself adds gradients on the thread of backward.
+// Limit of forward operators between two functions of one backward pass; more begin another pass.
+// The engine itself adds gradients on the thread of backward.
 constexpr std::int64_t kAddsOfEngine = 4;
 
-constexpr std::int64_t kMostRanks = 1 << 20;
+constexpr std::int64_t kMostRanksOfProfile = 1 << 20;
 
-/// 0 for what cannot be.
+/// The count; 0 if it is impossible.
 std::int64_t told(std::int64_t count, std::int64_t most) {
   return count > 0 && count <= most ? count : 0;
 }
@@ -36,7 +36,7 @@ std::int64_t in_common(const TimeSet& a, const TimeSet& b) {
 
 }  // namespace
 
-/// The stream that computes most.
+/// Stream with the most computation.
 std::uint64_t ProfilerTrace::computing_stream() const {
   std::map<std::uint64_t, std::int64_t> times;
   for (const Activity& one : activities_) {
@@ -47,7 +47,7 @@ std::uint64_t ProfilerTrace::computing_stream() const {
   return most == times.end() ? 0 : most->first;
 }
 
-/// Sorts what FSDP's ranges say, once joined.
+/// Sorts and joins the events of sharded jobs.
 void ProfilerTrace::join_sharded() {
   const auto thread_and_start = [](const LayerRange& one) {
     return std::pair(one.thread, one.time.begin);
@@ -68,7 +68,7 @@ void ProfilerTrace::join_sharded() {
   stream_ = computing_stream();
 }
 
-/// Gives calls without a type that of the next call of gloo's of the same kind and size.
+/// Sets missing types of calls from gloo's next call of the same kind and size.
 void ProfilerTrace::read_types_of_library() {
   constexpr std::ptrdiff_t kLooked = 16;
   for (CollectiveCall& call : collective_calls_) {
@@ -84,7 +84,7 @@ void ProfilerTrace::read_types_of_library() {
   }
 }
 
-/// The backward passes of a window: functions of backward without forward between them.
+/// Backward passes of a window: functions of backward without forward between them.
 std::vector<Interval> ProfilerTrace::backward_passes(const Window& window) const {
   std::vector<Interval> passes;
   const auto by_start = [](const Operator& one) { return one.time.begin; };
@@ -107,8 +107,8 @@ std::vector<Interval> ProfilerTrace::backward_passes(const Window& window) const
   return passes;
 }
 
-/// Keeps the passes of the last iteration; an optimizer's step separates iterations. Returns their
-/// number.
+/// Keeps the passes of the last iteration; optimizer steps separate iterations. Returns the number
+/// of iterations.
 int ProfilerTrace::keep_last_iteration(std::vector<Interval>& passes) const {
   int iterations = 1;
   std::size_t first = 0;
@@ -123,13 +123,13 @@ int ProfilerTrace::keep_last_iteration(std::vector<Interval>& passes) const {
   return iterations;
 }
 
-/// The layer that a range of FSDP's names around a call; null: none is around it.
+/// Innermost range of FSDP around a call; null if there is no such range.
 const ProfilerTrace::LayerRange* ProfilerTrace::layer_range(std::uint64_t thread,
                                                             std::int64_t ns) const {
   const auto after = std::ranges::upper_bound(
       layer_ranges_, std::pair(thread, ns), {},
       [](const LayerRange& one) { return std::pair(one.thread, one.time.begin); });
-  // Shorter ones may lie in it.
+  // Later, shorter ranges may have ended before the call.
   constexpr std::ptrdiff_t kLooked = 8;
   const std::ptrdiff_t before = after - layer_ranges_.begin();
   for (std::ptrdiff_t i = 1; i <= std::min(before, kLooked); ++i) {
@@ -139,7 +139,7 @@ const ProfilerTrace::LayerRange* ProfilerTrace::layer_range(std::uint64_t thread
   return nullptr;
 }
 
-/// The function of backward that a call is in; -1: none.
+/// Index of the function of backward around a call; -1 outside of backward.
 std::int64_t ProfilerTrace::evaluation_of(std::uint64_t thread, std::int64_t ns) const {
   constexpr int kLooked = 64;
   auto at = std::ranges::upper_bound(backwards_, ns, {},
@@ -160,7 +160,7 @@ StepCollective ProfilerTrace::step_collective(const Collective& what, std::uint6
                      .dtype = dtype_of(what.dtype),
                      .group_size = {},
                      .group = what.group};
-  if (told(what.group_size.value_or(0), kMostRanks) > 0) one.group_size = what.group_size;
+  if (told(what.group_size.value_or(0), kMostRanksOfProfile) > 0) one.group_size = what.group_size;
   const LayerRange* const range = layer_range(thread, ns);
   if (range != nullptr) {
     one.of_fsdp = true;
@@ -169,7 +169,7 @@ StepCollective ProfilerTrace::step_collective(const Collective& what, std::uint6
   const auto after = std::ranges::upper_bound(passes, ns, {}, &Interval::begin);
   one.pass = static_cast<int>(after - passes.begin());
   if (after == passes.begin()) return one;
-  // Behind the last function, callbacks reduce what the root has.
+  // After the last function, callbacks reduce the root's gradients.
   if (one.kind == CollectiveKind::kAllGather && ns > std::prev(after)->end) return one;
   --one.pass;
   one.in_backward = true;
@@ -177,7 +177,8 @@ StepCollective ProfilerTrace::step_collective(const Collective& what, std::uint6
   return one;
 }
 
-/// The collectives of a window: as kernels, or else as calls and the library's own records.
+/// Collectives of a window: kernels, or without a GPU calls, with times of the library's own
+/// records.
 std::vector<ProfilerTrace::Started> ProfilerTrace::started(const Window& window) const {
   std::vector<Started> all;
   auto at = std::ranges::lower_bound(activities_, window.time.begin, {}, &Activity::launch_ns);
@@ -193,7 +194,7 @@ std::vector<ProfilerTrace::Started> ProfilerTrace::started(const Window& window)
     const Operator& where = call->call;
     all.push_back({call->what, where.thread, where.time.begin, std::nullopt});
   }
-  // Threads of the library take them in order.
+  // The library's threads run them in order.
   const auto library_start = [](const LibraryCall& one) { return one.time.begin; };
   auto done = std::ranges::lower_bound(library_calls_, window.time.begin, {}, library_start);
   const auto end = std::ranges::lower_bound(library_calls_, window.time.end, {}, library_start);
@@ -203,10 +204,10 @@ std::vector<ProfilerTrace::Started> ProfilerTrace::started(const Window& window)
   return all;
 }
 
-/// Computation from one time on, without exposed communication.
+/// Computation since a time, without exposed communication.
 struct ProfilerTrace::Computed {
   std::int64_t since_ns;
-  std::size_t next;  ///< activity
+  std::size_t next;  ///< index of the next activity
   Interval time{INT64_MAX, INT64_MIN};
   std::int64_t exposed_ns = 0;
 };
@@ -216,7 +217,8 @@ ProfilerTrace::Computed ProfilerTrace::computed_since(std::int64_t ns) const {
   return {.since_ns = ns, .next = static_cast<std::size_t>(at - activities_.begin())};
 }
 
-/// Goes on up to what is launched before a time, later and later ones; none: nothing computes.
+/// Computation time in seconds up to activities launched before `ns`, which must not decrease
+/// between calls; empty if nothing computes.
 std::optional<double> ProfilerTrace::computed_until(Computed& computed, std::int64_t ns) const {
   if (!has_gpu()) {
     const Interval time{computed.since_ns, std::max(computed.since_ns, ns)};
@@ -246,8 +248,8 @@ std::optional<double> ProfilerTrace::exposed_s(const Interval& time) const {
   return to_seconds(in_common(own, sharding_hooks_.within(time)));
 }
 
-/// Shapes of what is copied into a reduction's buffer, or else of the gradients that are
-/// accumulated since the reduction before it.
+/// Shapes of the gradients copied into a reduction's buffer, or else accumulated since the previous
+/// reduction.
 std::vector<std::vector<std::int64_t>> ProfilerTrace::gradients_before(std::int64_t since_ns,
                                                                        std::int64_t ns) const {
   const auto copy = std::ranges::lower_bound(copies_, ns, {}, &Copy::ns);
@@ -285,7 +287,7 @@ void ProfilerTrace::add_sharded(const Window& window, TracedStep& step, Imported
   for (const StepCollective& one : sharded.collectives) {
     if (reduces(one.kind) && one.in_backward) last_ns = std::max(last_ns, one.started_ns);
   }
-  // What is gathered behind it is another forward pass, or the optimizer's result.
+  // A gather after it belongs to another forward pass, or gathers the optimizer's result.
   const auto next = std::ranges::find_if(sharded.collectives, [&](const StepCollective& one) {
     return one.kind == CollectiveKind::kAllGather && one.started_ns > last_ns;
   });
@@ -295,8 +297,8 @@ void ProfilerTrace::add_sharded(const Window& window, TracedStep& step, Imported
   if (step.iterations == 1) share_out(step, iterations);
   if (!has_gpu() && layer_ranges_.empty()) {
     imported.tell(
-        "how long the CPU waits for collectives: there are no ranges of FSDP's around them, so "
-        "that waiting counts as computation; trace a job on GPUs");
+        "the CPU's waits for collectives: there are no ranges of FSDP's around them, so waiting "
+        "counts as computation; trace a job on GPUs");
   }
   if (has_gpu() || library_calls_.empty()) return;
   const TimeSet library = library_times_.within(window.time);
@@ -314,7 +316,7 @@ void ProfilerTrace::add_times_of_passes(std::int64_t since_ns, const std::vector
   }
 }
 
-/// When reductions are ready, and of what.
+/// Sets ready times and gradients of the reductions.
 void ProfilerTrace::add_reductions(const std::vector<Interval>& passes,
                                    ShardedStep& sharded) const {
   std::optional<Computed> backward;
@@ -333,7 +335,7 @@ void ProfilerTrace::add_reductions(const std::vector<Interval>& passes,
   }
 }
 
-/// What is computed behind the last reduction; without a GPU steps of optimizers.
+/// Computation in the window in seconds, or steps of optimizers without a GPU.
 std::optional<double> ProfilerTrace::optimizer_s(const Interval& window) const {
   std::vector<Interval> times;
   if (has_gpu()) {

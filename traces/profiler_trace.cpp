@@ -13,7 +13,7 @@
 namespace hipress::traces {
 namespace {
 
-constexpr double kBehind = 0.005;  // of a step: what a launch may take
+constexpr double kBehind = 0.005;  // share of a step that a launch may take
 /// Largest difference between the clocks of CPU and GPU. Profilers align them to microseconds.
 constexpr std::int64_t kClocks_ns = 10'000'000;
 constexpr double kShortestStep_s = 1e-6;
@@ -32,8 +32,8 @@ void require_times(const TracedStep& step) {
                            step.exposed_communication_s, step.idle_s}) {
     if (time.value_or(0) >= 0) continue;
     throw io::InputError(
-        fmt::format("{} would take {}: what it launched runs before it, so its times are wrong; "
-                    "record the trace again",
+        fmt::format("{} would take {}: activities that it launched run before it, so its times are "
+                    "wrong; record the trace again",
                     step.name, io::format_duration(*time)));
   }
 }
@@ -44,7 +44,7 @@ void ProfilerTrace::find_launches() {
   const auto key = [](const Call& call) { return std::pair(call.correlation, call.start_ns); };
   std::ranges::sort(calls_, {}, key);
   for (Activity& activity : activities_) {
-    // The last call before it, should numbers come again; clocks may differ by a little.
+    // The last call before it, because correlations may repeat and clocks may differ slightly.
     const std::pair at(activity.correlation, activity.time.begin);
     auto call = std::ranges::upper_bound(calls_, at, {}, key);
     const bool is_before =
@@ -67,7 +67,7 @@ void ProfilerTrace::find_launches() {
   calls_ = {};
 }
 
-/// From a hook's first submit to the end of the wait for it and for those that followed.
+/// Times from a hook's first submit to the end of the wait for its buckets.
 std::vector<Interval> ProfilerTrace::times_of_hooks() const {
   std::vector<Interval> times;
   auto first = submits_.begin();
@@ -82,7 +82,7 @@ std::vector<Interval> ProfilerTrace::times_of_hooks() const {
   return times;
 }
 
-/// How long hooks had lasted at a time, since another.
+/// Time in hooks from `since_ns` to `ns`, in ns.
 std::int64_t ProfilerTrace::hooks_before(std::int64_t ns, std::int64_t since_ns) const {
   return hooked_.within({since_ns, ns}).length();
 }
@@ -139,7 +139,7 @@ void ProfilerTrace::join() {
   }
   take_out_returned();
   find_updates();
-  // On one thread none begins before the last has ended.
+  // On one thread, they do not overlap.
   std::unordered_map<std::uint64_t, Operator*> last;
   for (Operator& one : accumulates_) {
     Operator*& before = last[one.thread];
@@ -153,8 +153,8 @@ void ProfilerTrace::join() {
   join_sharded();
 }
 
-/// Removes the evaluations of AccumulateGrad that do not call it: torch.autograd.grad() returns the
-/// gradients that it reaches.
+/// Removes evaluations of AccumulateGrad that do not call it: torch.autograd.grad() returns those
+/// gradients.
 void ProfilerTrace::take_out_returned() {
   const auto adds = [&](const Operator& one) { return inside(one) != nullptr || launches(one); };
   const bool has_operators = !innermost_.empty();
@@ -166,7 +166,7 @@ void ProfilerTrace::take_out_returned() {
   });
 }
 
-/// Reads what each step of an optimizer updates.
+/// Collects the updates of each optimizer step.
 void ProfilerTrace::find_updates() {
   std::ranges::stable_sort(in_place_, {}, &UpdateAt::ns);
   auto at = in_place_.begin();
@@ -179,8 +179,8 @@ void ProfilerTrace::find_updates() {
   in_place_ = {};
 }
 
-/// Gives collectives without sizes those that a call around their launch tells, or one within their
-/// own call: PyTorch's operator, the library's, or record_param_comms. A call describes one launch.
+/// Sets missing sizes of collectives from a call around their launch or within their own call:
+/// PyTorch's operator, the library's, or record_param_comms. A call describes one launch.
 void ProfilerTrace::describe(std::vector<CollectiveCall> calls) {
   const auto says_nothing = [](const CollectiveCall& one) {
     return one.what.name.empty() && !one.what.has_size();
@@ -216,11 +216,11 @@ void ProfilerTrace::describe(std::vector<CollectiveCall> calls) {
       fill(one.what, one.call.thread, one.call.time);
     }
   }
-  // Waiting for a collective, and starting a communicator.
+  // Calls without name and size wait for a collective, or start a communicator.
   std::erase_if(collective_calls_, says_nothing);
 }
 
-/// Takes from another description what this one lacks.
+/// Fills missing fields from another description.
 void ProfilerTrace::Collective::add(const Collective& more) {
   if (name.empty()) name = more.name;
   if (dtype.empty()) dtype = more.dtype;
@@ -244,7 +244,7 @@ void ProfilerTrace::check_steps() const {
   }
 }
 
-/// Leaves of the operators those outside of backward.
+/// Keeps only operators outside of backward.
 void ProfilerTrace::find_forward() {
   std::ranges::sort(forward_, {}, [](const Begin& one) { return std::pair(one.thread, one.ns); });
   std::unordered_map<std::uint64_t, std::vector<Interval>> evaluations;
@@ -270,7 +270,7 @@ void ProfilerTrace::find_forward() {
   forward_.shrink_to_fit();
 }
 
-/// The iterations, or all of the trace.
+/// Iterations, or the whole trace as one.
 std::vector<ProfilerTrace::Window> ProfilerTrace::windows(Imported& imported) const {
   if (!steps_.empty()) {
     // A step ends where the next one begins.
@@ -282,14 +282,13 @@ std::vector<ProfilerTrace::Window> ProfilerTrace::windows(Imported& imported) co
   }
   imported.has_steps = optimizer_steps_.size() == 1;
   if (!imported.has_steps) {
-    imported.tell(
-        fmt::format("where its steps begin: it has {} steps of an optimizer and no "
-                    "ProfilerStep, which PyTorch writes only for a profiler with "
-                    "schedule=torch.profiler.schedule(...), and profiler.step() after each "
-                    "iteration",
-                    optimizer_steps_.size()));
+    imported.tell(fmt::format(
+        "the start of its steps: it has {} steps of an optimizer and no ProfilerStep, which "
+        "PyTorch writes only for a profiler with schedule=torch.profiler.schedule(...), and "
+        "profiler.step() after each iteration",
+        optimizer_steps_.size()));
   }
-  // The thread that goes forward.
+  // Find the thread of forward.
   std::unordered_map<std::uint64_t, std::size_t> operators;
   std::uint64_t thread = 0;
   for (const Begin& one : forward_) {
@@ -298,7 +297,7 @@ std::vector<ProfilerTrace::Window> ProfilerTrace::windows(Imported& imported) co
   return {{"trace", extent_, thread}};
 }
 
-/// Of what was launched in that time, the first kernel that computes; null: none.
+/// First computing activity launched in that time; null if there is no such activity.
 const ProfilerTrace::Activity* ProfilerTrace::first_computing(std::int64_t since_ns,
                                                               std::int64_t until_ns) const {
   auto at = std::ranges::lower_bound(activities_, since_ns, {}, &Activity::launch_ns);
@@ -308,7 +307,7 @@ const ProfilerTrace::Activity* ProfilerTrace::first_computing(std::int64_t since
   return nullptr;
 }
 
-/// Whether the GPU does what a step launched, or a part, when the CPU is through with the step.
+/// True if the GPU still runs work of a step after the CPU has ended it.
 bool ProfilerTrace::is_behind(const Window& window) const {
   const double length = static_cast<double>(window.time.end - window.time.begin);
   const auto late_ns = window.time.end + static_cast<std::int64_t>(kBehind * length);
@@ -319,8 +318,8 @@ bool ProfilerTrace::is_behind(const Window& window) const {
   return false;
 }
 
-/// When the GPU does what each step launched: from its first kernel that computes to that of the
-/// next. Where it is never behind the CPU, the steps' own times.
+/// Times of the steps on the GPU: from a step's first computing kernel to the next step's. If the
+/// GPU never lags behind, the times on the CPU.
 std::vector<Interval> ProfilerTrace::times_on_gpu(const std::vector<Window>& windows) const {
   std::vector<Interval> times;
   for (const Window& window : windows) times.push_back(window.time);
@@ -374,7 +373,7 @@ void ProfilerTrace::add_world_size(const TraceHeader& header, Imported& imported
   }
 }
 
-/// Groups of other communication do not tell how many ranks average gradients.
+/// Sets the world size to the ranks that average gradients; other groups do not tell it.
 void ProfilerTrace::take_world_size_of_gradients(Imported& imported) {
   std::optional<std::int64_t> ranks;
   for (const TracedStep& step : imported.steps) {
@@ -391,8 +390,8 @@ std::string ProfilerTrace::why_no_gpu() const {
     return "it has no activity of a GPU; record ProfilerActivity.CUDA (of other devices theirs)";
   }
   return fmt::format(
-      "it has no event of category kernel, gpu_memcpy or gpu_memset, which activities of a device "
-      "are known by; {} events are of category {}",
+      "it has no event of category kernel, gpu_memcpy or gpu_memset, the categories of a device's "
+      "activities; {} events are of category {}",
       most->second, io::quote(most->first));
 }
 
@@ -422,7 +421,7 @@ std::optional<Imported> ProfilerTrace::finish(const TraceHeader& header) {
         return activity.launch_ns < 0;
       })) {
     imported.tell(
-        fmt::format("which step launched what, and with it times of gradients: none of {} "
+        fmt::format("the step of each launch, and with it times of gradients: none of {} "
                     "activities of the GPU has the correlation of a call of a runtime",
                     activities_.size()));
   }
@@ -432,8 +431,8 @@ std::optional<Imported> ProfilerTrace::finish(const TraceHeader& header) {
   }
   if (header.is_open) {
     imported.tell(
-        "whether events are missing at its end: its array of events has no closing bracket, which "
-        "the format allows, and a file that was cut off looks the same");
+        "missing events at its end: its array of events has no closing bracket, which the format "
+        "allows, and a file that was cut off looks the same");
   }
   return imported;
 }

@@ -18,19 +18,18 @@
 
 namespace hipress::traces {
 
-/// Makes the steps of a job out of the events of PyTorch's profiler, which come in any order.
+/// Builds the steps of a job from events of PyTorch's profiler, in any order.
 ///
-/// An operator launches an activity of the GPU if a call of the runtime lies within it, on its
-/// thread, and has the activity's correlation. An activity belongs to the step that launched it,
-/// however late the GPU runs it. A job that trains with a plan has no collectives: its hook submits
-/// buckets, and waits for all of a step, in ranges named hipress::submit(...) and
-/// hipress::wait(...).
+/// An operator launches a GPU activity if a runtime call within it, on its thread, has the
+/// activity's correlation. An activity belongs to the step that launched it, however late it runs.
+/// A job that trains with a plan has no collectives: its hook submits buckets in ranges named
+/// hipress::submit(...), and waits for all of a step's in hipress::wait(...).
 class ProfilerTrace {
  public:
-  /// Throws io::InputError, without the file's name, for an event that ends before it begins.
+  /// Adds an event. Throws io::InputError, without the file's name, if it ends before it begins.
   void add(const ProfilerEvent& event);
-  /// To be called once, after the last event. None if no event was PyTorch's. io::InputError,
-  /// without the file's name, for the traces of several ranks, and for times that cannot be.
+  /// Joins the events. Call it once, after the last event. Empty if no event was PyTorch's. Throws
+  /// io::InputError, without the file's name, for traces of several ranks and for impossible times.
   std::optional<Imported> finish(const TraceHeader& header);
 
  private:
@@ -39,29 +38,29 @@ class ProfilerTrace {
     std::int64_t elements = 0;
     std::int64_t out_elements = 0;
     std::optional<std::int64_t> group_size = {};
-    std::string group = {};  ///< its process group's name
+    std::string group = {};  ///< name of its process group
 
     CollectiveKind kind() const { return collective_named(name); }
     bool has_size() const { return elements > 0 || out_elements > 0; }
     void add(const Collective& more);
   };
-  /// A kernel, a copy or a fill.
+  /// GPU activity: a kernel, a copy or a fill.
   struct Activity {
     Interval time;
     std::int64_t correlation = -1;
     bool computes = false;
-    int collective = -1;          ///< index into collectives_; -1: it does not communicate
-    std::int64_t launch_ns = -1;  ///< -1: not known
-    std::uint64_t thread = 0;     ///< of the launch
+    int collective = -1;          ///< index into collectives_; -1: no collective
+    std::int64_t launch_ns = -1;  ///< -1: unknown
+    std::uint64_t thread = 0;     ///< thread of the launch
     std::uint64_t stream = 0;
   };
-  /// An iteration on the CPU.
+  /// Iteration on the CPU.
   struct Window {
     std::string name;
     Interval time;
     std::uint64_t thread = 0;
   };
-  struct Call {  ///< of the runtime
+  struct Call {  ///< call of the runtime
     std::int64_t correlation, start_ns;
     std::uint64_t thread;
   };
@@ -72,36 +71,36 @@ class ProfilerTrace {
     std::string dtype = {};
     bool has_shape = false;
 
-    /// An argument that is no tensor: this is no gradient.
+    /// True if the argument is no tensor, and so no gradient.
     bool is_undefined() const { return has_shape && shape.empty() && dtype.empty(); }
   };
-  /// Where an operator outside of backward begins.
+  /// Start of an operator outside of backward.
   struct Begin {
     std::uint64_t thread = 0;
     std::int64_t ns = 0;
   };
-  /// A backward pass: AccumulateGrads of one thread, without forward between them.
+  /// Backward pass: AccumulateGrads of one thread, without forward between them.
   struct Pass {
     std::vector<const Operator*> accumulates;
-    std::int64_t since_ns = 0;  ///< when what comes before it had ended on the CPU
+    std::int64_t since_ns = 0;  ///< end of earlier work on the CPU
     std::vector<TracedGradient> gradients = {}, of_inputs = {}, buckets = {};
-    std::vector<std::size_t> filled_by = {};  ///< per bucket: number of gradients before it
+    std::vector<std::size_t> filled_by = {};  ///< number of gradients before each bucket
     std::optional<double> forward_s = {};
     std::string travels = {};  ///< as TracedStep::travels
   };
-  /// record_param_comms: the CPU's side of a collective.
+  /// Call of a collective on the CPU (record_param_comms).
   struct CollectiveCall {
     Operator call;
     Collective what;
   };
-  /// Of FSDP's, around what it gathers or reduces.
+  /// Range of FSDP around gathers or reductions.
   struct LayerRange {
     std::uint64_t thread = 0;
     Interval time;
-    bool is_named = false;  ///< by `layer`, which is empty for the root
+    bool is_named = false;  ///< true if `layer` is set; the root's is empty
     std::string layer = {};
   };
-  /// Of gradients into a reduction's buffer.
+  /// Copy of gradients into a reduction's buffer.
   struct Copy {
     std::int64_t ns = 0;
     std::vector<std::vector<std::int64_t>> shapes;
@@ -110,9 +109,9 @@ class ProfilerTrace {
   struct SparseUse {
     std::uint64_t thread = 0;
     std::int64_t ns = 0;
-    SparseSize size = {};  ///< 0: not told
+    SparseSize size = {};  ///< 0: unknown
   };
-  /// A collective, when and where the CPU starts it, and when it runs.
+  /// A collective, with its start on the CPU and, if known, its time of execution.
   struct Started {
     Collective what;
     std::uint64_t thread;
@@ -122,8 +121,8 @@ class ProfilerTrace {
   /// Communication of a step that carries its gradients.
   struct Carried {
     std::vector<Interval> times;
-    std::int64_t ready_ns = INT64_MIN;  ///< the last gradient's, on the CPU
-    std::int64_t last_ns = INT64_MIN;   ///< the end of its evaluation
+    std::int64_t ready_ns = INT64_MIN;  ///< ready time of the last gradient, on the CPU
+    std::int64_t last_ns = INT64_MIN;   ///< end of that gradient's evaluation
   };
   using Operators = std::vector<Operator>;
 
@@ -210,43 +209,43 @@ class ProfilerTrace {
   std::int64_t events_ = 0;
   bool is_of_pytorch_ = false;
   std::vector<Window> steps_;
-  std::vector<Activity> activities_;  // sorted by launch, once joined
-  KernelTimes kernels_;               // that compute
+  std::vector<Activity> activities_;  // sorted by launch once joined
+  KernelTimes kernels_;               // times of computing kernels
   std::vector<Call> calls_;
-  std::vector<std::pair<std::uint64_t, std::int64_t>> launches_;  // by thread; once joined, sorted
-  std::map<std::string, std::int64_t> unknown_;                   // events by category
-  // Sorted by start, once joined.
+  std::vector<std::pair<std::uint64_t, std::int64_t>> launches_;  // by thread; sorted once joined
+  std::map<std::string, std::int64_t> unknown_;                   // number of events by category
+  // Sorted by start once joined.
   Operators accumulates_;        // including hooks
   Operators innermost_;          // without hooks; by thread
   Operators backwards_;          // all functions of backward
-  std::vector<Begin> forward_;   // once joined, by thread and time
-  std::vector<Begin> products_;  // of matrices, in AccumulateGrad, once joined
+  std::vector<Begin> forward_;   // by thread and time once joined
+  std::vector<Begin> products_;  // matrix products; once joined, those in AccumulateGrad
   std::vector<CollectiveCall> collective_calls_;
-  std::vector<CollectiveCall> c10d_calls_;  // the same where nothing records their sizes
+  std::vector<CollectiveCall> c10d_calls_;  // c10d's operators, used if nothing records sizes
   std::vector<CollectiveCall> submits_;
   Operators waits_;
-  std::vector<Collective> collectives_;    // of activities
-  std::vector<Interval> optimizer_steps_;  // sorted, once joined
-  /// Operator in place.
+  std::vector<Collective> collectives_;    // collectives of activities
+  std::vector<Interval> optimizer_steps_;  // sorted once joined
+  /// Time of an in-place operator.
   struct UpdateAt {
     std::int64_t ns = 0;
     Update what;
   };
   std::vector<UpdateAt> in_place_;  // until joined
   UpdatedTensors updated_;
-  std::vector<std::int64_t> returned_;  // when a gradient was, sorted, once joined
-  bool has_functions_ = false;          // of backward, within their evaluations
-  std::vector<SparseUse> sparse_;       // by thread and time, once joined
+  std::vector<std::int64_t> returned_;  // times of returned gradients, sorted once joined
+  bool has_functions_ = false;          // true if functions of backward are within evaluations
+  std::vector<SparseUse> sparse_;       // by thread and time once joined
   RankEvidence ranks_;
   Interval extent_{INT64_MAX, INT64_MIN};
   TimeSet computing_, communicating_, active_;
-  TimeSet waiting_;  // in hooks, for what they have submitted
-  TimeSet hooked_;   // in hooks
-  // Of sharded jobs.
-  std::vector<LayerRange> layer_ranges_;   // once joined, by thread and time
+  TimeSet waiting_;  // waits in hooks for submitted buckets
+  TimeSet hooked_;   // time in hooks
+  // Sharded jobs only.
+  std::vector<LayerRange> layer_ranges_;   // by thread and time once joined
   std::vector<Interval> fsdp_hooks_;       // until joined
-  std::vector<CollectiveCall> described_;  // ranges of NCCL's and its like, until joined
-  std::vector<Copy> copies_;               // sorted, once joined
+  std::vector<CollectiveCall> described_;  // ranges of NCCL and similar libraries, until joined
+  std::vector<Copy> copies_;               // sorted once joined
   /// Call on one of gloo's threads.
   struct LibraryCall {
     Interval time;
@@ -254,9 +253,9 @@ class ProfilerTrace {
     std::int64_t elements = 0;
     std::string dtype = {};
   };
-  std::vector<LibraryCall> library_calls_;  // sorted, once joined
+  std::vector<LibraryCall> library_calls_;  // sorted once joined
   TimeSet sharding_hooks_, library_times_;
-  std::uint64_t stream_ = 0;  // that computes
+  std::uint64_t stream_ = 0;  // computing stream
 };
 
 }  // namespace hipress::traces

@@ -1,5 +1,5 @@
-// Joins windows of the profiler into steps of the job: if profiler.step() is called in every
-// micro-batch, a step is several windows.
+// ProfilerTrace: joins profiler windows into steps of the job. A step has several windows if
+// profiler.step() is called in every micro-batch.
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 namespace hipress::traces {
 namespace {
 
-/// "ProfilerStep#5-8" of "ProfilerStep#5" and "ProfilerStep#8".
+/// Joint name: "ProfilerStep#5-8" of "ProfilerStep#5" and "ProfilerStep#8".
 std::string name_of_both(const std::string& first, const std::string& last) {
   return first + "-" + last.substr(last.find('#') + 1);
 }
@@ -18,12 +18,12 @@ std::string name_of_both(const std::string& first, const std::string& last) {
 }  // namespace
 
 /// Work of a window on gradients. A window synchronises if AccumulateGrad starts a collective in
-/// it. If this happens in no window, one synchronises in which FSDP's ranges, or else functions of
-/// backward, reduce.
+/// it. If no window does, those synchronise that reduce in FSDP's ranges, or else in functions of
+/// backward.
 struct ProfilerTrace::WindowWork {
   std::size_t gradients = 0;
   bool goes_backward = false, synchronises = false;
-  bool steps = false;  ///< an optimizer steps before the next backward
+  bool steps = false;  ///< true if an optimizer steps before the next backward
 };
 
 std::vector<ProfilerTrace::WindowWork> ProfilerTrace::work_of(
@@ -78,7 +78,7 @@ std::vector<bool> ProfilerTrace::ends_of_steps(const std::vector<Window>& window
     const WindowWork& work = works[i];
     ends.push_back(synchronises ? work.synchronises : work.steps);
     ending += ends.back() ? 1 : 0;
-    // At either end of the trace, an optimizer's step may be cut off.
+    // At the ends of the trace, an optimizer's step may be cut off.
     const bool counts = synchronises || (i > 0 && i + 1 < works.size());
     if (ends.back() || !counts || !work.goes_backward || work.gradients < most) continue;
     ++silent;
@@ -94,7 +94,7 @@ std::vector<bool> ProfilerTrace::ends_of_steps(const std::vector<Window>& window
   return {};
 }
 
-/// The windows of each step together, without the parts of steps at either end.
+/// Joins the windows of each step, without partial steps at the ends.
 std::vector<ProfilerTrace::Window> ProfilerTrace::whole_steps(const std::vector<Window>& windows,
                                                               Imported& imported) const {
   if (windows.size() < 2) return windows;
@@ -114,7 +114,7 @@ std::vector<ProfilerTrace::Window> ProfilerTrace::whole_steps(const std::vector<
     groups.push_back(open);
     open = {.first = i + 1};
   }
-  // The step that the trace ends in has at least one more.
+  // The step at the end of the trace has at least one more.
   std::size_t least = open.micro_steps > 0 ? open.micro_steps + 1 : 0;
   for (std::size_t g = 1; g < groups.size(); ++g) least = std::max(least, groups[g].micro_steps);
   std::size_t left_out = open.micro_steps;

@@ -1,8 +1,8 @@
-// Which collectives of a step gather parameters and reduce their gradients to shards, and what that
-// says of the job.
+// Finds the collectives of a step that gather parameters and reduce gradients to shards, and
+// derives the job's layers and schedule.
 //
-// A layer is what one reduction carries. The gathers of a layer are known by the name that FSDP2's
-// ranges give it, or else by their size, which is the reduction's.
+// A layer is the content of one reduction. Its gathers are those with the same name, if FSDP2's
+// ranges name layers, or else those of the same size.
 
 #include "traces/sharded.hpp"
 
@@ -23,9 +23,9 @@ namespace {
 using Pointers = std::vector<const StepCollective*>;
 
 constexpr std::int64_t kMostRanks = 1 << 20;
-constexpr double kNearly = 0.05;  // of elements: padding, and parameters too small to be sharded
+constexpr double kNearly = 0.05;  // tolerance: padding, parameters too small to be sharded
 
-/// Counts are what a trace says, which may be anything.
+/// Saturating sum and product, since a trace may contain any count.
 std::int64_t sum_of(std::int64_t a, std::int64_t b) {
   return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
@@ -33,7 +33,7 @@ std::int64_t product_of(std::int64_t a, std::int64_t b) {
   return b > 0 && a > INT64_MAX / b ? INT64_MAX : a * b;
 }
 
-/// Elements of what all ranks have between them: what a gather makes, a reduction takes.
+/// Elements before sharding: output of a gather, input of a reduction.
 std::int64_t whole_of(const StepCollective& one, std::int64_t ranks) {
   const bool gathers = one.kind == CollectiveKind::kAllGather;
   const std::int64_t whole = gathers ? one.out_elements : one.in_elements;
@@ -42,7 +42,7 @@ std::int64_t whole_of(const StepCollective& one, std::int64_t ranks) {
   return made <= models::kMaxElements ? made : 0;
 }
 
-/// Ranks that take part; 0: not told.
+/// Number of participating ranks; 0 if unknown.
 std::int64_t ranks_of(const StepCollective& one) {
   if (one.group_size) return *one.group_size;
   const std::int64_t less = std::min(one.in_elements, one.out_elements);
@@ -50,7 +50,7 @@ std::int64_t ranks_of(const StepCollective& one) {
   return less > 0 && more % less == 0 ? more / less : 0;
 }
 
-/// What its group is known by.
+/// Identifier of its process group.
 std::string group_of(const StepCollective& one) {
   return one.group.empty() ? fmt::format("of {}", ranks_of(one)) : one.group;
 }
@@ -78,8 +78,9 @@ class Finder {
   }
 
  private:
-  /// The reductions of the group that reduces most, and reduces in backward alone: tensor
-  /// parallelism scatters activations in forward, too. False: there is none.
+  /// Chooses the reductions of the group that reduces most, among groups that reduce only in
+  /// backward: tensor parallelism also scatters activations in forward. False if there are no
+  /// reductions.
   bool choose_group() {
     for (const CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kReduce}) {
       std::map<std::string, std::int64_t> elements;
@@ -101,7 +102,7 @@ class Finder {
     return false;
   }
 
-  /// One more collective, of so many elements.
+  /// Adds a collective of `elements` elements; saturates.
   static void add(std::int64_t& sum, std::int64_t elements) {
     sum = sum_of(sum, sum_of(elements, 1));
   }
@@ -121,10 +122,10 @@ class Finder {
     }
     made_.ranks = ranks_of(*reductions_.front());
     if (made_.ranks == 0) made_.ranks = step_.ranks.value_or(0);
-    if (made_.ranks > kMostRanks) made_.ranks = 0;  // whatever that is, it is no number of ranks
+    if (made_.ranks > kMostRanks) made_.ranks = 0;  // no plausible number of ranks
   }
 
-  /// Keeps the reductions of the last pass that has some.
+  /// Keeps the reductions of the last pass that has any.
   void find_passes() {
     std::map<int, std::vector<std::int64_t>> sizes;
     for (const StepCollective* one : reductions_) {
@@ -173,7 +174,8 @@ class Finder {
     return median(std::move(times));
   }
 
-  /// A gather that may be of parameters: of FSDP's, if it says so, else of the same ranks.
+  /// True if the collective may gather parameters: one of FSDP's if those are marked, else one of
+  /// the same group or number of ranks.
   bool may_gather(const StepCollective& one) const {
     if (one.kind != CollectiveKind::kAllGather) return false;
     if (of_fsdp_) return one.of_fsdp;
@@ -198,13 +200,13 @@ class Finder {
     match_sums(all);
   }
 
-  /// What a layer's gathers and its reduction have in common.
+  /// Key that a layer's gathers share with its reduction: name or size.
   std::string key_of(const StepCollective& one) const {
     if (by_name_ && one.layer) return "named " + *one.layer;
     return std::to_string(whole_of(one, made_.ranks));
   }
 
-  /// By names or sizes. False: some reductions have no gathers.
+  /// Matches gathers to reductions by name or size. False if reductions have too few gathers.
   bool match(const Pointers& all) {
     const auto named = [](const StepCollective* one) { return one->layer.has_value(); };
     std::set<std::string> names;
@@ -246,7 +248,7 @@ class Finder {
     return sum;
   }
 
-  /// Of several gathers of a size, leaves out the last one that makes them more than is reduced.
+  /// Removes the last repeated gather whose removal makes gathers and reductions equal in size.
   void leave_out_repeated(Pointers& gathers, std::int64_t reduced) {
     const std::int64_t all = elements_of(gathers);
     if (all <= reduced || is_near(all, reduced)) return;
@@ -266,7 +268,7 @@ class Finder {
     }
   }
 
-  /// Gathers and reductions that have different sizes and the same elements, as DeepSpeed's.
+  /// Matches gathers and reductions of different sizes by their total, as in DeepSpeed.
   void match_sums(const Pointers& all) {
     Pointers forward, backward, behind;
     for (const StepCollective* one : all) {
@@ -280,17 +282,18 @@ class Finder {
       gathers_ = behind;
       gathers_at_once_ = true;
       made_.assumed.emplace_back(
-          "the job gathers its parameters behind its optimizer (ZeRO-1, -2): the model's layers "
-          "are what is reduced together, and the schedule gathers them one by one in forward");
+          "the job gathers its parameters behind its optimizer (ZeRO-1, -2): parameters that are "
+          "reduced together are a layer of the model, and the schedule gathers layers one by one "
+          "in forward");
     } else if (!forward.empty() && is_near(elements_of(forward), reduced)) {
       gathers_ = forward;
       gathers_.insert(gathers_.end(), backward.begin(), backward.end());
       by_sum_ = true;
-      made_.assumed.push_back(fmt::format(
-          "gathers and reductions have different sizes (ZeRO-3), and {} and {} elements: the "
-          "model's layers are what is gathered together, and each is ready with the reduction that "
-          "its last element is in",
-          elements_of(forward), reduced));
+      made_.assumed.push_back(
+          fmt::format("gathers and reductions have different sizes (ZeRO-3), and {} and {} "
+                      "elements: parameters that are gathered together are a layer of the model, "
+                      "and each layer is ready with the reduction of its last element",
+                      elements_of(forward), reduced));
     } else {
       made_.problem = fmt::format(
           "elements are not conserved: it reduces {} elements and gathers {} before its backward "
@@ -327,8 +330,8 @@ class Finder {
     made_.layers.push_back(std::move(layer));
   }
 
-  /// Gradients whose first dimensions, filled up to a multiple of the ranks, or all elements
-  /// together, are the reduction's.
+  /// Sets a layer's gradients if they fill the reduction: with the first dimensions padded to a
+  /// multiple of the ranks, or all together.
   void add_gradients(const StepCollective& reduction, ShardedLayer& layer) const {
     std::int64_t sum = 0, padded = 0;
     for (const auto& shape : reduction.gradients) {
@@ -344,7 +347,7 @@ class Finder {
     layer.elements = sum;
   }
 
-  /// Those that several layers of a size share are spread over them.
+  /// Assigns gathers to layers; layers of equal size take turns.
   void count_gathers() {
     std::map<std::string, std::vector<ShardedLayer*>> layers;
     for (std::size_t i = 0; i < last_.size(); ++i) {
@@ -361,7 +364,7 @@ class Finder {
     std::map<std::pair<std::string, bool>, std::size_t> seen;
     for (const StepCollective* one : gathers_) {
       auto& alike = layers[key_of(*one)];
-      // Forward gathers the last to be reduced first, and backward the first.
+      // Forward gathers layers in reverse order of reduction, backward in that order.
       const std::size_t turn = seen[{key_of(*one), one->in_backward}]++ % alike.size();
       add_gather(*one, *alike[one->in_backward ? turn : alike.size() - 1 - turn]);
     }
@@ -377,7 +380,7 @@ class Finder {
                     most, made_.passes));
   }
 
-  /// Gathers that names assign, and sizes do not.
+  /// Reports layers that gather more than they reduce; possible only if names match them.
   void say_frozen() {
     if (!by_name_) return;
     std::map<std::string, std::int64_t> gathered;
@@ -401,7 +404,7 @@ class Finder {
         sum_of(layer.gathered_bytes, bytes_of(gather, whole_of(gather, made_.ranks)));
   }
 
-  /// The last to be gathered in forward is the first to be reduced.
+  /// Makes layers of gathers, in reverse order of forward, which is the order of reduction.
   void make_layers_of_gathers() {
     Pointers forward;
     for (const StepCollective* one : gathers_) {
@@ -429,7 +432,7 @@ class Finder {
     }
   }
 
-  /// All-reduces of shards, after their reductions.
+  /// Finds replicas: all-reduces of shards after their reductions.
   void find_replicas() {
     std::multiset<std::int64_t> shards;
     for (const StepCollective* one : last_) {
@@ -453,7 +456,7 @@ class Finder {
         made_.ranks > 0 ? step_.ranks.value_or(0) / made_.ranks : 0);
   }
 
-  /// Forward's first is the last to be reduced.
+  /// Names the layers in order of forward, the reverse of reduction.
   void name_layers() {
     std::set<std::string> names;
     for (std::size_t i = 0; i < made_.layers.size(); ++i) {
@@ -478,7 +481,7 @@ class Finder {
     made_.schedule += ")";
   }
 
-  /// "true", "false", or among how many ranks backward gathers.
+  /// Value of `reshard`: "true", "false", or the number of ranks among which backward gathers.
   std::string reshard() {
     std::int64_t again = 0, all = 0, whole = 0;
     for (const ShardedLayer& layer : made_.layers) {
@@ -487,7 +490,7 @@ class Finder {
       again = sum_of(again, is_gathered ? layer.elements : 0);
       whole += is_gathered ? 0 : 1;
     }
-    // Without the root, which stays whole.
+    // Except for the root, which stays whole.
     if (made_.layers.size() > 1 && made_.layers.back().backward_gathers == 0) {
       all -= made_.layers.back().elements;
       --whole;
@@ -511,7 +514,8 @@ class Finder {
                     whole, made_.layers.size()));
   }
 
-  /// Which of the layer that is reduced next comes first: its own gather, or also the next one's.
+  /// Value of `prefetch`: "none" if backward gathers the next layer after the reduction, else
+  /// "pre", or "post" if it gathers in the reduction's own hook.
   std::string prefetch() const {
     std::size_t gathered = 0, reduced = 0, ahead = 0, behind = 0, in_hook = 0, all = 0;
     for (const StepCollective* one : gathers_) {
@@ -534,7 +538,7 @@ class Finder {
     return in_hook * 2 > ahead ? "post" : "pre";
   }
 
-  /// Groups of the same ranks with two names, or collectives that run at the same time.
+  /// True if gathers and reductions use different groups, or else run concurrently.
   bool has_separate_communicators() const {
     if (gathers_.empty()) return false;
     const StepCollective& reduction = *last_.front();
@@ -569,18 +573,18 @@ class Finder {
     }
   }
 
-  /// Of any pass.
+  /// True for an all-reduce of shards over replicas, in any pass.
   bool is_mean(const StepCollective& one) const {
     return one.kind == CollectiveKind::kAllReduce && one.in_backward &&
            means_.contains({one.in_elements, one.group});
   }
 
-  /// As reductions' where it is not told.
+  /// Type of the collective; that of the reductions if unknown.
   const std::string& type_of(const StepCollective& one) const {
     return one.dtype.empty() ? reductions_.front()->dtype : one.dtype;
   }
 
-  /// Of elements; a type that is not told is taken for float32.
+  /// Bytes of `elements` elements; unknown types count as float32.
   std::int64_t bytes_of(const StepCollective& one, std::int64_t elements) const {
     const std::string& type = type_of(one);
     return product_of(elements, type.empty() ? bytes_of_type("float32") : bytes_of_type(type));
@@ -595,13 +599,13 @@ class Finder {
   const ShardedStep& step_;
   Sharding made_;
   std::string group_;
-  bool of_fsdp_ = false;               // ranges of FSDP's say what is theirs
-  bool has_gathers_in_group_ = false;  // of the reductions
+  bool of_fsdp_ = false;               // FSDP's ranges mark its collectives
+  bool has_gathers_in_group_ = false;  // true if the reductions' group has gathers
   bool by_name_ = false, by_sum_ = false, gathers_at_once_ = false;
   int pass_ = 0;
   std::int64_t unmatched_ = 0;
-  Pointers reductions_, last_, gathers_;                  // in order; those of the last pass
-  std::set<std::pair<std::int64_t, std::string>> means_;  ///< elements and group of each
+  Pointers reductions_, last_, gathers_;                  // in order; last_: of the last pass
+  std::set<std::pair<std::int64_t, std::string>> means_;  ///< elements, group
 };
 
 }  // namespace

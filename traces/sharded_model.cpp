@@ -11,7 +11,7 @@
 namespace hipress::traces {
 namespace {
 
-/// The type that a layer is reduced in, as its parameters'.
+/// Type in which a layer is reduced, for its parameters.
 models::Dtype dtype_of(const ShardedLayer& layer) {
   return dtype_named(layer.reduced_dtype.empty() ? models::to_string(models::Dtype::kFloat32)
                                                  : layer.reduced_dtype,
@@ -38,23 +38,24 @@ std::int64_t ranks_of(const Sharding& sharding) {
   return sharding.ranks * std::max<std::int64_t>(1, sharding.replicas);
 }
 
-/// True if its types are those of the baselines that gather in bfloat16 and reduce in float32.
+/// True if its types are those of the mixed baselines: gather in bfloat16, reduce in float32.
 bool is_mixed(const ShardedLayer& layer) {
   return layer.gathered_dtype == models::to_string(models::Dtype::kBfloat16) &&
          layer.reduced_dtype == models::to_string(models::Dtype::kFloat32);
 }
 
-/// What is true of a sharded job and not of its model.
+/// Reports properties of the job that the model lacks.
 void say_assumed(const Sharding& sharding, std::vector<std::string>& diagnostics) {
   const ShardedLayer& layer = sharding.layers.front();
   if (layer.reduced_dtype.empty()) {
-    diagnostics.emplace_back("types of reductions are not told, and taken for float32");
+    diagnostics.emplace_back(
+        "the trace does not tell the types of reductions, which are taken to be float32");
   } else if (!layer.gathered_dtype.empty() && layer.gathered_dtype != layer.reduced_dtype) {
     diagnostics.push_back(fmt::format(
         "parameters are gathered in {} and gradients reduced in {}: the model has the latter{}",
         layer.gathered_dtype, layer.reduced_dtype,
-        is_mixed(layer) ? "; of the baselines of hipress-plan, fsdp2_mixed and hsdp_mixed gather "
-                          "in bf16 and reduce in fp32"
+        is_mixed(layer) ? "; baselines fsdp2_mixed and hsdp_mixed of hipress-plan gather in bf16 "
+                          "and reduce in fp32"
                         : ""));
   }
   if (sharding.passes > 1) {
@@ -93,7 +94,7 @@ StepAccount account_of(const TracedStep& step, const Sharding& sharding) {
 }
 
 /// Bytes that a step of the job's schedule sends for the model, over all groups of shards. Each
-/// pass gathers in forward and, unless layers stay whole, in backward. Then it reduces, and
+/// pass gathers in forward and, unless layers stay whole, in backward; then it reduces, and
 /// averages over replicas.
 std::int64_t bytes_with_schedule(const models::Model& model, const Sharding& sharding) {
   const bool stays_whole = sharding.schedule.find("reshard=false") != std::string::npos;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kFsdp1 = "FullyShardedDataParallel.";
 constexpr std::string_view kFsdp2 = "FSDP::";
-/// In these FSDP2 starts collectives, and says of which layer.
+/// Prefixes of FSDP2's ranges that start collectives and name the layer.
 constexpr std::string_view kOfLayer[] = {"all_gather", "post_backward_reduce"};
 
 }  // namespace

@@ -6,15 +6,15 @@
 
 namespace hipress::traces {
 
-/// What the name of a range of FSDP's says.
+/// Content of the name of an FSDP range.
 struct FsdpRange {
-  bool communicates = false;  ///< gathers or reductions are started in it
-  bool is_named = false;      ///< by `layer`, which is empty for the root
+  bool communicates = false;  ///< true if it starts gathers or reductions
+  bool is_named = false;      ///< true if `layer` is set; the root's is empty
   std::string layer = {};
 };
 
-/// Of "FullyShardedDataParallel._pre_forward", "FSDP::all_gather (blocks.0)" …; none: of no hook of
-/// FSDP's.
+/// Parses "FullyShardedDataParallel._pre_forward", "FSDP::all_gather (blocks.0)" …; empty for other
+/// names.
 std::optional<FsdpRange> range_of_fsdp(std::string_view name);
 
 }  // namespace hipress::traces

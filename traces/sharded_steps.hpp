@@ -9,25 +9,25 @@
 
 namespace hipress::traces {
 
-/// A step of a trace, and how it is sharded.
+/// Name and sharding of a step.
 struct NamedSharding {
   std::string name;
-  std::optional<Sharding> sharding;  ///< none: it reduces nothing
+  std::optional<Sharding> sharding;  ///< empty: it reduces nothing
 };
 
-/// What steps have in common.
+/// Sharding that steps share.
 struct CommonSharding {
-  std::vector<std::size_t> steps;  ///< those that are like the last
-  Sharding sharding;               ///< the last one's, with medians of times
+  std::vector<std::size_t> steps;  ///< indices of the steps like the last one
+  Sharding sharding;               ///< sharding of the last step, with medians of times
 };
 
-/// Leaves out steps without reductions, and incomplete steps at both ends. Throws io::Unmet, with
-/// what is missing, if no step has layers, or if steps reduce different numbers of elements.
-/// Sentences about what is left out go to `diagnostics`.
+/// Returns the sharding of whole steps. Leaves out steps without reductions and incomplete steps at
+/// both ends, and reports that in `diagnostics`. Throws io::Unmet, with what is missing, if no step
+/// has layers, or if steps reduce different numbers of elements.
 CommonSharding common_sharding(const std::vector<NamedSharding>& steps,
                                std::vector<std::string>& diagnostics);
 
-/// Elements of all layers; of more than models::kMaxElements one more than that.
+/// Elements of all layers, at most models::kMaxElements + 1.
 std::int64_t elements_of(const Sharding& sharding);
 
 }  // namespace hipress::traces

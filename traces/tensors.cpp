@@ -36,8 +36,8 @@ SparseSize sparse_size_of(std::string_view name, const InputShapes& shapes) {
 
 namespace {
 
-/// A type of elements: PyTorch's name of it, and those that traces write: of c10::ScalarType and of
-/// C++, without "c10::".
+/// An element type: PyTorch's name, and other spellings in traces, of c10::ScalarType and C++,
+/// without "c10::".
 struct TypeRow {
   std::string_view name;
   std::int64_t bytes;
@@ -77,7 +77,7 @@ void unwrap(std::string_view& text, std::string_view open, char close) {
 
 std::string dtype_of(const std::string& whole) {
   std::string_view text = whole;
-  // A list of tensors of one type has that.
+  // A list of tensors of one type has that type.
   unwrap(text, "GenericList[", ']');
   text = text.substr(0, text.find(','));
   unwrap(text, "Tensor(", ')');

@@ -24,7 +24,8 @@ bool is_text(std::string_view first) {
   });
 }
 
-/// JSON is text, and begins with a bracket; Chakra's messages hold lengths and field numbers.
+/// True for JSON, which is text and begins with a bracket; Chakra's messages begin with lengths and
+/// field numbers.
 bool looks_like_json(std::string_view first) {
   if (first.starts_with("\xef\xbb\xbf")) first.remove_prefix(3);
   const std::size_t start = first.find_first_not_of(" \t\r\n");
@@ -32,8 +33,7 @@ bool looks_like_json(std::string_view first) {
   return is_text(first);
 }
 
-/// Events that another program writes into Chrome's format, by how a name begins: an event's, or a
-/// process's.
+/// Programs that write Chrome's format, by the prefix of an event's or a process's name.
 struct WriterRow {
   std::string ProfilerEvent::*name;
   std::string_view begins, is;
@@ -53,7 +53,7 @@ std::string_view writer_of(const ProfilerEvent& event) {
   return {};
 }
 
-/// Refuses a trace with no event or node of PyTorch's.
+/// Refuses a trace without any event or node of PyTorch.
 [[noreturn]] void refuse_others(const std::string& file, std::string_view writer,
                                 std::string_view parts) {
   throw io::InputError(
@@ -63,7 +63,7 @@ std::string_view writer_of(const ProfilerEvent& event) {
                   writer.empty() ? "" : fmt::format("is {}: ", writer), parts));
 }
 
-/// Files of ours and others' that are text and no JSON, by what they hold near their beginning.
+/// Text formats other than JSON, by a text near their beginning.
 struct TextRow {
   std::string_view holds, is, remedy;
 };

@@ -6,7 +6,7 @@
 namespace hipress::traces {
 namespace {
 
-constexpr std::size_t kLeastParameters = 3;  // gradients for each that is an input's
+constexpr std::size_t kLeastParameters = 3;  // parameters' gradients per gradient of an input
 
 }  // namespace
 
@@ -29,8 +29,8 @@ void UpdatedTensors::add_step(std::span<const Update> updates) {
   }
 }
 
-/// Number of parameters of a shape among so many gradients of each shape. An optimizer treats all
-/// parameters alike: an operator that runs twice per parameter runs twice as often as there are
+/// Number of parameters of a shape, given the number of gradients per shape. An optimizer treats
+/// all parameters alike: an operator that runs twice per parameter runs twice as often as there are
 /// parameters of a shape.
 std::int64_t UpdatedTensors::parameters_of(const Shape& shape,
                                            const std::map<Shape, std::int64_t>& gradients) const {
@@ -75,7 +75,7 @@ std::vector<std::size_t> UpdatedTensors::of_inputs(const std::vector<TracedGradi
   }
   const std::int64_t missing = *total - *carried;
   if (elements == missing) return found;
-  // Optimizers that show nothing leave the one gradient that buckets do not carry.
+  // Without updates in the trace, it is the one gradient that buckets do not carry.
   const auto has_missing = [&](const TracedGradient& one) { return one.elements == missing; };
   if (!counts_.empty() || std::ranges::count_if(gradients, has_missing) != 1) return {};
   return {

@@ -14,27 +14,26 @@
 
 namespace hipress::traces {
 
-/// True if the operator of that name changes its first argument, a tensor or a list of tensors:
-/// "aten::add_", "aten::_foreach_mul_".
+/// True if the operator changes its first argument, a tensor or a list of tensors: "aten::add_",
+/// "aten::_foreach_mul_".
 bool is_in_place(std::string_view name);
 
-/// An operator in place, and the shapes of what it changes.
+/// An in-place operator and the shapes that it changes.
 struct Update {
   std::string name = {};
   InputShapes::Shapes shapes = {};
 };
 
-/// Tensors that the optimizers of a trace update: parameters, and what an optimizer keeps for each.
-/// A gradient that belongs to none of them is an input's: a job asks for it by x.requires_grad_()
-/// (saliency, adversarial training, gradient penalties), and PyTorch accumulates it as it does
-/// those of parameters.
+/// Tensors that optimizers update: parameters, and the optimizer's state for each. Other gradients
+/// belong to inputs: a job requests them by x.requires_grad_() (saliency, adversarial training,
+/// gradient penalties), and PyTorch accumulates them as it does those of parameters.
 class UpdatedTensors {
  public:
-  /// Adds the operators of one step of an optimizer.
+  /// Adds the operators of one optimizer step.
   void add_step(std::span<const Update> updates);
-  /// Places of the gradients of inputs among those of a backward pass. `carried`: elements of the
-  /// buckets that carry those of parameters; empty: not told. None if what optimizers update does
-  /// not fit the other gradients, as where they update flat copies.
+  /// Indices of the gradients of inputs among those of a backward pass. `carried` is the number of
+  /// elements in the buckets, which carry those of parameters; empty: unknown. Empty result if the
+  /// optimizers' updates do not fit the other gradients, as with flat copies.
   std::vector<std::size_t> of_inputs(const std::vector<TracedGradient>& gradients,
                                      std::optional<std::int64_t> carried) const;
 
@@ -45,11 +44,11 @@ class UpdatedTensors {
   std::int64_t parameters_of(const Shape& shape,
                              const std::map<Shape, std::int64_t>& gradients) const;
 
-  Counts counts_;      // of a step; the most of all steps
-  bool alike_ = true;  // all steps have these counts, as those of one optimizer
+  Counts counts_;      // per step; the maximum over steps
+  bool alike_ = true;  // true if all steps have equal counts, as with one optimizer
 };
 
-/// Moves the gradients at those places, which increase, out of `gradients`.
+/// Moves the gradients at `places`, which increase, out of `gradients`.
 std::vector<TracedGradient> taken_out(std::vector<TracedGradient>& gradients,
                                       std::span<const std::size_t> places);
 

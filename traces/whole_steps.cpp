@@ -9,13 +9,13 @@
 namespace hipress::traces {
 namespace {
 
-/// What a step shows of its gradients, if anything.
+/// True if a step has gradients or collectives that may carry them.
 bool has_parts(const TracedStep& step, const ImportOptions& options) {
   return !step.gradients.empty() || !step.buckets.empty() ||
          (options.every_all_reduce && !step.other_all_reduces.empty());
 }
 
-/// How many gradients or else buckets a step has.
+/// Number of a step's gradients, or else of its buckets.
 std::size_t count_of(const TracedStep& step) {
   return step.gradients.empty() ? step.buckets.size() : step.gradients.size();
 }
@@ -27,10 +27,10 @@ void check_conserved(const Steps& steps, Parts parts, std::string_view what) {
   for (const TracedStep* step : steps) {
     const auto total = total_of(step->*parts);
     if (!total) {
-      throw io::Unmet(fmt::format(
-          "no model: {} has {} {}, of which not all have sizes; leave out steps that are cut off "
-          "(schedule of the profiler)",
-          step->name, (step->*parts).size(), what));
+      throw io::Unmet(
+          fmt::format("no model: {} has {} {}, not all of which have sizes; leave out steps that "
+                      "are cut off (schedule of the profiler)",
+                      step->name, (step->*parts).size(), what));
     }
     if (first == nullptr) first = step;
     if (*total == *total_of(first->*parts)) continue;
@@ -57,7 +57,7 @@ Steps whole_steps(const Imported& trace, const ImportOptions& options,
   }
   if (!empty.empty()) {
     diagnostics.push_back(fmt::format(
-        "{}{} left out: no gradient is in {}, as in the profiler's last step where training ends "
+        "{}{} left out: no gradient is in {}, as in the profiler's last step if training ends "
         "before its schedule does",
         empty.front(), empty.size() > 1 ? fmt::format(" and {} more are", empty.size() - 1) : " is",
         empty.size() > 1 ? "them" : "it"));

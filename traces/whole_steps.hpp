@@ -8,27 +8,26 @@
 #include "traces/imported_model.hpp"
 #include "traces/model_parts.hpp"
 
-/// Steps of a job that averages gradients: which of them are whole and alike, and what of them the
-/// model has.
+/// Selection of whole and similar steps of a job that averages gradients.
 namespace hipress::traces {
 
 using Parts = std::vector<TracedGradient> TracedStep::*;
 
-/// Part of a step that the model's gradients are, and their names.
+/// Members of a step that become the model's gradients, and their names.
 struct PartsRow {
   Parts parts;
-  const char* name;    ///< of one, before its number
-  const char* plural;  ///< in messages
+  const char* name;    ///< singular, before a number
+  const char* plural;  ///< plural, in messages
 };
 inline constexpr PartsRow kGradients{&TracedStep::gradients, "gradient", "gradients"};
 inline constexpr PartsRow kBuckets{&TracedStep::buckets, "bucket", "buckets"};
 inline constexpr PartsRow kAllReduces{&TracedStep::other_all_reduces, "bucket", "all-reduces"};
 
-/// Throws io::Unmet unless all steps have as many elements.
+/// Throws io::Unmet unless all steps have the same number of elements.
 void check_conserved(const Steps& steps, Parts parts, std::string_view what);
 
-/// The steps that are whole: those without backward are left out, and at the trace's ends those
-/// with a part of the gradients of the others.
+/// Whole steps: without those that have no backward, and without partial steps at the ends of the
+/// trace.
 Steps whole_steps(const Imported& trace, const ImportOptions& options,
                   std::vector<std::string>& diagnostics);
 

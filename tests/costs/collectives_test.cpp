@@ -170,6 +170,11 @@ TEST_CASE("what was measured on a machine scales the model of other numbers of i
   const double beside = kBytes * 1e-11 / model_s(profile, {2, 16}, Operation::kAllReduce, kBytes);
   CHECK(costs.seconds(32, kBytes, spanning(profile, 4)) ==
         Approx(beside * model_s(profile, {4, 32}, Operation::kAllReduce, kBytes)));
+  // Within a host nothing was measured, so the model stands alone.
+  CHECK(costs.seconds(8, kBytes, spanning(profile, 1)) ==
+        model_s(profile, {1, 8}, Operation::kAllReduce, kBytes));
+  CHECK_THAT(costs.diagnostic(8), Contains("modelled as NCCL runs it on hgx-h100"));
+  CHECK_THAT(costs.diagnostic(32), Contains("extrapolated from 16 nodes"));
 }
 
 TEST_CASE("no size takes less for each of its bytes than is said of a machine") {

@@ -50,7 +50,7 @@ TEST_CASE("beyond all measured densities, costs are those of the nearest") {
         std::pair("dgc(packing=2,rho=0.5)", "dgc(rho=0.1,packing=2)"),
         std::pair("graddrop(rho=0.2)", "graddrop")}) {
     CAPTURE(asked);
-    CHECK(foreign_costs(of, asked).find(std::string("is charged what ") + row + " costs") !=
+    CHECK(foreign_costs(of, asked).find(std::string("is charged the cost of ") + row + ",") !=
           std::string::npos);
     CHECK(of.codec(asked) == of.codec(row));
   }

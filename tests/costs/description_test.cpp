@@ -43,9 +43,10 @@ TEST_CASE("costs of another algorithm are named") {
   profile.codecs["tern.pse(b=2)"] = {};
   CHECK(foreign_costs(profile, "tern.pse(b=2)").empty());
   CHECK(foreign_costs(profile, "onebit").empty());  // has none, which is an error elsewhere
-  CHECK(foreign_costs(profile, "tern.pse(b=4)") ==
-        "tern.pse(b=4) is charged what tern.pse(b=2) costs, since profile mine has no costs of its "
-        "own for it; hipress-profile `algorithm` 'tern.pse(b=4)' measures them");
+  CHECK(
+      foreign_costs(profile, "tern.pse(b=4)") ==
+      "tern.pse(b=4) is charged the cost of tern.pse(b=2), since profile mine has no costs of its "
+      "own for it; hipress-profile `algorithm` 'tern.pse(b=4)' measures them");
 }
 
 TEST_CASE("what a prediction rests on is said in one line") {
@@ -62,13 +63,13 @@ TEST_CASE("what a prediction rests on is said in one line") {
   SECTION("hosts, racks, stragglers, half duplex, and no times") {
     cluster.host = {0, 0, 0, 0, 1, 1, 1, 1};
     cluster.host_link = LinkCosts{.bandwidth = 300e9, .bandwidth_both_ways = 300e9};
-    cluster.rack = RackCosts{.hosts = 1, .oversubscription = 2};
+    cluster.racks = {RackCosts{.hosts = 1, .oversubscription = 2}};
     cluster.compute_speed[3] = 0.5;
     cluster.link.bandwidth_both_ways = 75e9 / 8;
     CHECK(describe_machines(profile, cluster, model_of(0, 0)) ==
           "profile h100-100g (estimated), 8 nodes on 2 hosts, links 96 Gbit/s (75 Gbit/s each way "
           "when both are busy) + 5us latency + 5us overhead, within hosts 300 GB/s, racks of 1 "
-          "host, oversubscribed 2 ×, 1 of another speed; compute not known (`compute_time`)");
+          "host 2:1 oversubscribed, 1 of another speed; compute not known (`compute_time`)");
   }
   SECTION("hosts that share nothing") {
     cluster.host = {0, 0, 0, 0, 1, 1, 1, 1};

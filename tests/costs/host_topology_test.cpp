@@ -166,7 +166,8 @@ TEST_CASE("topologies that are cut off or name GPUs that are not there are refus
   const std::size_t row = kMatrix.find("GPU3\tNV4");
   CHECK_THAT(refusal(with(kMatrix, kMatrix.substr(row, kMatrix.find("NIC0\tPIX") - row), "")),
              Contains("topo:7: NIC2 serves GPU3, which has no row"));
-  CHECK_THAT(refusal(with(kMatrix, "PXB", "PXBNODE")), Contains("topo:3: 'PXBNODE' is none of X"));
+  CHECK_THAT(refusal(with(kMatrix, "PXB", "PXBNODE")),
+             Contains("topo:3: 'PXBNODE' is not one of X"));
   CHECK_THAT(refusal(with(kMatrix, "NIC1\tNODE", "NIC9\tNODE")),
              Contains("topo:7: 'NIC9' has no column"));
   for (std::string text = whole; !text.empty(); text.resize(text.size() - 7)) {

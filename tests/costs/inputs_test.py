@@ -104,13 +104,28 @@ class Inputs(unittest.TestCase):
             del short[timing], file[timing]
         self.assertEqual(short, file)
 
+    def test_clusters_by_pipes_predict_what_files_do(self):
+        self.write("fat.yaml", "machine: hgx-h100\nhosts: 2\nrack: {hosts: 1, oversubscription: 2}\n")
+        for file in ("c25.yaml", "fat.yaml"):
+            for command in ("hipress-sim --plan all", "hipress-plan --evaluations 20 --output plan.yaml"):
+                with self.subTest(file=file, command=command):
+                    answers = []
+                    for cluster in (file, "/dev/stdin", f"<(cat {file})"):
+                        done = subprocess.run(
+                            ["bash", "-c", f"cat {file} | {TOOLS}/{command} --input vgg19 --topology ring --json --cluster {cluster}"],
+                            cwd=self.folder, capture_output=True, text=True, check=False, timeout=250)
+                        self.assertEqual(done.returncode, 0, done.stderr)
+                        answers.append(json.loads(done.stdout)[
+                            "iteration_s" if "sim" in command else "predicted_iteration_s"])
+                    self.assertEqual(answers, answers[:1] * 3)
+
     def test_reports_name_profile_links_and_compute_time(self):
         line = ("profile v100-100g (derived), 8 nodes × 4 GPUs, links 25 Gbit/s + 20us latency + 20us overhead, "
                 "GPUs 250 GB/s; compute ")
         done = self.simulate("--input", "vgg19", "--profile", "v100-100g", *SHORT)
         self.assertIn(line, done.stdout)
         self.assertNotIn("no --profile was given", done.stdout)
-        self.assertIn("GPUs of a node are taken to be joined at 250GB/s", done.stderr)
+        self.assertIn("GPUs of a node are assumed to be joined at 250GB/s", done.stderr)
         self.assertIn("profile sosp21 (published), since no --profile was given",
                       self.simulate("--input", "vgg19").stdout)
 
@@ -168,7 +183,7 @@ class Inputs(unittest.TestCase):
         self.assertEqual(report()[0]["compute_s"], 0)
         timed, diagnostics = report("--compute-time", "120ms")
         self.assertAlmostEqual(timed["compute_s"], 0.12, places=9)
-        self.assertIn("forward is taken to be a third", diagnostics)
+        self.assertIn("forward is assumed to be a third", diagnostics)
         self.assertIn("in proportion to their elements, the last gradient first", diagnostics)
         self.assertAlmostEqual(report("--forward", "7ms")[0]["compute_s"], 0.007, places=9)
         done = self.plan("--input", "m.txt", "--nnodes", "2", "--profile", "a100-10g", "--compute-time", "120ms", "--forward",
@@ -181,10 +196,10 @@ class Inputs(unittest.TestCase):
         words = ("--input", "m.txt", "--nnodes", "4", "--profile", "own.yaml", "--algorithm", "signs.pse", "--topology",
                  "RING")
         done = self.plan(*words)
-        self.assertIn("how much signs.pse gives up is not known", done.stderr)
-        self.assertEqual(done.stderr.count("gives up is not known"), 1)
+        self.assertIn("the coarseness of signs.pse is unknown", done.stderr)
+        self.assertEqual(done.stderr.count("is unknown: it is taken"), 1)
         done = self.plan(*words, "--accuracy", "signs.pse=onebit")
-        self.assertNotIn("gives up is not known", done.stderr)
+        self.assertNotIn("is unknown: it is taken", done.stderr)
         done = self.plan(*words[:-4], "--algorithm", "signs.pse,fp16", "--accuracy", "signs.pse=4", "--coarsest", "terngrad")
         self.assertNotIn("signs.pse", (self.folder / "plan.yaml").read_text())
         refused = self.run_tool("hipress-plan", *words, "--accuracy", "signs.pse=9")
@@ -195,7 +210,7 @@ class Inputs(unittest.TestCase):
         done = self.answer("hipress-plan", "--input", "m.txt", "--nnodes", "4", "--profile", "own.yaml", "--compute-time", "1ms",
                            "--topology", "ALLGATHER", "--algorithm", "keep.pse", "--accuracy", "keep.pse=5", "--evaluations", "50",
                            "--output", "plan.yaml")
-        self.assertIn("from which density on dense is faster is not known", done.stderr)
+        self.assertIn("the density from which dense is faster is unknown", done.stderr)
         self.assertIn("no parameter 'rho'", done.stderr)
         plan = (self.folder / "plan.yaml").read_text()
         self.assertIn("algorithm: keep.pse", plan)
@@ -205,7 +220,7 @@ class Inputs(unittest.TestCase):
         done = self.answer("hipress-plan", "--input", "m.txt", "--nnodes", "4", "--algorithm", "signs.pse")
         self.assertIn("signs.pse is planned with the costs that SeCoPa published", done.stderr)
         done = self.plan("--input", "m.txt", "--nnodes", "4", "--profile", "a100-10g", "--algorithm", "tbq(tau=0.25)")
-        self.assertIn("tbq(tau=0.25) is charged what tbq costs, since profile a100-10g has no costs of its own",
+        self.assertIn("tbq(tau=0.25) is charged the cost of tbq, since profile a100-10g has no costs of its own",
                       done.stderr)
 
 

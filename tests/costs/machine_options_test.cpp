@@ -69,8 +69,8 @@ TEST_CASE("short forms say what a cluster file says") {
                       "instead of 76.5 Gbit/s, overhead 20us instead of 97.66us, latency 20us"));
   REQUIRE(machines.diagnostics.size() == 1);
   CHECK(machines.diagnostics[0] ==
-        "GPUs of a node are taken to be joined at 250GB/s, as NVLink joins A100s; `gpu_bandwidth` "
-        "says otherwise");
+        "GPUs of a node are assumed to be joined at 250GB/s, as by NVLink of A100s; "
+        "`gpu_bandwidth` changes that");
 }
 
 TEST_CASE("short forms go before a cluster file") {
@@ -107,7 +107,7 @@ TEST_CASE("options that contradict each other or are no quantities are refused b
   const std::string flat =
       folder.file("flat.yaml", "nodes: 8\nnodes_per_host: 4\nhost_link: {bandwidth: 300GB/s}\n");
   CHECK_THAT(refusal({.cluster = flat, .gpus_per_node = 4}),
-             Contains("`gpus_per_node` says that nodes have several GPUs") && Contains(flat));
+             Contains("`gpus_per_node` gives nodes several GPUs") && Contains(flat));
 }
 
 TEST_CASE("option --gpu-bandwidth without several GPUs is warned of") {
@@ -176,7 +176,7 @@ TEST_CASE("kernels are scaled from the bandwidth that they were measured at") {
   CHECK(after.name == "v100-100g with kernels scaled to 1.8TB/s");
   CHECK(machines.diagnostics ==
         std::vector<std::string>{"kernels of profile v100-100g are scaled from 900GB/s to 1.8TB/s "
-                                 "of memory bandwidth; what launches cost stays"});
+                                 "of memory bandwidth; costs of launches stay"});
 }
 
 TEST_CASE("a curve of several pieces is scaled as a whole, and never negative") {
@@ -288,15 +288,15 @@ TEST_CASE("links of a machine's cluster say how many hosts a collective spans") 
 TEST_CASE("machines that contradict the rest of a request are refused") {
   const TemporaryFolder folder;
   CHECK_THAT(refusal({.machine = "p5", .hosts = 2}), Contains("machine 'p5': neither a file nor"));
-  CHECK_THAT(refusal({.hosts = 2}), Contains("`hosts` counts what a `machine` has"));
-  CHECK_THAT(refusal({.gpus = 2}), Contains("`gpus` counts what a `machine` has"));
+  CHECK_THAT(refusal({.hosts = 2}), Contains("`hosts` needs a `machine`"));
+  CHECK_THAT(refusal({.gpus = 2}), Contains("`gpus` needs a `machine`"));
   CHECK_THAT(refusal({.machine = "hgx-h100", .hosts = 4, .gpus = 30}),
              Contains("`gpus` 30 on 4 hosts: give a multiple of `hosts`, at most 8 on each"));
   CHECK_THAT(refusal({.machine = "hgx-h100", .hosts = 1, .gpus = 16}), Contains("at most 8"));
   CHECK_THAT(refusal({.machine = "hgx-h100", .gpus_per_node = 8}),
              Contains("`gpus_per_node`: with a `machine` every GPU is a node"));
   CHECK_THAT(refusal({.machine = "hgx-h100", .cluster = folder.file("c.yaml", kClusterFile)}),
-             Contains("`machine` and `cluster` both say what hosts are"));
+             Contains("`machine` and `cluster` both define the hosts"));
   CHECK_THAT(complaint([] { load({.machine = "hgx-h100", .gpus = 8}, 16, 16); }),
              Contains("`gpus` 8 and 16 nodes contradict each other"));
 }

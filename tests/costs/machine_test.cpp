@@ -5,11 +5,14 @@
 
 #include "costs/profile.hpp"
 #include "io/error.hpp"
+#include "io/file.hpp"
+#include "tests/io/temporary_folder.hpp"
 
 namespace hipress::costs {
 namespace {
 
 using Catch::Contains;
+using tests::TemporaryFolder;
 
 const std::string kText =
     "schema: hipress.machine/1\n"
@@ -63,11 +66,29 @@ TEST_CASE("a machine file that makes no sense is refused at its line") {
   CHECK_THAT(error_of(with("gpus: 8", "gpus: 0")), Contains("lab.yaml:3: gpus"));
   CHECK_THAT(error_of(with("450GB/s", "450")), Contains("lab.yaml:6: fabric.bandwidth"));
   CHECK_THAT(error_of(with(", network: a third", "")),
-             Contains("lab.yaml:9: sources: says nothing of network"));
+             Contains("lab.yaml:9: sources: has no entry for network"));
   CHECK_THAT(error_of(with("cores: 112", "cores: 112, sockets: 2")),
              Contains("lab.yaml:8: unknown key 'cpu.sockets'"));
   CHECK_THAT(error_of(kText.substr(0, kText.find("cpu:"))), Contains("cpu"));
   CHECK_THAT(error_of(with("machine/1", "machine/9")), Contains("lab.yaml:1: schema: must be"));
+}
+
+TEST_CASE("a machine file that is cut anywhere is refused, or means the same") {
+  const TemporaryFolder folder;
+  const std::string text = io::read_file(machine_file("p5.48xlarge"));
+  const Machine whole = read_machine("p5.48xlarge");
+  int same = 0;
+  for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
+    for (const char* end : {"", "\n"}) {  // as it was cut, and as an editor saves it
+      const std::string path = folder.file("m.yaml", text.substr(0, bytes) + end);
+      try {
+        same += read_machine(path) == whole ? 1 : 1000;
+      } catch (const io::InputError& error) {
+        CHECK_THAT(error.what(), Contains("m.yaml"));
+      }
+    }
+  }
+  CHECK(same == 2);  // the last line end alone may be missing
 }
 
 TEST_CASE("an unknown machine is refused with the nearest known one") {

@@ -326,8 +326,9 @@ TEST_CASE("faults of stages are named with file, line and remedy") {
                     "      decode: {a_s: 1e-6}\n      decode_add: {pieces: []}\n"),
              Contains("bad.yaml:18") && Contains("give 'decode' alone"));
   // An algorithm of the table has as many as its codec.
-  CHECK_THAT(spoilt("in_stages", "tbq(tau=0.25)"),
-             Contains("bad.yaml:14") && Contains("tbq(tau=0.25) is none") && Contains("'encode'"));
+  CHECK_THAT(spoilt("in_stages", "tbq(tau=0.25)"), Contains("bad.yaml:14") &&
+                                                       Contains("tbq(tau=0.25) has no stages") &&
+                                                       Contains("'encode'"));
   CHECK_THAT(refusal(kStages, "    in_stages: {stages: [], decode: {a_s: 1}}\n" + kStages),
              Contains("bad.yaml:13") && Contains("got none"));
 }

@@ -39,7 +39,9 @@ const std::map<std::string, std::size_t> kStaged = {{"powersgd", 2}, {"acpsgd", 
 TEST_CASE("the shipped profiles are those that are expected") {
   std::vector<std::string> expected = shipped_profiles();
   std::sort(expected.begin(), expected.end());
-  CHECK(io::data_names("profiler/profiles", ".yaml") == expected);
+  CHECK(profile_names() == expected);
+  CHECK(io::data_names("profiler/profiles", ".yaml") ==
+        std::vector<std::string>{"sosp21", "v100-100g"});
 }
 
 TEST_CASE("a starter profile says that it is an estimate, and is as wide as one") {
@@ -68,6 +70,8 @@ TEST_CASE("a starter profile says that it is an estimate, and is as wide as one"
   // launches three kernels, 5 + 2·2 us.
   const Profile h100 = read_profile("h100-400g");
   CHECK(h100.link.bandwidth == Approx(47e9));
+  CHECK(read_profile("h100_400g").fingerprint == h100.fingerprint);
+  CHECK(h100.codec("powersgd").decode_stages.per_element_s == 5.9701e-12);
   CHECK(h100.codec("onebit").encode(1 << 20) ==
         Approx(9e-6 + 12.125 * (1 << 20) / (0.8 * 3350e9)).epsilon(1e-4));
 }

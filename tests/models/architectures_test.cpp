@@ -23,51 +23,33 @@ struct Published {
 /// Counts of Hugging Face's and torchvision's model pages, and of the papers' code. NVIDIA
 /// publishes Transformer-XL's, and MosaicML the smaller MPTs', in millions only: the next table.
 constexpr Published kPublished[] = {
-    {"llama2_7b", 6'738'415'616},
-    {"llama2_13b", 13'015'864'320},
-    {"llama2_70b", 68'976'648'192},
-    {"llama3_8b", 8'030'261'248},
-    {"llama3_70b", 70'553'706'496},
-    {"llama3_405b", 405'853'388'800},
-    {"qwen2.5_0.5b", 494'032'768},
-    {"qwen2.5_1.5b", 1'543'714'304},
-    {"qwen2.5_3b", 3'085'938'688},
-    {"qwen2.5_7b", 7'615'616'512},
-    {"qwen2.5_14b", 14'770'033'664},
-    {"qwen2.5_32b", 32'763'876'352},
-    {"qwen2.5_72b", 72'706'203'648},
-    {"mistral_7b", 7'241'732'096},
-    {"mixtral_8x7b", 46'702'792'704},
-    {"gpt2_medium", 354'823'168},
-    {"gpt2_large", 774'030'080},
-    {"gpt2_xl", 1'557'611'200},
-    {"gpt_neox_20b", 20'554'567'680},
-    {"mpt_7b", 6'649'286'656},
-    {"t5_small", 60'506'624},
-    {"t5_base", 222'903'552},
-    {"t5_large", 737'668'096},
-    {"t5_3b", 2'851'598'336},
-    {"t5_11b", 11'307'321'344},
-    {"vit_b_16", 86'567'656},
-    {"vit_l_16", 304'326'632},
-    {"vit_h_14", 632'045'800},
-    {"clip_vit_b_32", 151'277'313},
-    {"clip_vit_l_14", 427'616'513},
-    {"whisper_tiny", 37'760'640},
-    {"whisper_base", 72'593'920},
-    {"whisper_small", 241'734'912},
-    {"whisper_medium", 763'857'920},
-    {"whisper_large", 1'543'304'960},
-    {"resnet18", 11'689'512},
-    {"resnet34", 21'797'672},
-    {"resnet101", 44'549'160},
-    {"resnet152", 60'192'808},
-    {"resnext50_32x4d", 25'028'904},
-    {"resnext101_32x8d", 88'791'336},
-    {"resnext101_64x4d", 83'455'272},
-    {"wide_resnet50_2", 68'883'240},
-    {"wide_resnet101_2", 126'886'696},
-    {"dlrm_kaggle", 540'201'232 + 475'985},
+    {"llama2_7b", 6'738'415'616},     {"llama2_13b", 13'015'864'320},
+    {"llama2_70b", 68'976'648'192},   {"llama3_8b", 8'030'261'248},
+    {"llama3_70b", 70'553'706'496},   {"llama3_405b", 405'853'388'800},
+    {"qwen2.5_0.5b", 494'032'768},    {"qwen2.5_1.5b", 1'543'714'304},
+    {"qwen2.5_3b", 3'085'938'688},    {"qwen2.5_7b", 7'615'616'512},
+    {"qwen2.5_14b", 14'770'033'664},  {"qwen2.5_32b", 32'763'876'352},
+    {"qwen2.5_72b", 72'706'203'648},  {"mistral_7b", 7'241'732'096},
+    {"mixtral_8x7b", 46'702'792'704}, {"gpt2_medium", 354'823'168},
+    {"gpt2_large", 774'030'080},      {"gpt2_xl", 1'557'611'200},
+    {"gpt_neox_20b", 20'554'567'680}, {"mpt_7b", 6'649'286'656},
+    {"t5_small", 60'506'624},         {"t5_base", 222'903'552},
+    {"t5_large", 737'668'096},        {"t5_3b", 2'851'598'336},
+    {"t5_11b", 11'307'321'344},       {"vit_b_16", 86'567'656},
+    {"vit_l_16", 304'326'632},        {"vit_h_14", 632'045'800},
+    {"clip_vit_b_32", 151'277'313},   {"clip_vit_l_14", 427'616'513},
+    {"whisper_tiny", 37'760'640},     {"whisper_base", 72'593'920},
+    {"whisper_small", 241'734'912},   {"whisper_medium", 763'857'920},
+    {"whisper_large", 1'543'304'960}, {"resnet18", 11'689'512},
+    {"resnet34", 21'797'672},         {"resnet101", 44'549'160},
+    {"resnet152", 60'192'808},        {"resnext50_32x4d", 25'028'904},
+    {"resnext101_32x8d", 88'791'336}, {"resnext101_64x4d", 83'455'272},
+    {"wide_resnet50_2", 68'883'240},  {"wide_resnet101_2", 126'886'696},
+    {"efficientnet_b0", 5'288'548},   {"efficientnet_b1", 7'794'184},
+    {"efficientnet_b2", 9'109'994},   {"efficientnet_b3", 12'233'232},
+    {"efficientnet_b4", 19'341'616},  {"efficientnet_b5", 30'389'784},
+    {"efficientnet_b6", 43'040'704},  {"efficientnet_b7", 66'347'960},
+    {"sd15_unet", 859'520'964},       {"dlrm_kaggle", 540'201'232 + 475'985},
 };
 
 /// Those whose names a shipped file has: read_model() reads the file.
@@ -141,13 +123,15 @@ TEST_CASE("an architecture's gradients have unique names, shapes and an order") 
 
 TEST_CASE("work is that of the published multiplications") {
   // torchvision's pages: 4.09, 7.8 and 22.75 thousand million multiplications an image; ViT-B/16
-  // 17.56 and ViT-L/16 61.55.
+  // 17.56 and ViT-L/16 61.55; EfficientNet's paper 0.39 for B0, and torchvision 37.75 for B7.
   const auto giga_macs = [](const char* name) {
     return forward_flops(named_architecture(name).value()) / 2e9;
   };
   CHECK(giga_macs("resnet50") == Approx(4.09).epsilon(0.01));
   CHECK(giga_macs("resnet101") == Approx(7.80).epsilon(0.01));
   CHECK(giga_macs("wide_resnet101_2") == Approx(22.75).epsilon(0.01));
+  CHECK(giga_macs("efficientnet_b0") == Approx(0.386).epsilon(0.02));
+  CHECK(giga_macs("efficientnet_b7") == Approx(37.75).epsilon(0.02));
   CHECK(giga_macs("vit_b_16") == Approx(17.56).epsilon(0.02));
   CHECK(giga_macs("vit_l_16") == Approx(61.55).epsilon(0.02));
   // A token multiplies with every parameter but the embedding's rows, in Mixtral with 2 experts of

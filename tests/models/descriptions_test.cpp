@@ -47,6 +47,21 @@ TEST_CASE("config.json makes the model of its sizes") {
             R"({"model_type": "bert", "hidden_size": 768, "intermediate_size": 3072,
                 "num_hidden_layers": 12, "num_attention_heads": 12, "vocab_size": 30522,
                 "max_position_embeddings": 512})")) == 109'482'240);
+  // Published counts: Qwen3-8B, Whisper large-v3, CLIP ViT-B/32.
+  CHECK(total_elements(read(
+            R"({"model_type": "qwen3", "hidden_size": 4096, "intermediate_size": 12288,
+                "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
+                "head_dim": 128, "vocab_size": 151936, "tie_word_embeddings": false})")) ==
+        8'190'735'360);
+  CHECK(total_elements(read(
+            R"({"model_type": "whisper", "d_model": 1280, "encoder_layers": 32,
+                "decoder_layers": 32, "encoder_attention_heads": 20, "encoder_ffn_dim": 5120,
+                "num_mel_bins": 128, "vocab_size": 51866})")) == 1'543'490'560);
+  CHECK(total_elements(read(
+            R"({"model_type": "clip", "projection_dim": 512,
+                "text_config": {"hidden_size": 512, "num_hidden_layers": 12, "vocab_size": 49408},
+                "vision_config": {"hidden_size": 768, "num_hidden_layers": 12, "image_size": 224,
+                                  "patch_size": 32}})")) == 151'277'313);
   // read_model() takes it as it is.
   CHECK(total_elements(read_model(folder.file("llama.json", kLlama))) == 8'030'261'248);
 }
@@ -122,8 +137,8 @@ TEST_CASE("damaged and unknown descriptions are refused with file, line and reme
       }),
       Contains("names tensors without shapes") && Contains("config.json"));
   CHECK_FALSE(read_description(folder.file("input.txt", "fc6.bias,4096\n")).has_value());
-  CHECK_FALSE(read_description(folder.file("x.py", "print(1)\nimport torch\n")).has_value());
-  CHECK_FALSE(read_description(folder.file("y.py", "x = call (1)\n")).has_value());
+  CHECK_FALSE(read_description(folder.file("x.txt", "print(1)\nimport torch\n")).has_value());
+  CHECK_FALSE(read_description(folder.file("y.txt", "x = call (1)\n")).has_value());
   CHECK_FALSE(read_description(folder.file("trace.json", R"({"traceEvents": []})")).has_value());
   CHECK_FALSE(read_description("/nowhere/at/all").has_value());
 }

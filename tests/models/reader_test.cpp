@@ -498,13 +498,12 @@ TEST_CASE("what computation keeps busy of its host's cores") {
     CHECK(read_content("m.yaml", "name: m\nforward: 1s\ngradients:\n- {name: a, elements: 1}\n")
               .forward_cores == 0);
     CHECK(complaint_about("m.yaml", "name: m\n" + gradients) ==
-          "m.yaml:3: gradients[0].core_time: means nothing without threads; say with how many a "
-          "rank computes, "
-          "as threads: 8");
+          "m.yaml:3: gradients[0].core_time: needs threads; give their number per rank, as "
+          "threads: 8");
     CHECK_THAT(complaint_about("m.yaml",
                                "name: m\nforward_core_time: 1s\ngradients:\n"
                                "- {name: a, elements: 1}\n"),
-               Catch::Matchers::StartsWith("m.yaml:2: forward_core_time: means nothing"));
+               Catch::Matchers::StartsWith("m.yaml:2: forward_core_time: needs threads"));
   }
   SECTION("what DDP and the hook do themselves delays gradients by their bytes") {
     const Model model = read_content(

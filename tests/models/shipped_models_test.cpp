@@ -21,14 +21,15 @@ struct Expected {
   std::size_t gradients;
   double fp32_mib;     ///< of all gradients
   double largest_mib;  ///< of the largest
+  double backward_us;  ///< as measured, or derived from measurements
 };
 
 const std::vector<Expected> kExpected = {
-    {"bert_base", 199, 415.41, 89.44}, {"bert_large", 391, 1274.49, 119.25},
-    {"gpt2", 148, 474.70, 147.24},     {"lstm", 10, 327.97, 190.42},
-    {"resnet50", 161, 97.49, 9.00},    {"transformer", 185, 234.08, 65.84},
-    {"ugatit", 148, 2558.75, 1024.00}, {"ugatit_light", 148, 511.25, 128.00},
-    {"vgg16", 32, 527.79, 392.00},     {"vgg19", 38, 548.05, 392.00},
+    {"bert_base", 199, 415.41, 89.44, 66335},  {"bert_large", 391, 1274.49, 119.25, 204171},
+    {"gpt2", 148, 474.70, 147.24, 211329},     {"lstm", 10, 327.97, 190.42, 71450},
+    {"resnet50", 161, 97.49, 9.00, 63533},     {"transformer", 185, 234.08, 65.84, 78506},
+    {"ugatit", 148, 2558.75, 1024.00, 434241}, {"ugatit_light", 148, 511.25, 128.00, 412879},
+    {"vgg16", 32, 527.79, 392.00, 85310},      {"vgg19", 38, 548.05, 392.00, 99687},
 };
 
 double mib(std::int64_t elements) { return static_cast<double>(elements) * 4 / kMiB; }
@@ -52,7 +53,8 @@ TEST_CASE("the shipped models are those that are expected") {
   CHECK(shipped_models() == names);
 }
 
-TEST_CASE("shipped models have the published number and size of gradients") {
+TEST_CASE(
+    "shipped models have the published number and size of gradients, and the measured backward") {
   for (const Expected& expected : kExpected) {
     INFO(expected.name);
     const Model model = read_model(expected.name);
@@ -65,6 +67,7 @@ TEST_CASE("shipped models have the published number and size of gradients") {
     // The published figures are rounded to two decimals.
     CHECK(mib(total_elements(model)) == Approx(expected.fp32_mib).margin(0.005).epsilon(0));
     CHECK(mib(largest) == Approx(expected.largest_mib).margin(0.005).epsilon(0));
+    CHECK(backward_s(model) * 1e6 == Approx(expected.backward_us).margin(0.5).epsilon(0));
   }
 }
 
@@ -117,25 +120,6 @@ TEST_CASE("shipped models have the shapes of their architectures") {
   CHECK(shape("ugatit", "genA2B.FC.0.weight") == Shape{256, 1048576});
   CHECK(shape("ugatit", "genA2B.UpBlock2.3.rho") == Shape{1, 128, 1, 1});
   CHECK(shape("ugatit_light", "genA2B.FC.0.weight") == Shape{256, 256});
-}
-
-TEST_CASE("measured models are the measurement") {
-  const std::map<std::string, std::string> workloads = {
-      {"bert_base", "bert"},    {"bert_large", "bert_large"}, {"gpt2", "gpt2"},   {"lstm", "lstm"},
-      {"resnet50", "resnet50"}, {"ugatit", "ugatit"},         {"vgg16", "vgg16"},
-  };
-  for (const auto& [name, workload] : workloads) {
-    INFO(name);
-    const Model model = read_model(name);
-    const Model measured =
-        read_model(HIPRESS_SOURCE_DIR "/tests/data/workloads/" + workload + ".csv");
-    REQUIRE(model.gradients.size() == measured.gradients.size());
-    for (std::size_t g = 0; g < model.gradients.size(); ++g) {
-      CHECK(model.gradients[g].name == measured.gradients[g].name);
-      CHECK(model.gradients[g].elements == measured.gradients[g].elements);
-      CHECK(model.gradients[g].ready_s == measured.gradients[g].ready_s);
-    }
-  }
 }
 
 TEST_CASE("VGG19 has SeCoPa's gradients, backwards") {

@@ -42,8 +42,8 @@ TEST_CASE("backward is spread by elements, after a third for forward") {
   CHECK(model.gradients[1].ready_s == Approx(80e-3));
   REQUIRE(diagnostics.size() == 2);
   CHECK(diagnostics[0] ==
-        "forward is taken to be a third of `compute_time`, 40ms, since backward has twice its "
-        "FLOPs; `forward` says otherwise");
+        "forward is assumed to be a third of `compute_time`, 40ms, since backward has twice its "
+        "FLOPs; `forward` changes that");
   CHECK(diagnostics[1] ==
         "no ready times are given: backward of 80ms is spread over the gradients in proportion to "
         "their elements, the first gradient first");
@@ -158,7 +158,7 @@ TEST_CASE("bad times are refused with the option's name") {
   CHECK_THAT(refusal({.forward = "-1ms"}), Contains("`forward` must be zero or positive"));
   CHECK(refusal({.forward = "1e7s"}) == "`forward` must be at most 1e+06s, got '1e7s'");
   CHECK(refusal({.compute_time = "10ms", .forward = "10ms"}) ==
-        "`compute_time` is of forward and backward together, so it must be more than forward, "
+        "`compute_time` covers forward and backward together, so it must be more than forward, "
         "10ms, got 10ms");
   CHECK_THAT(refusal({.compute_time = "0ms"}), Contains("must be more than forward"));
 }

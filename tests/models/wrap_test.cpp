@@ -92,8 +92,8 @@ TEST_CASE("a size wraps modules from the inside out, as FSDP1 does") {
 }
 
 TEST_CASE("a size that wraps nothing is refused, and so is one that is none") {
-  CHECK_THAT(refusal("13"), Contains("`wrap` 13 elements: no module has so many, the largest that "
-                                     "can be wrapped has 12; give less"));
+  CHECK_THAT(refusal("13"), Contains("`wrap` 13 elements: no module has that many, the largest "
+                                     "that can be wrapped has 12; give fewer"));
   CHECK_THAT(refusal("0"), Contains("`wrap` must be at least one element"));
   CHECK_THAT(refusal("0, 2"), Contains("no module is called '0'"));
   CHECK_THAT(refusal("0.conv"), Contains("no module is called '0.conv'"));

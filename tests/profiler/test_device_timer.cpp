@@ -68,7 +68,7 @@ TEST_CASE("what a device does not end is an error, by the lane's own words where
   DeviceTimer timer(device, 0.05);
   const DeviceTimer::Lane alone{Stream::kOwnCodec, [] {}};
   CHECK_THROWS_AS(timer.run(alone), io::RunError);
-  CHECK_THROWS_WITH(timer.together({alone}), Contains("has not done in 0.05 s"));
+  CHECK_THROWS_WITH(timer.together({alone}), Contains("needed more than 0.05 s"));
   CHECK_THROWS_WITH(timer.burst(Stream::kOwnCodec, 1, [](int) {}), Contains("nvidia-smi"));
   DeviceTimer::Lane awaits = alone;
   awaits.give_up = [] { throw std::runtime_error("rank 1 sent nothing"); };

@@ -441,7 +441,7 @@ TEST_CASE("a part is measured anew on a base alone, and what has no effect is sa
   const planner::Workplace workplace;
   const planner::ToolRun anew = workplace.run("hipress-profile --anew kernels --nnodes 1");
   CHECK(anew.status == 2);
-  CHECK_THAT(anew.err, Contains("--anew measures but a part") && Contains("--base"));
+  CHECK_THAT(anew.err, Contains("--anew measures only a part") && Contains("--base"));
   // One rank has no links: refused, but not before.
   for (const char* const options :
        {"--passes 3 --base sosp21", "--passes 3 --base sosp21 --anew links"}) {

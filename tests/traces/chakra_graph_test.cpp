@@ -168,7 +168,7 @@ TEST_CASE("exports that are damaged, incomplete or mixed are refused", "[tool]")
   }
   SECTION("mixed") {
     place.write("graph/hipress.1.et", place.read("other/hipress.1.et"));
-    refused("is of another export");
+    refused("belongs to another export");
   }
   SECTION("another rank's") {
     place.write("graph/hipress.1.et", place.read("graph/hipress.2.et"));

@@ -10,9 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <tuple>
 
 #include "io/error.hpp"
 #include "models/model.hpp"
+#include "models/model_file.hpp"
 #include "models/traced.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/planner/tool_run.hpp"
@@ -332,7 +334,7 @@ TEST_CASE("what a trace does not tell is refused by name") {
     for (const json& event : events) {
       if (event["name"] != "ProfilerStep#1") rest.push_back(event);
     }
-    CHECK_THROWS_WITH(model_of_text(text_of(rest)), Contains("where its steps begin"));
+    CHECK_THROWS_WITH(model_of_text(text_of(rest)), Contains("the start of its steps"));
     rest.push_back(operation("Optimizer.step#SGD.step", 900, 10));
     CHECK(models::total_elements(model_of_text(text_of(rest)).model) == 30);
   }
@@ -486,13 +488,51 @@ TEST_CASE("files that are cut off or damaged are refused", "[tool]") {
   for (const auto& [name, why] : {std::pair("half.gz", "cut off"),
                                   {"sum.gz", "gzip data is damaged"},
                                   {"plan.txt", "is a plan, and no trace"},
-                                  {"none", "No such file"}}) {
+                                  {"none", "no such file"}}) {
     const ToolRun run = place.run(fmt::format("hipress-import {} --output model.yaml", name));
     CHECK(run.status == 2);
     CHECK(run.out.empty());
     CHECK_THAT(run.err, Contains(name) && Contains(why));
   }
   CHECK_FALSE(std::filesystem::exists(place.path() / "model.yaml"));
+}
+
+TEST_CASE("models by name are written as they are read by name") {
+  const tests::TemporaryFolder folder;
+  for (const std::string& name : models::model_names()) {
+    CAPTURE(name);
+    const models::Model named = models::read_model(name);
+    std::ostringstream text;
+    write_model_yaml(text, {.model = named, .traced = {}});
+    const models::Model read = models::read_model(folder.file("model.yaml", text.str()));
+    CHECK(std::tie(read.name, read.batch, read.unit, read.positions) ==
+          std::tie(named.name, named.batch, named.unit, named.positions));
+    CHECK(read.forward_s == Approx(named.forward_s));
+    REQUIRE(read.gradients.size() == named.gradients.size());
+    for (std::size_t g = 0; g < read.gradients.size(); ++g) {
+      const models::Gradient &one = read.gradients[g], &other = named.gradients[g];
+      REQUIRE(std::tie(one.name, one.elements, one.shape, one.work, one.layer) ==
+              std::tie(other.name, other.elements, other.shape, other.work, other.layer));
+      REQUIRE(one.ready_s == Approx(other.ready_s));
+    }
+  }
+}
+
+TEST_CASE("a model is imported by its name, and unknown names get near ones", "[tool]") {
+  const Workplace place;
+  const ToolRun run = place.run("hipress-import llama3_8b --output model.yaml");
+  INFO(run.err);
+  CHECK(run.status == 0);
+  CHECK_THAT(run.out, Contains("model by name"));
+  // Published: Llama 3 8B has 8,030,261,248 parameters.
+  CHECK(models::total_elements(models::read_model((place.path() / "model.yaml").string())) ==
+        8'030'261'248);
+  for (const auto& [name, near] :
+       {std::pair("llama3_9b", "near ones: llama3_8b"), {"qwen2.5_0.6b", "qwen2.5_0.5b"}}) {
+    const ToolRun refused = place.run(fmt::format("hipress-import {} --output other.yaml", name));
+    CHECK(refused.status == 2);
+    CHECK_THAT(refused.err, Contains("no model has that name") && Contains(near));
+  }
 }
 
 TEST_CASE("500 MB of junk take little memory") {
@@ -650,7 +690,8 @@ TEST_CASE("kernels' names make a model's mix, weighted by their times") {
   // 400 + 200 + 200 us of known classes, and 320 us of others: 320/1120 is 28.6 %.
   CHECK(imported(with_kernels({{"a_gemm", 400}, {"layer_norm_a", 200}, {"softmax_a", 200}})) ==
         models::Mix{0.5, 0, 0, 0.25, 0.25});
-  CHECK(said("28.6 % of the computation's time have names that say no class, most of it 'add'"));
+  CHECK(
+      said("28.6 % of the computation's time have names without a known class, most of it 'add'"));
   CHECK(said("the mix leaves them out"));
   // Where most say nothing, there is no mix.
   CHECK_FALSE(imported(with_kernels({{"a_gemm", 300}})).has_value());

@@ -324,7 +324,7 @@ TEST_CASE("mixed precision has the reductions' type, and says so") {
   CHECK(one.model().gradients.front().dtype == models::Dtype::kFloat32);
   CHECK(one.sharding().all_gather.bytes == 2 * (28000 + 24000));
   CHECK_THAT(one.said, Contains("gathered in bfloat16 and gradients reduced in float32") &&
-                           Contains("hipress-plan, fsdp2_mixed and hsdp_mixed"));
+                           Contains("baselines fsdp2_mixed and hsdp_mixed of hipress-plan"));
   // No baseline gathers in another type.
   CHECK_THAT(read({.gathered = "Half"}).said,
              Contains("gathered in float16") && !Contains("fsdp2_mixed"));

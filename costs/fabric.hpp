@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "costs/cluster.hpp"
+#include "costs/collective_model.hpp"
+#include "io/yaml.hpp"
+
+/// Keys of cluster files on the fabric between hosts: cards, levels of racks, hosts of a machine.
+namespace hipress::costs {
+
+/// Reads key `rack`: one level, or a list of levels, lowest first. InputError for an
+/// oversubscription below 1, or a level whose racks are no whole number of racks of the level
+/// below.
+std::vector<RackCosts> read_racks(const io::YamlNode& node);
+
+/// Reads key `cards`, after the hosts and GPUs of the cluster. InputError for more cards than GPUs
+/// per host, or for GPUs that cannot be divided evenly among the cards.
+CardCosts read_cards(const io::YamlNode& node, const Cluster& cluster);
+
+/// Divides the nodes of a host, or its GPUs, among `count` cards. std::invalid_argument as for
+/// read_cards().
+CardCosts cards_of(std::uint32_t count, const Cluster& cluster);
+
+/// Reads key `compute_speed`, a map from node index to speed. Nodes that are not listed keep their
+/// speed.
+void read_speeds(const io::YamlNode& node, std::vector<double>& compute_speed);
+
+/// Cards of a machine's hosts if `gpus_of_host` GPUs of each take part.
+CardCosts cards_of(const Machine& machine, std::uint32_t gpus_of_host);
+
+/// Hosts of a machine, from a cluster file with key `machine`.
+struct MachineHosts {
+  std::string machine;                ///< a shipped machine's name, or a file
+  std::uint32_t hosts = 0, gpus = 0;  ///< 0: not given
+  std::string library = {};           ///< empty: not given
+};
+
+/// Reads the hosts; unset if the file names no machine. InputError for an unknown machine, or for
+/// keys that contradict its description.
+std::optional<MachineHosts> machine_hosts(const std::string& path);
+
+/// Total number of GPUs; unset if the file gives neither hosts nor GPUs.
+std::optional<std::uint32_t> nodes_of(const MachineHosts& hosts);
+
+/// Reads the other keys of such a file into `cluster`: name, racks, overlap and compute speeds.
+void read_fabric(const std::string& path, const Profile& profile, Cluster& cluster);
+
+/// "8 GPUs on one NVSwitch, a card of 400Gbit/s each".
+std::string describe_host(const Machine& machine);
+
+/// "racks of 16 hosts 2:1 oversubscribed, of 64 hosts 1.5:1"; empty without racks.
+std::string describe_racks(const Cluster& cluster);
+
+/// Sentence that compares an exchange between all pairs of `nodes` nodes with a ring, by the bytes
+/// that leave a host of `each` nodes.
+std::string describe_exchange(std::uint32_t nodes, std::uint32_t each);
+
+}  // namespace hipress::costs
